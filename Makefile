@@ -1,0 +1,71 @@
+# `make run` and `make test` do everything on a fresh machine; docs/TESTING.md and README.md say more.
+
+PYTHON ?=
+SEEDS ?= 1000
+VENV := .venv
+STAMP := $(VENV)/.installed
+
+.DELETE_ON_ERROR:
+.PHONY: help setup run test lint bench sim jars docs python go clean
+
+help:
+	@echo "make run     install what is needed into $(VENV), then show the demo"
+	@echo "make test    install, then lint and run all tests (TEST_GROUPS='log protocol' for some)"
+	@echo "make lint    ruff, mypy and the import contracts alone"
+	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
+	@echo "make bench   measure Muster beside a Kafka 4.3.0"
+	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
+	@echo "make docs    write docs/settings.md anew from the table of settings"
+	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
+	@echo "make clean   remove $(VENV) and .cache"
+
+setup: $(STAMP)
+
+run: setup
+	@$(VENV)/bin/muster demo
+
+test: setup
+	@$(VENV)/bin/python -m tests.run $(TEST_GROUPS)
+
+lint: setup
+	@$(VENV)/bin/python -m tests.run lint
+
+sim: setup
+	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)
+
+bench: jars go
+	@$(VENV)/bin/python -m bench
+
+# Says by itself what is missing: Java 17, Maven, or a repository for it.
+jars: setup
+	@$(VENV)/bin/python -m tests.kafka.jars
+
+docs: setup
+	@$(VENV)/bin/python -m cli.settings.reference > docs/settings.md
+
+clean:
+	rm -rf $(VENV) .cache
+
+# A virtual environment that another Python made, or that was copied, is made anew, with the
+# quickest Python 3.11 or newer that there is, or with the one of make PYTHON=...
+$(STAMP): pyproject.toml constraints.txt | python
+	@$(VENV)/bin/python -c 'import pip' 2>/dev/null \
+		|| $(or $(PYTHON),$$(python3 tools/find_python.py)) -m venv --clear $(VENV)
+	@echo "installing into $(VENV)"
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[dev,kafka,speed]' \
+		|| { echo "make: pip could not install: see above; it needs a package index" >&2; exit 1; }
+	@touch $@
+
+# Prerequisites: each says in one line what to install.
+python:
+	@command -v $(or $(PYTHON),python3) >/dev/null \
+		|| { echo "make: needs Python 3.11 or newer: install python3 and python3-venv" >&2; exit 1; }
+	@$(or $(PYTHON),python3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "make: needs Python 3.11 or newer, $(or $(PYTHON),python3) is older:" \
+			"install python3.11 and python3.11-venv, then say make PYTHON=python3.11" >&2; exit 1; }
+	@$(or $(PYTHON),python3) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "make: needs Python's venv module: install python3-venv" >&2; exit 1; }
+
+go:
+	@command -v go >/dev/null || { echo "make: needs Go: install golang-go" >&2; exit 1; }

@@ -1,0 +1,159 @@
+"""What an assignor is asked: partitions, members, who subscribes to what, who had what.
+
+Only numbers: the caller numbers topics, partitions and members, and turns the answer back into
+names. Partitions are numbered 0..n-1 and topic t is the contiguous range
+`topic_start[t]..topic_start[t + 1]`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Members = npt.NDArray[np.int32]
+
+NOBODY = -1
+"""In `Problem.owner`: had no owner. In an answer: nobody subscribes to its topic."""
+
+
+class Subscriptions(ABC):
+    """Who subscribes to what. Made by `all`, `of` or `csr`."""
+
+    __slots__ = ()
+
+    members: int
+    topics: int
+
+    @property
+    @abstractmethod
+    def is_homogeneous(self) -> bool:
+        """Whether every member subscribes to every topic of the problem."""
+
+    @staticmethod
+    def all(members: int, topics: int) -> Subscriptions:
+        """Every member subscribes to every topic."""
+        return HomogeneousSubscriptions(members, topics)
+
+    @staticmethod
+    def of(topics_of_members: Sequence[Iterable[int]], topics: int) -> Subscriptions:
+        """One collection of topic numbers per member; order and duplicates do not matter."""
+        lists = [sorted(set(chosen)) for chosen in topics_of_members]
+        member_start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        topic = np.array([t for chosen in lists for t in chosen], dtype=np.int64)
+        return Subscriptions.csr(member_start, topic, topics)
+
+    @staticmethod
+    def csr(member_start: Ints, topic: Ints, topics: int) -> Subscriptions:
+        """Member m subscribes to `topic[member_start[m]:member_start[m + 1]]`, ascending.
+
+        Raises ValueError when the arrays are not such a list.
+        """
+        members = len(member_start) - 1
+        listed = HeterogeneousSubscriptions(members, topics, member_start, topic)
+        if len(topic) == members * topics:
+            return HomogeneousSubscriptions(members, topics)
+        return listed
+
+
+@dataclass(frozen=True, slots=True)
+class HomogeneousSubscriptions(Subscriptions):
+    members: int
+    topics: int
+
+    def __post_init__(self) -> None:
+        if self.members < 0 or self.topics < 0:
+            raise ValueError(f"negative count: {self.members} members, {self.topics} topics")
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeterogeneousSubscriptions(Subscriptions):
+    """A list of topics per member, as two arrays (compressed sparse rows)."""
+
+    members: int
+    topics: int
+    member_start: Ints  # members + 1
+    topic: Ints
+
+    def __post_init__(self) -> None:
+        _check_offsets("member_start", self.member_start, len(self.topic))
+        if len(self.topic) == 0:
+            return
+        if self.topic.min() < 0 or self.topic.max() >= self.topics:
+            raise ValueError(f"a subscribed topic is not in 0..{self.topics - 1}")
+        member_then_topic = self.member_of_entry() * self.topics + self.topic
+        if not (member_then_topic[1:] > member_then_topic[:-1]).all():
+            raise ValueError("the topics of a member must be ascending, each once")
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return False
+
+    def member_of_entry(self) -> Ints:
+        """The member of each entry of `topic`."""
+        return np.repeat(np.arange(self.members), np.diff(self.member_start))
+
+    def by_topic(self) -> tuple[Ints, Ints]:
+        """(topic_start, member): topic t has `member[topic_start[t]:topic_start[t + 1]]`."""
+        entry = self.topic * max(self.members, 1) + self.member_of_entry()
+        entry.sort()
+        topic_start = np.zeros(self.topics + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.topic, minlength=self.topics), out=topic_start[1:])
+        of_topic = np.repeat(np.arange(self.topics), np.diff(topic_start))
+        return topic_start, entry - of_topic * self.members
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """One partition assignment to compute.
+
+    Raises ValueError when the arrays contradict each other.
+    """
+
+    topic_start: Ints  # topics + 1
+    members: int
+    """Members are 0..members-1, in Kafka's order: those with an instance id first, by instance
+    id, then the others by member id. The caller sorts; only `range` depends on it."""
+    owner: Members  # partitions
+    """The member that the previous target gave the partition to, or NOBODY. An owner that does
+    not subscribe to the topic counts as NOBODY."""
+    subscriptions: Subscriptions
+
+    def __post_init__(self) -> None:
+        _check_offsets("topic_start", self.topic_start, len(self.owner))
+        shape = (self.subscriptions.members, self.subscriptions.topics)
+        if shape != (self.members, self.topics):
+            raise ValueError(
+                f"subscriptions are for {shape[0]} members and {shape[1]} topics, "
+                f"not for {self.members} and {self.topics}"
+            )
+        if len(self.owner) and not -1 <= self.owner.min() <= self.owner.max() < self.members:
+            raise ValueError(f"an owner is neither -1 nor a member in 0..{self.members - 1}")
+
+    @property
+    def topics(self) -> int:
+        return len(self.topic_start) - 1
+
+    @property
+    def partitions(self) -> int:
+        return len(self.owner)
+
+    def partition_counts(self) -> Ints:
+        """Number of partitions of each topic."""
+        return np.diff(self.topic_start)
+
+    def topic_of_partition(self) -> Ints:
+        return np.repeat(np.arange(self.topics), self.partition_counts())
+
+
+def _check_offsets(name: str, start: Ints, total: int) -> None:
+    if len(start) == 0 or start[0] != 0 or start[-1] != total or (np.diff(start) < 0).any():
+        raise ValueError(f"{name} must ascend from 0 to {total}")

@@ -1,0 +1,120 @@
+"""Measures Muster beside a Kafka 4.3.0, both driven by the same generator on the same wire.
+
+    python -m bench [--quick] [--only NAME ...]
+
+The whole run writes its page, `RESULTS.md`, and `results/latest.json` beside it. A short run or a
+part of it proves nothing and is stored in the cache instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench.assignor_times import measure_assignors
+from bench.convergence import measure_convergence
+from bench.figures import Section
+from bench.idle import measure_idle
+from bench.machine import describe_machine, share_cores
+from bench.memory import measure_memory
+from bench.peer import build_kload
+from bench.plan import FULL, QUICK
+from bench.rates import measure_commits, measure_heartbeats, measure_joins
+from bench.report import format_machine, format_terminal, write_results
+from bench.stand import FAILURES, BadRun, OutOfTime, Stand
+from tests.kafka.jars import CACHE, ensure_jars
+from tests.kafka.prerequisites import MissingPrerequisite, check_javac
+
+Scenario = Callable[[Stand], Section]
+
+SCENARIOS: dict[str, Scenario] = {
+    "heartbeats": measure_heartbeats,
+    "commits": measure_commits,
+    "joins": measure_joins,
+    "convergence": measure_convergence,
+    "idle": measure_idle,
+    "memory": measure_memory,
+    "assignors": measure_assignors,
+}
+"""In the order in which they run: what fills the servers' memory comes last."""
+
+PAGE = Path(__file__).with_name("RESULTS.md")
+RESULTS = Path(__file__).with_name("results") / "latest.json"
+UNPROVEN = CACHE / "bench"
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = parse(arguments)
+    # Servers and generators are ended by blocks that an exception leaves.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        check_javac()
+        ensure_jars()
+        build_kload()
+    except MissingPrerequisite as missing:
+        print(f"bench: {missing}", file=sys.stderr)
+        return 1
+    share_cores()
+    forget_settings()
+    machine = describe_machine()
+    print("\n".join(format_machine(machine)), file=sys.stderr)
+    plan = QUICK if options.quick else FULL
+    names = [name for name in SCENARIOS if not options.only or name in options.only]
+    try:
+        with Stand(plan, time.monotonic()) as stand:
+            sections = [measure(stand, name) for name in names]
+    except KeyboardInterrupt:
+        print("bench: interrupted, nothing is stored", file=sys.stderr)
+        return 130
+    print(format_terminal(sections))
+    if options.quick or options.only:
+        results, page = UNPROVEN / "latest.json", UNPROVEN / "RESULTS.md"
+    else:
+        results, page = RESULTS, PAGE
+    write_results(plan, machine, sections, results, page)
+    print(f"\nstored in {results.relative_to(CACHE.parent)} and {page.relative_to(CACHE.parent)}")
+    return int(any(section.failure for section in sections))
+
+
+def forget_settings() -> None:
+    """Muster is measured with its defaults, whatever is set in the environment."""
+    for name in [name for name in os.environ if name.startswith("MUSTER_")]:
+        del os.environ[name]
+
+
+def measure(stand: Stand, name: str) -> Section:
+    """Run one scenario; where it fails, or there is no time for it, the section says so."""
+    scenario = SCENARIOS[name]
+    started = time.monotonic()
+    stand.note(f"--- {name}")
+    try:
+        section = scenario(stand)
+    except OutOfTime as late:
+        section = make_failed(scenario, name, str(late))
+    except (BadRun, *FAILURES) as error:
+        section = make_failed(scenario, name, f"failed: {error}")
+        stand.note(str(section.failure))
+    return replace(section, seconds=time.monotonic() - started)
+
+
+def make_failed(scenario: Scenario, name: str, failure: str) -> Section:
+    method = (scenario.__doc__ or "").splitlines()[0]
+    return Section(name=name, title=name.capitalize(), method=method, failure=failure)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description="Measures Muster beside Kafka.")
+    parser.add_argument("--quick", action="store_true", help="a short run, which proves nothing")
+    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="these alone: "
+                        + ", ".join(SCENARIOS))  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""How long a group takes, when one joins or leaves, until all hold their final partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.crowds import STREAMS, TOPIC, start_session_crowd, start_wire_crowd
+from bench.figures import Json, Row, Section, Target, flatten
+from bench.peer import Load, run_kload
+from bench.stand import Server, Stand, check_report
+
+WARM_UP_S = 1.5
+PAUSE_S = 1.0
+KAFKA = "Kafka"
+WIRE = "Muster, wire"
+SESSIONS = "Muster, sessions"
+
+
+def measure_convergence(stand: Stand) -> Section:
+    """Kafka and Muster on the wire, Muster over sessions, each with its defaults."""
+    plan = stand.plan
+    kafka, muster = stand.kafka, stand.muster
+    run_kload("topics", muster.bootstrap, f"{TOPIC}={plan.crowd_partitions}")
+
+    def run(start: Callable[..., Load], server: Server, changes: int) -> Json:
+        with start(
+            "converge",
+            server,
+            plan.crowd_members,
+            plan.crowd_partitions,
+            rounds=changes,
+            warm_up=WARM_UP_S,
+            pause=PAUSE_S,
+        ) as load:
+            report = load.read_report(stand.timeout_s)
+        check_report(report)
+        return report
+
+    runs = stand.interleave(
+        {
+            KAFKA: lambda: run(start_wire_crowd, kafka, plan.kafka_changes),
+            WIRE: lambda: run(start_wire_crowd, muster, plan.muster_changes),
+            SESSIONS: lambda: run(start_session_crowd, muster, plan.muster_changes),
+        }
+    )
+    return Section(
+        name="convergence",
+        title="Convergence",
+        method=(
+            f"A settled group of {plan.crowd_members:,} members on a topic of "
+            f"{plan.crowd_partitions:,} partitions; one more joins, then the one that has been "
+            f"there longest leaves, with {PAUSE_S:g} s of rest between. The time ends when every "
+            "member is at the new epoch, every partition has one owner and no member has two more "
+            "than another. On the wire each member has a connection, and the newcomer makes one. "
+            f"Sessions: members of the SDK, in one process, on {STREAMS} streams, and the newcomer "
+            "on one of its own; what all of them cost on their side is in the time."
+        ),
+        rows=make_rows(runs, plan.crowd_members),
+        runs=runs,
+    )
+
+
+def make_rows(runs: dict[str, list[Json]], members: int) -> tuple[Row, ...]:
+    def row(change: str, name: str, side: str, target: Target | None) -> Row:
+        how = "wire" if side == WIRE else "sessions"
+        what = f"one {change} {members:,} members, {how}"
+        return Row(what, "ms", flatten(runs[KAFKA], name), flatten(runs[side], name), target)
+
+    return (
+        row("joins", "join_ms", WIRE, Target(max_value=150)),
+        row("leaves", "leave_ms", WIRE, Target(max_value=150)),
+        row("joins", "join_ms", SESSIONS, Target(max_value=100)),
+        row("leaves", "leave_ms", SESSIONS, Target(max_value=100)),
+    )

@@ -1,0 +1,147 @@
+"""What is measured and what is to be reached; pure.
+
+A `Row` has the values of both sides, one a run; its median counts. A `Section` is what one
+scenario has measured, or why it could not.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Bounds of Muster's median, or of its ratio to Kafka's; all that are given must hold."""
+
+    min_ratio: float | None = None
+    max_ratio: float | None = None
+    max_value: float | None = None
+
+    def describe(self, unit: str) -> str:
+        """For people, as in `≤ 10 µs`."""
+        words = []
+        if self.min_ratio is not None:
+            words.append(f"≥ {self.min_ratio:g} ×")
+        if self.max_ratio is not None:
+            words.append(f"≤ {self.max_ratio:g} ×")
+        if self.max_value is not None:
+            words.append(f"≤ {format_value(self.max_value, unit)}")
+        return " and ".join(words)
+
+    def is_reached(self, muster: float, ratio: float | None) -> bool:
+        """A bound of the ratio is not reached where there is no ratio."""
+        if self.max_value is not None and muster > self.max_value:
+            return False
+        if ratio is None:
+            return self.min_ratio is None and self.max_ratio is None
+        if self.min_ratio is not None and ratio < self.min_ratio:
+            return False
+        return self.max_ratio is None or ratio <= self.max_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One quantity of both sides, in `unit`; `more_is_better` for rates."""
+
+    what: str
+    unit: str
+    kafka: tuple[float, ...]
+    muster: tuple[float, ...]
+    target: Target | None = None
+    more_is_better: bool = False
+
+    @property
+    def kafka_median(self) -> float:
+        return statistics.median(self.kafka)
+
+    @property
+    def muster_median(self) -> float:
+        return statistics.median(self.muster)
+
+    @property
+    def ratio(self) -> float | None:
+        """Muster's median by Kafka's; none where Kafka's is not above zero."""
+        return self.muster_median / self.kafka_median if self.kafka_median > 0 else None
+
+    @property
+    def is_reached(self) -> bool | None:
+        """Whether the target is reached; none without one."""
+        return (
+            None if self.target is None else self.target.is_reached(self.muster_median, self.ratio)
+        )
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether Muster does worse than Kafka."""
+        if self.more_is_better:
+            return self.muster_median < self.kafka_median
+        return self.muster_median > self.kafka_median
+
+    def to_json(self) -> Json:
+        return {
+            "what": self.what,
+            "unit": self.unit,
+            "kafka": {"median": self.kafka_median, "values": list(self.kafka)},
+            "muster": {"median": self.muster_median, "values": list(self.muster)},
+            "ratio": self.ratio,
+            "target": None if self.target is None else self.target.describe(self.unit),
+            "reached": self.is_reached,
+            "behind": self.is_behind,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A scenario: how it was measured, its rows, and the reports that they come from."""
+
+    name: str
+    title: str
+    method: str
+    rows: tuple[Row, ...] = ()
+    runs: Mapping[str, Sequence[Json]] | None = None
+    failure: str | None = None
+    seconds: float = 0.0
+
+    def to_json(self) -> Json:
+        return {
+            "name": self.name,
+            "title": self.title,
+            "method": self.method,
+            "failure": self.failure,
+            "seconds": round(self.seconds, 1),
+            "rows": [row.to_json() for row in self.rows],
+            "runs": {side: list(reports) for side, reports in (self.runs or {}).items()},
+        }
+
+
+def format_value(value: float, unit: str) -> str:
+    """Three digits that count, thousands with commas; a rate has no space before its unit."""
+    size = abs(value)
+    if size >= 100 or value == 0:
+        text = f"{value:,.0f}"
+    elif size >= 10:
+        text = f"{value:.1f}"
+    else:
+        text = f"{value:.2f}"
+    return f"{text}{unit}" if unit.startswith("/") else f"{text} {unit}"
+
+
+def pick(reports: Sequence[Json], *path: str) -> tuple[float, ...]:
+    """The same figure of every report, by the names that lead to it."""
+    values = []
+    for report in reports:
+        value: Any = report
+        for name in path:
+            value = value[name]
+        values.append(float(value))
+    return tuple(values)
+
+
+def flatten(reports: Sequence[Json], name: str) -> tuple[float, ...]:
+    """All figures of a list that every report has."""
+    return tuple(float(value) for report in reports for value in report[name])

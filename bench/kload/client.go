@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+const (
+	answerTimeout = 90 * time.Second
+	retryPause    = 100 * time.Millisecond
+	retryTime     = 60 * time.Second
+)
+
+// client is one connection that waits for each answer before it sends again.
+type client struct {
+	conn        *net.TCPConn
+	in          *bufio.Reader
+	correlation uint32
+}
+
+func dial(addr string) (*client, error) {
+	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &client{conn: conn.(*net.TCPConn), in: bufio.NewReader(conn)}, nil
+}
+
+func dialAll(addr string, count int) ([]*client, error) {
+	clients := make([]*client, 0, count)
+	for range count {
+		c, err := dial(addr)
+		if err != nil {
+			closeAll(clients)
+			return nil, err
+		}
+		clients = append(clients, c)
+	}
+	return clients, nil
+}
+
+func closeAll(clients []*client) {
+	for _, c := range clients {
+		c.conn.Close()
+	}
+}
+
+// roundTrip sends a frame and returns the payload of its answer, from the correlation id on.
+func (c *client) roundTrip(frame []byte) ([]byte, error) {
+	c.correlation++
+	binary.BigEndian.PutUint32(frame[correlationOffset:], c.correlation)
+	if err := c.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return nil, err
+	}
+	if _, err := c.conn.Write(frame); err != nil {
+		return nil, err
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(c.in, size[:]); err != nil {
+		return nil, fmt.Errorf("no answer: %w", err)
+	}
+	payload := make([]byte, binary.BigEndian.Uint32(size[:]))
+	if _, err := io.ReadFull(c.in, payload); err != nil {
+		return nil, fmt.Errorf("half an answer: %w", err)
+	}
+	if len(payload) < 4 || binary.BigEndian.Uint32(payload) != c.correlation {
+		return nil, fmt.Errorf("an answer to another request than the one sent")
+	}
+	return payload, nil
+}
+
+// detach returns a descriptor of the connection that Go's own poller does not watch.
+func (c *client) detach() (fd int, err error) {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	controlErr := raw.Control(func(watched uintptr) { fd, err = syscall.Dup(int(watched)) })
+	if controlErr != nil {
+		return -1, controlErr
+	}
+	if err != nil {
+		return -1, err
+	}
+	c.conn.Close()
+	return fd, syscall.SetNonblock(fd, true)
+}
+
+// retry calls until the code is none, for as long as it is one of those that pass by themselves.
+func retry(what string, call func() (int16, error)) error {
+	deadline := time.Now().Add(retryTime)
+	for {
+		code, err := call()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", what, err)
+		case code == codeNone:
+			return nil
+		case !isRetriable(code) && code != codeLeaderNotAvailable && code != codeUnknownTopicOrPartition:
+			return fmt.Errorf("%s: error %d", what, code)
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s: still error %d after %v", what, code, retryTime)
+		}
+		time.Sleep(retryPause)
+	}
+}
+
+// findCoordinators asks for the groups' coordinators, as a client does first: that is what makes a
+// fresh Kafka create the topic that they need. Where it is does not matter, kload keeps its address.
+func (c *client) findCoordinators(groups []string) error {
+	return retry("find the coordinator", func() (int16, error) {
+		payload, err := c.roundTrip(encodeFindCoordinator(groups))
+		if err != nil {
+			return 0, err
+		}
+		return decodeFindCoordinator(payload)
+	})
+}
+
+// ensureTopic creates the topic where it is missing and returns it once every partition has a
+// leader. With partitions 0 it must exist, with any number of them.
+func (c *client) ensureTopic(name string, partitions int) (topic, error) {
+	if partitions > 0 {
+		payload, err := c.roundTrip(encodeCreateTopics(name, partitions))
+		if err != nil {
+			return topic{}, err
+		}
+		code, message, err := decodeCreateTopics(payload)
+		if err != nil {
+			return topic{}, err
+		}
+		if code != codeNone && code != codeTopicAlreadyExists {
+			return topic{}, fmt.Errorf("create topic %s: error %d %s", name, code, message)
+		}
+	}
+	found, err := c.findTopic(name)
+	if err == nil && partitions > 0 && found.partitions != partitions {
+		err = fmt.Errorf("topic %s has %d partitions, not %d", name, found.partitions, partitions)
+	}
+	return found, err
+}
+
+func (c *client) findTopic(name string) (found topic, err error) {
+	err = retry("metadata of topic "+name, func() (int16, error) {
+		payload, err := c.roundTrip(encodeMetadata(name))
+		if err != nil {
+			return 0, err
+		}
+		var code int16
+		found, code, err = decodeMetadata(payload)
+		return code, err
+	})
+	return found, err
+}
+
+func (c *client) describe(group string) (description, error) {
+	payload, err := c.roundTrip(encodeDescribe(group))
+	if err != nil {
+		return description{}, err
+	}
+	return decodeDescribe(payload)
+}

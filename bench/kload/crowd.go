@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// crowd is one group whose members behave as real clients: a connection each, a heartbeat at the
+// interval that the last answer told, counted from when the last request was sent, one request in
+// flight, an acknowledgement at once.
+type crowd struct {
+	addr    string
+	topic   topic
+	group   string
+	tracker *tracker
+	admin   *client
+	actors  []*actor
+	failed  chan error
+	running sync.WaitGroup
+}
+
+func newCrowd(o options) (*crowd, error) {
+	admin, err := dial(o.addr)
+	if err != nil {
+		return nil, err
+	}
+	t, err := admin.ensureTopic(o.topic, o.partitions)
+	if err != nil {
+		return nil, err
+	}
+	c := &crowd{
+		addr: o.addr, topic: t, group: groupNames(1)[0], tracker: newTracker(t.partitions),
+		admin: admin, failed: make(chan error, 1),
+	}
+	return c, admin.findCoordinators([]string{c.group})
+}
+
+// gather lets so many members join and waits until the coordinator, too, calls the group stable.
+func (c *crowd) gather(members int) (time.Duration, error) {
+	c.tracker.expect(members, 0)
+	started := time.Now()
+	for i := range members {
+		// Those that gather together would beat together ever after; real ones come at any time.
+		if err := c.add(float64(i+1) / float64(members)); err != nil {
+			return 0, err
+		}
+	}
+	deadline := time.Now().Add(settleTime)
+	for time.Now().Before(deadline) {
+		if epoch := c.tracker.epoch(); epoch != 0 {
+			d, err := c.admin.describe(c.group)
+			if err != nil {
+				return 0, err
+			}
+			if d.isStableAt(epoch) {
+				return time.Since(started), nil
+			}
+		}
+		select {
+		case err := <-c.failed:
+			return 0, err
+		case <-time.After(settlePause):
+		}
+	}
+	return 0, fmt.Errorf("the group is not stable after %v", settleTime)
+}
+
+// add connects one more member and lets it join. Its first idle interval is shortened to firstRest
+// of what it is told.
+func (c *crowd) add(firstRest float64) error {
+	conn, err := dial(c.addr)
+	if err != nil {
+		return err
+	}
+	a := &actor{
+		crowd: c, member: newMember(c.group, c.topic), client: conn, leaving: make(chan struct{}),
+		left: make(chan time.Time, 1), firstRest: firstRest,
+	}
+	c.actors = append(c.actors, a)
+	c.running.Add(1)
+	go a.live()
+	return nil
+}
+
+// converge lets change happen and returns how long after it all hold their final partitions.
+func (c *crowd) converge(members int, change func() (time.Time, error)) (time.Duration, error) {
+	epoch := c.tracker.epoch()
+	if epoch == 0 {
+		return 0, errors.New("the group did not stay settled")
+	}
+	c.tracker.expect(members, epoch)
+	started, err := change()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case reached := <-c.tracker.reached:
+		return reached.Sub(started), nil
+	case err := <-c.failed:
+		return 0, err
+	case <-time.After(settleTime):
+		return 0, fmt.Errorf("the group has not converged after %v", settleTime)
+	}
+}
+
+// joinOne returns when the newcomer began.
+func (c *crowd) joinOne() (time.Time, error) {
+	started := time.Now()
+	return started, c.add(1)
+}
+
+// leaveOne tells the first member to leave and returns when its request went out: like every
+// client it waits for the answer that is under way.
+func (c *crowd) leaveOne() (time.Time, error) {
+	a := c.actors[0]
+	c.actors = c.actors[1:]
+	close(a.leaving)
+	select {
+	case at := <-a.left:
+		return at, nil
+	case err := <-c.failed:
+		return time.Time{}, err
+	}
+}
+
+func (c *crowd) disperse() {
+	for _, a := range c.actors {
+		close(a.leaving)
+	}
+	c.running.Wait()
+	c.admin.conn.Close()
+}
+
+func (c *crowd) fail(err error) {
+	select {
+	case c.failed <- err:
+	default:
+	}
+}
+
+// actor is one member of a crowd with its connection.
+type actor struct {
+	crowd     *crowd
+	member    *member
+	client    *client
+	leaving   chan struct{}
+	left      chan time.Time // when the request to leave was sent
+	firstRest float64
+}
+
+func (a *actor) live() {
+	defer a.crowd.running.Done()
+	defer a.client.conn.Close()
+	share := a.firstRest
+	for {
+		sentAt := time.Now()
+		code, err := a.beat()
+		if err != nil {
+			a.crowd.fail(err)
+			return
+		}
+		pause := time.Until(sentAt.Add(time.Duration(a.member.intervalMs) * time.Millisecond))
+		switch {
+		case isRetriable(code):
+			pause = retryPause
+		case code != codeNone || a.member.mustAck:
+			pause = 0
+		default:
+			pause, share = time.Duration(float64(pause)*share), 1
+		}
+		if a.rest(pause) {
+			continue
+		}
+		if err := a.leave(); err != nil {
+			a.crowd.fail(err)
+		}
+		return
+	}
+}
+
+// rest waits, and is false when the member is to leave.
+func (a *actor) rest(pause time.Duration) bool {
+	select {
+	case <-a.leaving:
+		return false
+	case <-time.After(max(pause, 0)):
+		return true
+	}
+}
+
+// beat makes one heartbeat. A fenced member goes on by joining; other errors end the run.
+func (a *actor) beat() (int16, error) {
+	before := a.member.holding()
+	code, err := a.member.step(a.client)
+	if err != nil {
+		return 0, fmt.Errorf("member of %s: %w", a.crowd.group, err)
+	}
+	a.crowd.tracker.change(before, a.member.holding(), code)
+	switch {
+	case code == codeNone, code == codeFencedMemberEpoch, code == codeUnknownMemberID, isRetriable(code):
+		return code, nil
+	}
+	return 0, fmt.Errorf("heartbeat in group %s: error %d", a.crowd.group, code)
+}
+
+func (a *actor) leave() error {
+	before := a.member.holding()
+	// Its partitions may be with others before the answer is here.
+	a.crowd.tracker.change(before, nil, codeNone)
+	a.left <- time.Now()
+	return a.member.leave(a.client)
+}

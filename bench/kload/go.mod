@@ -1,0 +1,3 @@
+module muster/bench/kload
+
+go 1.23

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"time"
+)
+
+// holdPause is well within a session, also when a round through all members takes long.
+const holdPause = 5 * time.Second
+
+// runMemory measures how much the server's resident memory grows by many settled members, and with
+// hold keeps them until standard input ends, for a caller that looks into the server's heap.
+func runMemory(o options) (report, error) {
+	p, err := newPopulation(o, o.groups)
+	if err != nil {
+		return nil, err
+	}
+	before, err := o.server.rssBytes()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.settle(); err != nil {
+		return nil, err
+	}
+	after, err := o.server.rssBytes()
+	if err != nil {
+		return nil, err
+	}
+	owned := 0
+	for _, members := range p.byConn {
+		for _, m := range members {
+			owned += len(m.owned)
+		}
+	}
+	r := report{
+		"members": o.members, "groups": o.groups,
+		"partitions_per_member": round(float64(owned) / float64(o.members)),
+	}
+	if len(o.server) > 0 {
+		r["rss_before_bytes"], r["rss_after_bytes"] = before, after
+		r["rss_bytes_per_member"] = round(float64(after-before) / float64(o.members))
+	}
+	if o.hold {
+		r.print()
+		if err := p.hold(); err != nil {
+			return nil, err
+		}
+		r = nil
+	}
+	return r, p.leave()
+}
+
+// hold keeps the members alive until standard input ends.
+func (p *population) hold() error {
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		for in := bufio.NewReader(os.Stdin); ; {
+			if _, err := in.ReadByte(); err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		if err := p.round(); err != nil {
+			return err
+		}
+		select {
+		case <-released:
+			return nil
+		case <-time.After(holdPause):
+		}
+	}
+}

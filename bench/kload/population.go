@@ -1,0 +1,189 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	settleTime  = 180 * time.Second
+	settlePause = 50 * time.Millisecond
+)
+
+// population is many members of several groups that share a few connections, each connection
+// taking its members in turn.
+type population struct {
+	addr    string
+	topic   topic
+	groups  [][]*member
+	clients []*client
+	byConn  [][]*member
+}
+
+// newPopulation finds the coordinators and connects; nobody has joined yet.
+func newPopulation(o options, groups int) (*population, error) {
+	admin, err := dial(o.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer admin.conn.Close()
+	t, err := admin.ensureTopic(o.topic, o.partitions)
+	if err != nil {
+		return nil, err
+	}
+	p := &population{addr: o.addr, topic: t, groups: make([][]*member, groups)}
+	names := groupNames(groups)
+	if err := admin.findCoordinators(names); err != nil {
+		return nil, err
+	}
+	conns := min(o.conns, o.members)
+	p.byConn = make([][]*member, conns)
+	for i := range o.members {
+		m := newMember(names[i%groups], t)
+		p.groups[i%groups] = append(p.groups[i%groups], m)
+		p.byConn[i%conns] = append(p.byConn[i%conns], m)
+	}
+	p.clients, err = dialAll(o.addr, conns)
+	return p, err
+}
+
+// groupNames are new in every run, so that no run meets what an earlier one left.
+func groupNames(count int) []string {
+	var run [4]byte
+	rand.Read(run[:])
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("kload-%s-%d", hex.EncodeToString(run[:]), i)
+	}
+	return names
+}
+
+// settle joins all members and goes on until every group is stable.
+func (p *population) settle() error {
+	deadline := time.Now().Add(settleTime)
+	for {
+		if err := p.round(); err != nil {
+			return err
+		}
+		stable, err := p.isStable()
+		if err != nil || stable {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the groups are not stable after %v", settleTime)
+		}
+		time.Sleep(settlePause)
+	}
+}
+
+// round makes one heartbeat of every member, and a second one where it has to acknowledge.
+func (p *population) round() error {
+	return p.onEachConn(func(c *client, members []*member) error {
+		for _, m := range members {
+			if err := stepUntilAcked(m, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func stepUntilAcked(m *member, c *client) error {
+	what := "heartbeat in group " + m.group
+	for {
+		if err := retry(what, func() (int16, error) {
+			code, err := m.step(c)
+			if code == codeFencedMemberEpoch || code == codeUnknownMemberID {
+				code = codeNone // It joins anew in the next round.
+			}
+			return code, err
+		}); err != nil {
+			return err
+		}
+		if !m.mustAck {
+			return nil
+		}
+	}
+}
+
+// isStable asks the members first, for that is cheap, and then the coordinator.
+func (p *population) isStable() (bool, error) {
+	for _, group := range p.groups {
+		if !isShared(group) {
+			return false, nil
+		}
+	}
+	for _, group := range p.groups {
+		d, err := p.clients[0].describe(group[0].group)
+		if err != nil {
+			return false, err
+		}
+		if !d.isStableAt(group[0].epoch) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (d description) isStableAt(epoch int32) bool {
+	return d.code == codeNone && d.state == "Stable" && d.groupEpoch == epoch &&
+		d.assignmentEpoch == epoch
+}
+
+// isShared says that all members are at one epoch and hold each partition exactly once.
+func isShared(members []*member) bool {
+	owned := make([]bool, members[0].topic.partitions)
+	left := len(owned)
+	for _, m := range members {
+		if m.epoch <= 0 || m.epoch != members[0].epoch || m.mustAck {
+			return false
+		}
+		for _, partition := range m.owned {
+			if owned[partition] {
+				return false
+			}
+			owned[partition] = true
+			left--
+		}
+	}
+	return left == 0
+}
+
+// leave takes every member out, on new connections where the engine has taken the old ones.
+func (p *population) leave() error {
+	closeAll(p.clients)
+	clients, err := dialAll(p.addr, len(p.byConn))
+	if err != nil {
+		return err
+	}
+	p.clients = clients
+	defer closeAll(clients)
+	return p.onEachConn(func(c *client, members []*member) error {
+		for _, m := range members {
+			if err := m.leave(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (p *population) onEachConn(do func(*client, []*member) error) error {
+	failures := make(chan error, len(p.clients))
+	var running sync.WaitGroup
+	for i, c := range p.clients {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			if err := do(c, p.byConn[i]); err != nil {
+				failures <- err
+			}
+		}()
+	}
+	running.Wait()
+	close(failures)
+	return <-failures
+}

@@ -1,0 +1,68 @@
+"""How much of everything a run measures: the whole, or a short look that proves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes and times; `limit_s` is when no further measurement begins."""
+
+    name: str
+    limit_s: float
+    runs: int
+    """Of each side, in turns; fewer where the time is over."""
+    rate_s: float
+    rate_warm_up_s: float
+    join_rounds: int
+    memory_members: int
+    idle_members: int
+    idle_s: float
+    idle_runs: int
+    crowd_members: int
+    crowd_partitions: int
+    kafka_changes: int
+    """Joins and leaves a run, where each takes Kafka seconds."""
+    muster_changes: int
+    assignor_warm_up_s: float
+    assignor_s: float
+
+
+FULL = Plan(
+    name="full",
+    limit_s=690,
+    runs=3,
+    rate_s=4,
+    rate_warm_up_s=1.5,
+    join_rounds=3,
+    memory_members=50_000,
+    idle_members=1000,
+    idle_s=10,
+    idle_runs=3,
+    crowd_members=1000,
+    crowd_partitions=2000,
+    kafka_changes=1,
+    muster_changes=3,
+    assignor_warm_up_s=2,
+    assignor_s=0.7,
+)
+
+QUICK = Plan(
+    name="quick",
+    limit_s=165,
+    runs=1,
+    rate_s=2,
+    rate_warm_up_s=0.5,
+    join_rounds=1,
+    memory_members=5000,
+    idle_members=200,
+    idle_s=5,
+    idle_runs=1,
+    crowd_members=200,
+    crowd_partitions=400,
+    kafka_changes=1,
+    muster_changes=2,
+    assignor_warm_up_s=0.3,
+    assignor_s=0.2,
+)

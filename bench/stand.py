@@ -1,0 +1,190 @@
+"""The servers that are measured: a warm Kafka and `muster serve`, each in a folder of its own.
+
+Each is started when it is first asked for, on loopback and on ports that the system chose, and is
+ended with the stand. Muster runs with its defaults unless a scenario says otherwise.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.figures import Json
+from bench.peer import WARM_UP_S, KloadError, run_kload, start_kafka, warm_up
+from bench.plan import Plan
+from tests.e2e.server import MusterServer
+from tests.kafka.broker import BrokerError, KafkaBroker
+from tests.kafka.prerequisites import MissingPrerequisite
+
+MUSTER_WARM_UP_S = 3.0
+OVERTIME_S = 60.0
+
+FAILURES = (
+    KloadError,
+    BrokerError,
+    MissingPrerequisite,
+    subprocess.SubprocessError,
+    AssertionError,
+    OSError,
+)
+"""What a scenario may fail with; the others go on."""
+
+
+class OutOfTime(RuntimeError):
+    """The time that all of it may take is over."""
+
+
+class BadRun(RuntimeError):
+    """A run that is worth nothing: answers with errors, members that were not steady."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One that is measured."""
+
+    name: str
+    bootstrap: str
+    pid: int
+    grpc: str = ""
+
+
+class Stand:
+    """Starts what is asked for and ends all of it; `note` says what goes on."""
+
+    def __init__(self, plan: Plan, started_at: float) -> None:
+        self.plan = plan
+        self._started_at = started_at
+        self._servers = ExitStack()
+        self._kafka: KafkaBroker | None = None
+        self._muster: MusterServer | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end_servers()
+
+    def end_servers(self) -> None:
+        """End those that are shared; who asks for them again gets new ones."""
+        self._kafka = self._muster = None
+        self._servers.close()
+
+    @property
+    def _remaining_s(self) -> float:
+        return self.plan.limit_s - (time.monotonic() - self._started_at)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long one measurement may take: what has begun may end a little late."""
+        return max(0.0, self._remaining_s) + OVERTIME_S
+
+    def turns(self, count: int) -> Iterator[int]:
+        """So many turns, or fewer if the time is over. Raises OutOfTime where not one begins."""
+        for turn in range(count):
+            if self._remaining_s <= 0:
+                if turn == 0:
+                    raise OutOfTime(f"not measured: {self.plan.limit_s:.0f} s were over")
+                self.note(f"no time for more than {turn} of {count} runs")
+                return
+            yield turn
+
+    @property
+    def broker(self) -> KafkaBroker:
+        """The broker itself, warm."""
+        if self._kafka is None:
+            self.note("starting Kafka")
+            self._kafka = self._servers.enter_context(start_kafka())
+            self.note(f"warming Kafka up for {WARM_UP_S:.0f} s")
+            warm_up(self._kafka.bootstrap)
+        return self._kafka
+
+    @property
+    def kafka(self) -> Server:
+        broker = self.broker
+        return Server("Kafka", broker.bootstrap, broker.pid)
+
+    @property
+    def muster(self) -> Server:
+        """The same at every call; another one where it has ended, for the next scenario."""
+        if self._muster is None or has_ended(self._muster):
+            self._muster = self._servers.enter_context(serve())
+            self.note(f"warming Muster up for {MUSTER_WARM_UP_S:.0f} s")
+            warm_up(self._muster.target("kafka"), MUSTER_WARM_UP_S)
+        return describe(self._muster)
+
+    @contextmanager
+    def another_muster(self, settings: Mapping[str, object] | None = None) -> Iterator[Server]:
+        """A fresh one for as long as the block lasts."""
+        with serve(settings) as server:
+            yield describe(server)
+
+    def run_kload(
+        self, server: Server, subcommand: str, *, checks: bool = True, **options: object
+    ) -> Json:
+        """Run kload on a server within the time that remains. Raises BadRun, as `check_report`."""
+        report = run_kload(
+            subcommand, server.bootstrap, timeout_s=self.timeout_s, pid=server.pid, **options
+        )
+        if checks:
+            check_report(report)
+        return report
+
+    def interleave(
+        self, sides: Mapping[str, Callable[[], Json]], runs: int | None = None
+    ) -> dict[str, list[Json]]:
+        """Run all sides in turns, so that whatever else the machine does meets all alike."""
+        done: dict[str, list[Json]] = {side: [] for side in sides}
+        count = runs or self.plan.runs
+        for turn in self.turns(count):
+            for side, run in sides.items():
+                self.note(f"{side}, run {turn + 1} of {count}")
+                done[side].append(run())
+        return done
+
+    def note(self, what: str) -> None:
+        """Say on standard error what goes on."""
+        seconds = time.monotonic() - self._started_at
+        print(f"{seconds:5.0f} s  {what}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def serve(settings: Mapping[str, object] | None = None) -> Iterator[MusterServer]:
+    """A `muster serve` with a data folder of its own, which goes with it."""
+    folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
+    try:
+        with MusterServer(folder / "data", settings=settings) as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def describe(server: MusterServer) -> Server:
+    return Server("Muster", server.target("kafka"), server.pid, server.target("grpc"))
+
+
+def has_ended(server: MusterServer) -> bool:
+    return server.process is None or server.process.poll() is not None
+
+
+def check_report(report: Json) -> None:
+    """Raise BadRun where answers had errors, or the members were not what they should be."""
+    if report.get("errors"):
+        raise BadRun(f"answers with errors, by code: {report['errors']}")
+    if report.get("changed"):
+        raise BadRun(f"{report['changed']} heartbeats were not steady")
+    if report.get("double_owned"):
+        raise BadRun(f"{report['double_owned']} times a partition had two owners")

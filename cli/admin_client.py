@@ -1,0 +1,122 @@
+"""The server's AdminService, for commands: one connection, one deadline, errors as exit codes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import grpc
+
+from cli.errors import CommandError, ExitCode
+from muster.v1 import admin_pb2, admin_pb2_grpc
+
+Response = TypeVar("Response")
+_Status = grpc.StatusCode
+
+EXIT_CODE_OF = {
+    _Status.NOT_FOUND: ExitCode.NOT_FOUND,
+    _Status.ABORTED: ExitCode.PRECONDITION,
+    _Status.ALREADY_EXISTS: ExitCode.PRECONDITION,
+    _Status.FAILED_PRECONDITION: ExitCode.PRECONDITION,
+    _Status.RESOURCE_EXHAUSTED: ExitCode.PRECONDITION,
+    _Status.INVALID_ARGUMENT: ExitCode.USAGE,
+    _Status.UNAVAILABLE: ExitCode.UNREACHABLE,
+    _Status.DEADLINE_EXCEEDED: ExitCode.UNREACHABLE,
+}
+"""Exit codes of gRPC statuses; all others are plain failures."""
+
+
+class AdminClient:
+    """Calls of the AdminService. Every error is a ``CommandError``."""
+
+    def __init__(self, channel: grpc.Channel, server: str, timeout_s: float) -> None:
+        self._stub = admin_pb2_grpc.AdminServiceStub(channel)
+        self._server = server
+        self._timeout_s = timeout_s
+
+    def list_topics(self) -> list[admin_pb2.Topic]:
+        """All topics, in the order of their names."""
+        found: list[admin_pb2.Topic] = []
+        token = ""
+        while True:
+            request = admin_pb2.ListTopicsRequest(page_size=1_000, page_token=token)
+            response = self._call(self._stub.ListTopics, request)
+            found.extend(response.topics)
+            token = response.next_page_token
+            if not token:
+                return found
+
+    def list_groups(self) -> list[admin_pb2.GroupSummary]:
+        """All groups, in the order of their ids."""
+        found: list[admin_pb2.GroupSummary] = []
+        token = ""
+        while True:
+            request = admin_pb2.ListGroupsRequest(page_size=1_000, page_token=token)
+            response = self._call(self._stub.ListGroups, request)
+            found.extend(response.groups)
+            token = response.next_page_token
+            if not token:
+                return found
+
+    def describe_group(self, group_id: str) -> admin_pb2.Group:
+        """One group with its members."""
+        request = admin_pb2.DescribeGroupRequest(group_id=group_id)
+        return self._call(self._stub.DescribeGroup, request).group
+
+    def create_topic(self, name: str, partitions: int, validate_only: bool) -> admin_pb2.Topic:
+        """The topic as it is made, or would be."""
+        request = admin_pb2.CreateTopicRequest(
+            topic_name=name,
+            num_partitions=partitions,
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        return self._call(self._stub.CreateTopic, request).topic
+
+    def grow_topic(self, name: str, partitions: int, validate_only: bool) -> admin_pb2.Topic:
+        """The topic as it becomes, or would."""
+        request = admin_pb2.GrowTopicRequest(
+            topic_name=name,
+            num_partitions=partitions,
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        return self._call(self._stub.GrowTopic, request).topic
+
+    def delete_topic(self, name: str, validate_only: bool) -> admin_pb2.Topic:
+        """The topic as it was."""
+        request = admin_pb2.DeleteTopicRequest(
+            topic_name=name, validate_only=validate_only, request_id=str(uuid.uuid4())
+        )
+        return self._call(self._stub.DeleteTopic, request).topic
+
+    def _call(self, method: Callable[..., Response], request: Any) -> Response:
+        try:
+            return method(request, timeout=self._timeout_s)
+        except grpc.RpcError as error:
+            raise compute_command_error(error, self._server, self._timeout_s) from error
+
+
+@contextmanager
+def connect(server: str, timeout_s: float) -> Iterator[AdminClient]:
+    """A client of the server at ``HOST:PORT``."""
+    # A proxy for the web is no way to a server that listens on loopback.
+    options = (("grpc.enable_http_proxy", 0),)
+    with grpc.insecure_channel(server, options=options) as channel:
+        yield AdminClient(channel, server, timeout_s)
+
+
+def compute_command_error(error: Any, server: str, timeout_s: float) -> CommandError:
+    """What a failed call means for the command, in one line."""
+    status = error.code()
+    detail = " ".join(str(error.details() or status.name).split())
+    match status:
+        case _Status.UNAVAILABLE if not detail.startswith("COORDINATOR_"):
+            detail = f"cannot reach {server}: is `muster serve` running there? ({detail})"
+        case _Status.DEADLINE_EXCEEDED:
+            detail = f"{server} did not answer within {timeout_s:g} s"
+        case _:
+            pass
+    return CommandError(detail, EXIT_CODE_OF.get(status, ExitCode.FAILED))

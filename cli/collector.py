@@ -1,0 +1,19 @@
+"""The cyclic garbage collector of a server: out of the way of what lives long.
+
+What a request makes dies by its reference counts; what stays, groups and members, is no garbage.
+With Python's defaults a full collection walks over all members again and again while they join,
+and stops the loop for as long as that takes.
+"""
+
+from __future__ import annotations
+
+import gc
+
+THRESHOLDS = (50_000, 20, 50)
+
+
+def settle_collector() -> None:
+    """Never look at what was loaded again, and seldom at the rest. Once, after loading."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*THRESHOLDS)

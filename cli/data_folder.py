@@ -1,0 +1,59 @@
+"""The data folder: which parts it has, and where a running server says how it can be reached."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from cli.errors import CommandError, ExitCode
+
+STORE = "store"
+TOPICS = "topics"
+ENDPOINTS = "endpoints.json"
+_OURS = {STORE, TOPICS, ENDPOINTS}
+_HARMLESS = {"lost+found"}
+
+
+class DataFolder:
+    """A folder that holds the log (`store`), the records of topics (`topics`) and nothing else.
+
+    `endpoints.json` is there while a server runs: its process id and, for each listener, the
+    address that it is bound to, which is how tests and the demo learn of ports that the system
+    chose. A server that was killed leaves it behind; the next one removes it when it starts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.store = path / STORE
+        self.topics = path / TOPICS
+        self.endpoints = path / ENDPOINTS
+
+    def prepare(self) -> None:
+        """Makes the folder where it is missing. Raises ``CommandError`` if it cannot be used."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
+            if names and not names & _OURS:
+                raise CommandError(
+                    f"{self.path} is not empty and holds nothing of Muster (it has {min(names)}): "
+                    "use another folder for --data-dir",
+                    ExitCode.PRECONDITION,
+                )
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise CommandError(f"{self.path} is not writable: --data-dir needs one that is")
+        except OSError as error:
+            raise CommandError(
+                f"{self.path} cannot be used for --data-dir: {error.strerror}"
+            ) from error
+
+    def write_endpoints(self, endpoints: Mapping[str, object]) -> None:
+        """Says where the server listens; a reader finds all of it or nothing."""
+        unfinished = self.endpoints.with_suffix(".new")
+        unfinished.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(self.endpoints)
+
+    def remove_endpoints(self) -> None:
+        """Nothing listens any more, or not yet."""
+        self.endpoints.unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""Processes of the demo: started, heard, killed by their ids, and none left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from cli.demo.events import Event, decode_event
+
+_STOP_TIMEOUT_S = 15.0
+_TAIL_LINES = 5
+
+
+class Process:
+    """A child that runs a module of this project; its standard error goes to a file."""
+
+    def __init__(self, name: str, module: str, *arguments: str, folder: Path) -> None:
+        self.name = name
+        self._command = [sys.executable, "-m", "cli.demo.child", module, *arguments]
+        self._stderr = folder / f"{name}.stderr"
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """``None`` while it runs."""
+        return None if self._process is None else self._process.returncode
+
+    async def start(self, on_line: Callable[[str], None]) -> None:
+        """Starts it; ``on_line`` gets each line of its standard output."""
+        with self._stderr.open("ab") as stderr:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        self._reader = asyncio.create_task(self._read(on_line), name=f"demo-{self.name}")
+
+    async def kill(self) -> float:
+        """SIGKILL; when the process was gone. All that it had written has been read."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._finish()
+        return time.monotonic()
+
+    async def terminate(self) -> int:
+        """SIGTERM, and SIGKILL where that is not heeded; the exit code."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_TIMEOUT_S):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        return await self._finish()
+
+    def tail(self) -> str:
+        """The end of what it wrote to standard error."""
+        with suppress(FileNotFoundError):
+            lines = self._stderr.read_text(errors="replace").splitlines()
+            return "\n".join(lines[-_TAIL_LINES:])
+        return ""
+
+    async def _finish(self) -> int:
+        assert self._process is not None
+        code = await self._process.wait()
+        if self._reader is not None:
+            await self._reader
+        return code
+
+    async def _read(self, on_line: Callable[[str], None]) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            on_line(line.decode("utf-8", "replace").rstrip("\n"))
+
+
+class Worker(Process):
+    """A consumer or member; its output is events."""
+
+    async def start_recording(self, on_event: Callable[[Event], None]) -> None:
+        """Starts it. A line that is no event is passed over: a kill may have cut it short."""
+
+        def on_line(line: str) -> None:
+            with suppress(ValueError, KeyError):
+                on_event(decode_event(line))
+
+        await self.start(on_line)

@@ -1,0 +1,69 @@
+"""A small producer: some records a second over all partitions, on the Kafka wire."""
+
+from __future__ import annotations
+
+import threading
+
+from confluent_kafka import KafkaError, Message, Producer
+
+RECORDS_PER_SECOND = 200
+_ROUND_S = 0.05
+_FLUSH_S = 10.0
+
+
+class TrickleProducer:
+    """Produces in a thread. ``end_offsets`` follow the acknowledgements, partition by partition."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self._topic = topic
+        self._partitions = partitions
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "client.id": "producer",
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "log_level": 0,
+            }
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-producer", daemon=True)
+        self.end_offsets: dict[int, int] = {}
+        self.acknowledged = 0
+        self.failed = 0
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops, and waits for what is on its way."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(_FLUSH_S + 1)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.wait(_ROUND_S):
+            for _ in range(int(RECORDS_PER_SECOND * _ROUND_S)):
+                number += 1
+                try:
+                    self._producer.produce(
+                        self._topic,
+                        f"record {number}".encode(),
+                        partition=number % self._partitions,
+                        on_delivery=self._on_delivery,
+                    )
+                except BufferError:
+                    # The server has been gone for long: what is queued comes first.
+                    break
+            self._producer.poll(0)
+        self._producer.flush(_FLUSH_S)
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        partition, offset = message.partition(), message.offset()
+        if error is not None or partition is None or offset is None:
+            self.failed += 1
+            return
+        self.acknowledged += 1
+        self.end_offsets[partition] = max(self.end_offsets.get(partition, 0), offset + 1)

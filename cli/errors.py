@@ -1,0 +1,28 @@
+"""How a command fails: one line on standard error, and an exit code that scripts can tell apart."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What `muster` exits with."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    PRECONDITION = 4
+    UNREACHABLE = 5
+    WRITE_FAILED = 74
+    """The log could not be written: EX_IOERR of sysexits."""
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """A command cannot go on; ``message`` is for people, one line or one for each mistake."""
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.exit_code = exit_code

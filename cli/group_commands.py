@@ -1,0 +1,158 @@
+"""`muster group`: groups, their members and where these stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    OutputOption,
+    ServerOption,
+    TimeoutOption,
+)
+from cli.output import Format, Listing, print_listing
+
+if TYPE_CHECKING:
+    from muster.v1 import admin_pb2, types_pb2
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Groups, their members and their states."
+)
+
+
+@app.command("list")
+def list_groups(
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """List groups with their types and states."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        groups = client.list_groups()
+    print_listing(compute_list(groups), output)
+
+
+@app.command()
+def describe(
+    group: Annotated[str, typer.Argument(help="Id of the group.")],
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Show a group's epochs, and each member's epoch, state and partitions."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        found = client.describe_group(group)
+    print_listing(compute_description(found), output)
+
+
+def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:
+    """Groups as a table and as the response they came in."""
+    rows = [
+        [
+            group.group_id,
+            render_type(group.group_type),
+            render_group_state(group.state),
+            group.members,
+            group.group_epoch,
+            group.protocol_type,
+        ]
+        for group in groups
+    ]
+    columns = ["GROUP", "TYPE", "STATE", "#MEMBERS", "GROUP-EPOCH", "PROTOCOL"]
+    items = [_as_dict(group) for group in groups]
+    return Listing("group.list", columns, rows, {"groups": items}, "groups", wide_columns=1)
+
+
+def compute_description(group: admin_pb2.Group) -> Listing:
+    """A group as a table of its members, under a line about the group itself."""
+    rows = [
+        [
+            group.group_id,
+            member.member_id,
+            member.client_host,
+            member.client_id,
+            sum(len(topic.partitions) for topic in member.assignment),
+            member.member_epoch,
+            render_member_state(member.state),
+            render_partitions(member.assignment),
+            render_partitions(member.target_assignment),
+            render_partitions(member.pending_revocation),
+            member.instance_id,
+            member.rack_id,
+            ",".join(member.subscribed_topic_names) or member.subscribed_topic_regex,
+        ]
+        for member in group.members
+    ]
+    columns = [
+        "GROUP",
+        "CONSUMER-ID",
+        "HOST",
+        "CLIENT-ID",
+        "#PARTITIONS",
+        "CURRENT-EPOCH",
+        "STATE",
+        "CURRENT-ASSIGNMENT",
+        "TARGET-ASSIGNMENT",
+        "PENDING-REVOCATION",
+        "GROUP-INSTANCE-ID",
+        "RACK",
+        "SUBSCRIPTION",
+    ]
+    preface = [
+        f"{group.group_id}: {render_type(group.group_type)}, {render_group_state(group.state)}, "
+        f"group epoch {group.group_epoch}, target assignment epoch {group.assignment_epoch}, "
+        f"assignor {group.assignor_name or '-'}"
+    ]
+    if not group.members:
+        preface.append(f"Group {group.group_id} has no active members.")
+    content = _as_dict(group)
+    return Listing("group.describe", columns, rows, content, "members", 4, preface)
+
+
+def render_partitions(topics: Sequence[types_pb2.TopicPartitions]) -> str:
+    """``orders:0,1,2;payments:0``, as Kafka's tool prints assignments."""
+    return ";".join(
+        f"{topic.topic_name}:{','.join(map(str, topic.partitions))}" for topic in topics
+    )
+
+
+def render_type(group_type: int) -> str:
+    """``Consumer``, ``Classic``."""
+    from muster.v1 import admin_pb2
+
+    return _render_enum(admin_pb2.GroupType.Name(group_type), "GROUP_TYPE_")
+
+
+def render_group_state(state: int) -> str:
+    """Kafka's spelling: ``Stable``, ``PreparingRebalance``."""
+    from muster.v1 import admin_pb2
+
+    return _render_enum(admin_pb2.GroupState.Name(state), "GROUP_STATE_")
+
+
+def render_member_state(state: int) -> str:
+    """Kafka's records' spelling: ``STABLE``, ``UNREVOKED_PARTITIONS``."""
+    from muster.v1 import admin_pb2
+
+    return admin_pb2.MemberState.Name(state).removeprefix("MEMBER_STATE_")
+
+
+def _render_enum(name: str, prefix: str) -> str:
+    return "".join(word.capitalize() for word in name.removeprefix(prefix).split("_"))
+
+
+def _as_dict(message: admin_pb2.Group | admin_pb2.GroupSummary) -> dict[str, object]:
+    from google.protobuf.json_format import MessageToDict
+
+    content: dict[str, object] = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return content

@@ -1,0 +1,51 @@
+"""The command line, `muster …`: which commands there are. What they do is imported when they run.
+
+grpc, rich and the server's rooms stay out of this module's imports: `muster topic list` is to
+answer in less time than a JVM takes to start.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from cli import config_commands, group_commands, topic_commands
+from cli.demo_command import demo
+from cli.errors import CommandError
+from cli.options import SETTINGS_CONTEXT, OutputOption
+from cli.output import Format, print_note
+from cli.serve_command import SERVE_EPILOG, serve
+
+app = typer.Typer(
+    name="muster",
+    help="A consumer-group coordinator: KIP-848 for Kafka clients and over gRPC.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
+app.command()(demo)
+app.add_typer(topic_commands.app, name="topic")
+app.add_typer(group_commands.app, name="group")
+app.add_typer(config_commands.app, name="config")
+
+
+@app.command()
+def version(output: OutputOption = Format.TABLE) -> None:
+    """Print the version of Muster and of what it runs on."""
+    from cli.output import print_listing
+    from cli.version import compute_version_listing
+
+    print_listing(compute_version_listing(), output)
+
+
+def main() -> None:
+    """Runs a command and exits, with a code of `cli.errors.ExitCode`."""
+    try:
+        app()
+    except CommandError as error:
+        for line in error.message.splitlines():
+            print_note(f"muster: {line}")
+        sys.exit(error.exit_code)

@@ -1,0 +1,77 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+from cli.output import Format
+from cli.settings import Resolved, SettingsError, resolve
+from cli.settings.sources import parse_flags
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+
+SETTINGS_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""For commands that take every setting as a flag: what is left over is read by `parse_flags`."""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``500ms``, ``30s``, ``2m`` or ``30``."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is not a duration such as 500ms, 30s or 2m")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+OutputOption: TypeAlias = Annotated[
+    Format, typer.Option("--output", "-o", help="Form of the output.")
+]
+ServerOption: TypeAlias = Annotated[
+    str,
+    typer.Option("--server", envvar="MUSTER_SERVER", help="Where the server's gRPC listens."),
+]
+TimeoutOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        envvar="MUSTER_TIMEOUT",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="How long to wait for the server.",
+    ),
+]
+QuietOption: TypeAlias = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but data and errors.")
+]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRunOption: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would happen.")
+]
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="MUSTER_CONFIG",
+        metavar="FILE",
+        help="Settings: .properties, as Kafka's server.properties, or .toml.",
+    ),
+]
+
+DEFAULT_SERVER = "127.0.0.1:50051"
+DEFAULT_TIMEOUT = "30s"
+
+
+def resolve_settings(arguments: Sequence[str], config: Path | None) -> Resolved:
+    """The settings of a command line, this process's environment and a file."""
+    import os
+
+    try:
+        return resolve(parse_flags(arguments), os.environ, config)
+    except SettingsError as error:
+        raise CommandError("\n".join(error.lines), ExitCode.USAGE) from error

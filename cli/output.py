@@ -1,0 +1,105 @@
+"""What commands print: tables with Kafka's columns for people, the response itself for programs.
+
+Data goes to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TextIO
+
+ENVELOPE_VERSION = 1
+
+
+class Format(StrEnum):
+    """Forms of output."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    JSONL = "jsonl"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a command found.
+
+    ``columns`` and ``rows`` are for tables and CSV, ``wide_columns`` how many columns at the end
+    only the wide table and CSV have. ``content`` is for JSON and YAML, and ``items`` names the list
+    in it whose entries are the lines of JSON lines.
+    """
+
+    command: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    content: Mapping[str, Any]
+    items: str
+    wide_columns: int = 0
+    preface: Sequence[str] = field(default=())
+
+
+def print_listing(listing: Listing, form: Format) -> None:
+    """Prints a listing in the form asked for."""
+    match form:
+        case Format.TABLE | Format.WIDE:
+            for line in listing.preface:
+                print(line)
+            kept = len(listing.columns)
+            if form is Format.TABLE:
+                kept -= listing.wide_columns
+            print_table(listing.columns[:kept], [row[:kept] for row in listing.rows])
+        case Format.CSV:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(listing.columns)
+            writer.writerows(listing.rows)
+        case Format.JSON:
+            print(json.dumps(compute_envelope(listing), indent=2, ensure_ascii=False))
+        case Format.JSONL:
+            for item in listing.content[listing.items]:
+                print(json.dumps(item, ensure_ascii=False))
+        case Format.YAML:
+            import yaml
+
+            print(yaml.safe_dump(compute_envelope(listing), sort_keys=False), end="")
+
+
+def compute_envelope(listing: Listing) -> dict[str, Any]:
+    """The content with the command that it answers, and the version of this form."""
+    return {"_command": listing.command, "_version": ENVELOPE_VERSION, **listing.content}
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None
+) -> None:
+    """Prints columns two blanks apart, numbers to the right."""
+    cells = [[_show(value) for value in row] for row in rows]
+    numeric = [
+        bool(rows) and all(isinstance(row[index], int) for row in rows)
+        for index in range(len(columns))
+    ]
+    widths = [
+        max(len(columns[index]), *(len(row[index]) for row in cells), 0)
+        for index in range(len(columns))
+    ]
+    for line in [list(columns), *cells]:
+        shown = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        print("  ".join(shown).rstrip(), file=file)
+
+
+def print_note(text: str) -> None:
+    """A line that is not data."""
+    print(text, file=sys.stderr)
+
+
+def _show(value: object) -> str:
+    return "-" if value is None or value == "" else str(value)

@@ -1,0 +1,84 @@
+"""Runs a server until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from cli.errors import CommandError, ExitCode
+from cli.logs import configure_logging
+from cli.service import Service
+from cli.settings import Resolved, SettingsError
+from cli.topic_spec import TopicSpec
+
+log = structlog.get_logger("muster.serve")
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run_serve(resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool) -> None:
+    """Serves until SIGTERM or SIGINT, and returns when everything is flushed and closed.
+
+    A second signal ends the process at once. Raises ``CommandError`` where it cannot start.
+    """
+    check_assertions()
+    configure_logging(resolved.text("log.format"), resolved.text("log.level"))
+    for warning in resolved.warnings:
+        log.warning("settings_without_effect", cause=warning)
+    try:
+        service = Service(resolved, specs, names_topics=names_topics)
+    except SettingsError as error:
+        raise CommandError("\n".join(error.lines), ExitCode.USAGE) from error
+    with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
+        runner.run(_serve(service))
+
+
+def check_assertions() -> None:
+    """Raises ``CommandError`` under ``python -O``: what must never happen is asserted."""
+    if sys.flags.optimize:
+        raise CommandError(
+            "the server runs with assertions only: start it without -O and PYTHONOPTIMIZE",
+            ExitCode.USAGE,
+        )
+
+
+def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed; ``None`` for asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _serve(service: Service) -> None:
+    stopping = asyncio.Event()
+    _handle_signals(stopping)
+    try:
+        await service.start()
+        for name, address in service.addresses.items():
+            print(f"{name:<5} {address}", flush=True)
+        await stopping.wait()
+    finally:
+        await service.stop()
+    log.info("stopped")
+
+
+def _handle_signals(stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stopping.is_set():
+            log.warning("stopped_at_once", signal=number.name)
+            os._exit(128 + number)
+        log.info("stopping", signal=number.name)
+        stopping.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)

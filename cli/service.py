@@ -1,0 +1,281 @@
+"""The server put together: the store, the runtime, the topics and the doors, and their order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import structlog
+from prometheus_client.exposition import choose_encoder
+
+from cli.collector import settle_collector
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
+from cli.http import HttpServer
+from cli.loop_lag import LoopLag
+from cli.metrics import SnapshotCollector, compute_folder_bytes, compute_snapshot, make_registry
+from cli.settings import Address, Resolved
+from cli.settings.rooms import compute_room
+from cli.topic_spec import TopicSpec
+from cli.version import compute_version, compute_versions
+from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.runtime import Runtime
+from coordinator.service.server import GrpcServer
+from coordinator.service.settings import GrpcSettings
+from gateway.server import KafkaServer
+from gateway.settings import GatewaySettings
+from gateway.topics.settings import TopicSettings
+from gateway.topics.store import LocalTopics
+from model.commands import INTERNAL, CreateTopic, GrowTopic, TopicCommand
+from model.errors import GroupError
+from model.ids import TopicId, TopicName
+from model.settings import CoordinatorSettings
+from model.topics import TopicImage
+from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
+from storage.rocks import open_store
+
+log = structlog.get_logger("muster.serve")
+
+
+class Door(Protocol):
+    """What listens."""
+
+    async def start(self, host: str, port: int) -> int:
+        """The port bound. Raises ``OSError``."""
+
+
+class Service:
+    """One server. `start`, `stop`; both once. Errors of the start are ``CommandError``."""
+
+    def __init__(self, resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool):
+        """``names_topics``: the user has said which topics there are to be, be it none."""
+        self._resolved = resolved
+        self._specs = specs
+        self._names_topics = names_topics
+        # Rooms that find their settings wrong say so before anything is opened.
+        self._coordinator_settings = compute_room(CoordinatorSettings, resolved)
+        self._topic_settings = compute_room(TopicSettings, resolved)
+        self._gateway_settings = compute_room(GatewaySettings, resolved)
+        self._grpc_settings = compute_room(GrpcSettings, resolved)
+        self.folder = DataFolder(Path(resolved.text("data.dir")))
+        self.addresses: dict[str, Address] = {}
+        self._store: LogStore | None = None
+        self._runtime: Runtime | None = None
+        self._topics: LocalTopics | None = None
+        self._kafka: KafkaServer | None = None
+        self._grpc: GrpcServer | None = None
+        self._http: HttpServer | None = None
+        self._lag = LoopLag()
+        self._is_draining = False
+
+    # ------------------------------------------------------------------------------- starting
+
+    async def start(self) -> None:
+        """Opens the store, loads the groups, sees to the topics, and then listens."""
+        self.folder.prepare()
+        self._store = self._open_store()
+        self.folder.remove_endpoints()
+        self._runtime = Runtime(
+            self._store,
+            self._coordinator_settings,
+            free_bytes=self._compute_free_bytes,
+            on_failure=end_process,
+        )
+        await self._runtime.start()
+        settle_collector()
+        self._topics = await self._start_topics(self._runtime)
+        await self._change_topics(self._runtime)
+        await self._listen(self._runtime, self._topics)
+        self._lag.start()
+        self.folder.write_endpoints(
+            {
+                "pid": os.getpid(),
+                "version": compute_version(),
+                "cluster_id": self._runtime.cluster_id,
+                **{name: str(address) for name, address in self.addresses.items()},
+            }
+        )
+        stats = self._runtime.stats
+        log.info("started", records=stats.records_loaded, load_seconds=stats.load_seconds)
+
+    def _open_store(self) -> LogStore:
+        partitions = self._resolved.integer("offsets.topic.num.partitions")
+        try:
+            store = open_store(self.folder.store, partitions=partitions)
+        except (StoreLocked, FormatTooNew) as error:
+            raise CommandError(str(error), ExitCode.PRECONDITION) from error
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        if store.partitions != partitions:
+            log.warning(
+                "setting_ignored",
+                setting="offsets.topic.num.partitions",
+                value=partitions,
+                cause=f"the data folder was made with {store.partitions}, which stays",
+            )
+        return store
+
+    async def _start_topics(self, runtime: Runtime) -> LocalTopics:
+        try:
+            topics = LocalTopics(self.folder.topics, runtime, self._topic_settings)
+            if topics.needs_lift:
+                topics.lift_end_offsets(await runtime.highest_committed_offsets())
+            await topics.start()
+        except OSError as error:
+            raise CommandError(f"{self.folder.topics} cannot be used: {error}") from error
+        return topics
+
+    async def _change_topics(self, runtime: Runtime) -> None:
+        """Adds the topics asked for and grows those that are too small; all of them, or none."""
+        image = runtime.image
+        changes = compute_topic_changes(image, self._specs)
+        if self._names_topics:
+            for name in sorted(image.by_name.keys() - {spec.name for spec in self._specs}):
+                log.warning("topic_kept", topic=name, cause="it is not among the topics asked for")
+        for change in changes:
+            try:
+                await runtime.call(change)
+            except GroupError as error:
+                raise CommandError(f"topic {change_name(change)}: {error.message}") from error
+            log.info("topic_changed", topic=change_name(change), change=type(change).__name__)
+
+    async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
+        authorizer = AllowAll()
+        self._kafka = KafkaServer(runtime, authorizer, topics, self._gateway_settings)
+        self._grpc = GrpcServer(runtime, authorizer, self._grpc_settings)
+        self._http = HttpServer(self.is_ready, self._compute_metrics, compute_versions())
+        doors: tuple[tuple[str, Door], ...] = (
+            ("kafka", self._kafka),
+            ("grpc", self._grpc),
+            ("http", self._http),
+        )
+        for name, door in doors:
+            asked = self._resolved.values[f"listen.{name}"]
+            assert isinstance(asked, Address)
+            try:
+                bound = await door.start(asked.host, asked.port)
+            except OSError as error:
+                raise compute_listen_error(name, asked, error) from error
+            self.addresses[name] = Address(asked.host, bound)
+            log.info("listening", listener=name, address=str(self.addresses[name]))
+
+    # ------------------------------------------------------------------------------- stopping
+
+    async def stop(self) -> None:
+        """Says that it is going, lets go of clients, flushes, closes. Parts never made are left."""
+        self._is_draining = True
+        grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
+        if self._grpc is not None:
+            await self._grpc.set_serving(False)
+        async with asyncio.TaskGroup() as doors:
+            if self._kafka is not None:
+                doors.create_task(self._kafka.stop(grace_s))
+            if self._grpc is not None:
+                doors.create_task(self._grpc.stop(grace_s))
+        if self._runtime is not None:
+            await self._runtime.stop()
+        if self._topics is not None:
+            await self._topics.stop()
+        if self._store is not None:
+            self._store.close()
+            self.folder.remove_endpoints()
+        self._lag.stop()
+        if self._http is not None:
+            await self._http.stop()
+
+    # ------------------------------------------------------------------------------- watching
+
+    def is_ready(self) -> bool:
+        """Whether commands are served, and will be for a while."""
+        return not self._is_draining and self._runtime is not None and self._runtime.ready()
+
+    def _compute_free_bytes(self) -> int:
+        return shutil.disk_usage(self.folder.path).free
+
+    async def _compute_metrics(self, accept: str) -> tuple[str, bytes]:
+        assert self._runtime is not None
+        assert self._kafka is not None
+        runtime = self._runtime
+        snapshot = compute_snapshot(
+            runtime.shards,
+            runtime.image,
+            runtime.stats,
+            self._lag.histogram,
+            self._kafka,
+            self.is_ready(),
+        )
+
+        def render() -> tuple[str, bytes]:
+            collector = SnapshotCollector(
+                snapshot,
+                version=compute_version(),
+                groups_max=self._resolved.integer("metrics.groups.max"),
+                folder_bytes={
+                    "store": compute_folder_bytes(self.folder.store),
+                    "topics": compute_folder_bytes(self.folder.topics),
+                },
+                free_bytes=self._compute_free_bytes(),
+            )
+            encode, content_type = choose_encoder(accept)
+            return content_type, encode(make_registry(collector))
+
+        return await asyncio.to_thread(render)
+
+
+def end_process(failure: BaseException) -> NoReturn:
+    """What a failed write comes to: memory is ahead of the log, and only a restart helps."""
+    try:
+        log.critical("log_write_failed", cause=repr(failure))
+        line = " ".join(str(failure).split())
+        print(f"muster: cannot write the log: {line}", file=sys.stderr, flush=True)
+    finally:
+        # Where the disk is full the messages may not be written either; that changes nothing.
+        os._exit(ExitCode.WRITE_FAILED)
+
+
+def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list[TopicCommand]:
+    """What makes the topics that are there those asked for, nothing being taken away.
+
+    Raises ``CommandError`` where a topic has more partitions than it is asked for with.
+    """
+    changes: list[TopicCommand] = []
+    for spec in specs:
+        name = TopicName(spec.name)
+        topic = image.by_name.get(name)
+        if topic is None:
+            topic_id = TopicId(secrets.token_bytes(16))
+            changes.append(CreateTopic(INTERNAL, name, topic_id, spec.partitions))
+        elif topic.partitions > spec.partitions:
+            raise CommandError(
+                f"topic {name} has {topic.partitions} partitions and cannot shrink to "
+                f"{spec.partitions}: ask for {topic.partitions} or more, or delete it",
+                ExitCode.PRECONDITION,
+            )
+        elif topic.partitions < spec.partitions:
+            changes.append(GrowTopic(INTERNAL, name, spec.partitions))
+    return changes
+
+
+def change_name(change: TopicCommand) -> str:
+    """The topic that a change is about."""
+    assert isinstance(change, CreateTopic | GrowTopic)
+    return change.name
+
+
+def compute_listen_error(name: str, address: Address, error: OSError) -> CommandError:
+    """Why a listener could not be opened, and what to do."""
+    reason = error.strerror or str(error)
+    in_use = "in use" in str(error).lower()
+    code = ExitCode.PRECONDITION if in_use else ExitCode.FAILED
+    hint = f"stop what uses it, or give another --listen.{name}" if in_use else reason
+    return CommandError(
+        f"cannot listen on {address} for listen.{name}"
+        + (f": the port is in use; {hint}" if in_use else f": {hint}"),
+        code,
+    )

@@ -1,0 +1,21 @@
+"""Settings: one table of names, kinds, bounds and defaults, and where each value comes from.
+
+Flags stand over environment over file over default. The names are Kafka's where Kafka has one.
+"""
+
+from cli.settings.setting import Address, Kind, Scope, Setting, SettingsError, Value
+from cli.settings.sources import Origin, Resolved, resolve
+from cli.settings.table import SETTINGS
+
+__all__ = [
+    "SETTINGS",
+    "Address",
+    "Kind",
+    "Origin",
+    "Resolved",
+    "Scope",
+    "Setting",
+    "SettingsError",
+    "Value",
+    "resolve",
+]

@@ -1,0 +1,74 @@
+"""What must hold between settings, as Kafka's broker demands it when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cli.settings.setting import Address, Value
+
+_BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+_LOOPBACK = ("localhost", "::1")
+
+
+def check_rules(values: Mapping[str, Value]) -> list[str]:
+    """What is wrong with the values together, one line for each mistake; nothing where it fits."""
+    return [*_check_bounds(values), *_check_relations(values), *_check_listeners(values)]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens there."""
+    return host in _LOOPBACK or host.startswith("127.")
+
+
+def _check_bounds(values: Mapping[str, Value]) -> list[str]:
+    mistakes = []
+    for ending in _BOUNDED:
+        name = f"group.consumer.{ending}"
+        lower, upper = f"group.consumer.min.{ending}", f"group.consumer.max.{ending}"
+        value, minimum, maximum = (_number(values, key) for key in (name, lower, upper))
+        if minimum > maximum:
+            mistakes.append(f"{lower} ({minimum}) is above {upper} ({maximum})")
+        elif value < minimum:
+            mistakes.append(f"{name} ({value}) is below {lower} ({minimum})")
+        elif value > maximum:
+            mistakes.append(f"{name} ({value}) is above {upper} ({maximum})")
+    return mistakes
+
+
+def _check_relations(values: Mapping[str, Value]) -> list[str]:
+    mistakes = []
+    session = _number(values, "group.consumer.session.timeout.ms")
+    heartbeat = _number(values, "group.consumer.heartbeat.interval.ms")
+    if session <= heartbeat:
+        mistakes.append(
+            f"group.consumer.session.timeout.ms ({session}) must be above "
+            f"group.consumer.heartbeat.interval.ms ({heartbeat})"
+        )
+    if _number(values, "grpc.page.size") > _number(values, "grpc.page.size.max"):
+        mistakes.append("grpc.page.size is above grpc.page.size.max")
+    if _number(values, "gateway.park.ms") > _number(values, "gateway.park.max.ms"):
+        mistakes.append("gateway.park.ms is above gateway.park.max.ms")
+    return mistakes
+
+
+def _check_listeners(values: Mapping[str, Value]) -> list[str]:
+    mistakes = []
+    for name in ("listen.kafka", "listen.grpc", "listen.http"):
+        address = values[name]
+        if not isinstance(address, Address):
+            mistakes.append(f"{name} is empty: it needs HOST:PORT")
+        elif not is_loopback(address.host) and not values["allow.unauthenticated"]:
+            mistakes.append(
+                f"{name} ({address}): nobody is asked who they are yet; to listen on more than "
+                "127.0.0.1 all the same, add --allow-unauthenticated"
+            )
+    advertised = values["advertised.kafka"]
+    if isinstance(advertised, Address) and advertised.port == 0:
+        mistakes.append(f"advertised.kafka ({advertised}): nobody can connect to port 0")
+    return mistakes
+
+
+def _number(values: Mapping[str, Value], name: str) -> int:
+    value = values[name]
+    assert isinstance(value, int), name
+    return value

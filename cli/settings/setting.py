@@ -1,0 +1,202 @@
+"""What a setting is: a name, a kind, bounds, a default, and how its text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used; ``lines`` say what is wrong, one line for each mistake."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = tuple(lines)
+
+
+class Address(NamedTuple):
+    """A host and a port; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+Value: TypeAlias = int | bool | str | tuple[str, ...] | Address | None
+
+
+class Kind(Enum):
+    """How the text of a value is read, as Kafka reads its own."""
+
+    INT = "int"
+    LONG = "long"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    LIST = "list"
+    ADDRESS = "host:port"
+
+
+class Scope(Enum):
+    """What a setting is about: the chapters of docs/settings.md."""
+
+    SERVER = "The process"
+    GROUP = "Groups and offsets"
+    LOG = "The log"
+    TOPICS = "Topics"
+    KAFKA = "The Kafka wire"
+    GRPC = "gRPC"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. ``minimum`` and ``maximum`` bound numbers, ``choices`` bound texts.
+
+    ``is_kafka`` says that Kafka has a setting of this name and meaning. ``aliases`` are other
+    spellings of choices. A default of ``None`` means none.
+    """
+
+    name: str
+    kind: Kind
+    default: Value
+    scope: Scope
+    doc: str
+    minimum: int = 0
+    maximum: int = INT_MAX
+    choices: tuple[str, ...] = ()
+    is_kafka: bool = False
+    aliases: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """Its flag; dots may be written as dashes."""
+        return f"--{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return compute_variable(self.name)
+
+
+def compute_variable(name: str) -> str:
+    """The environment variable of a setting: ``MUSTER_`` and the name in capitals."""
+    return "MUSTER_" + name.upper().replace(".", "_")
+
+
+def parse_value(setting: Setting, raw: object) -> Value:
+    """The value that a text, or a value of TOML, stands for. Raises ``ValueError`` with why."""
+    match setting.kind:
+        case Kind.INT | Kind.LONG:
+            return _parse_number(setting, raw)
+        case Kind.BOOLEAN:
+            return _parse_boolean(raw)
+        case Kind.STRING:
+            return _parse_string(setting, raw)
+        case Kind.LIST:
+            return _parse_list(setting, raw)
+        case Kind.ADDRESS:
+            return _parse_address(raw)
+        case _:
+            assert_never(setting.kind)
+
+
+def render_value(value: Value) -> str:
+    """A value as it would be written in a ``.properties`` file; nothing for ``None``."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case Address() | int() | str():
+            return str(value)
+        case _:
+            return ",".join(value)
+
+
+def _parse_number(setting: Setting, raw: object) -> int:
+    number = _read_integer(raw)
+    if number is None:
+        raise ValueError(f"{_show(raw)} is not a whole number")
+    if not setting.minimum <= number <= setting.maximum:
+        raise ValueError(f"{number} is not within {setting.minimum} and {setting.maximum}")
+    return number
+
+
+def _read_integer(raw: object) -> int | None:
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    if not isinstance(raw, str) or not raw.strip().isascii() or "_" in raw:
+        return None
+    try:
+        return int(raw.strip())
+    except ValueError:
+        return None
+
+
+def _parse_boolean(raw: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    text = raw.strip().lower() if isinstance(raw, str) else ""
+    if text not in ("true", "false"):
+        raise ValueError(f"{_show(raw)} is neither true nor false")
+    return text == "true"
+
+
+def _parse_string(setting: Setting, raw: object) -> str | None:
+    if not isinstance(raw, str):
+        raise ValueError(f"{_show(raw)} is not a text")
+    text = raw.strip()
+    if not text and setting.default is None:
+        return None
+    if not text:
+        raise ValueError("it is empty")
+    return _check_choice(setting, text) if setting.choices else text
+
+
+def _parse_list(setting: Setting, raw: object) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        items = [item.strip() for item in raw.split(",")] if raw.strip() else []
+    elif isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+        items = [item.strip() for item in raw]
+    else:
+        raise ValueError(f"{_show(raw)} is not a list of texts")
+    if not items or not all(items):
+        raise ValueError("it is empty, or has an empty entry")
+    checked = tuple(_check_choice(setting, item) if setting.choices else item for item in items)
+    if len(set(checked)) < len(checked):
+        raise ValueError("it names something twice")
+    return checked
+
+
+def _check_choice(setting: Setting, text: str) -> str:
+    choice = dict(setting.aliases).get(text, text)
+    if choice not in setting.choices:
+        raise ValueError(f"{text} is none of {', '.join(setting.choices)}")
+    return choice
+
+
+def _parse_address(raw: object) -> Address | None:
+    if not isinstance(raw, str):
+        raise ValueError(f"{_show(raw)} is not HOST:PORT")
+    if not raw.strip():
+        return None
+    host, colon, port = raw.strip().rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{raw} is not HOST:PORT: write an IPv6 address in brackets")
+    number = int(port) if port.isascii() and port.isdigit() else -1
+    if not colon or not host or not 0 <= number <= 65535:
+        raise ValueError(f"{raw} is not HOST:PORT, with a port from 0 to 65535")
+    return Address(host, number)
+
+
+def _show(raw: object) -> str:
+    return repr(raw) if isinstance(raw, str) else str(raw)

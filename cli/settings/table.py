@@ -1,0 +1,288 @@
+"""The table of settings: every name that a flag, a variable or a file may use, and its default."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cli.settings.kafka_names import is_kafka_name
+from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
+from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
+
+_KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
+
+_SERVER_SETTINGS = (
+    Setting(
+        "data.dir",
+        Kind.STRING,
+        "data",
+        Scope.SERVER,
+        "The folder that everything durable is kept in; made where it is missing. One process at "
+        "a time has it.",
+    ),
+    Setting(
+        "listen.kafka",
+        Kind.ADDRESS,
+        Address("127.0.0.1", 9092),
+        Scope.SERVER,
+        "Where the Kafka wire listens. Port 0 lets the system choose.",
+    ),
+    Setting(
+        "listen.grpc",
+        Kind.ADDRESS,
+        Address("127.0.0.1", 50051),
+        Scope.SERVER,
+        "Where gRPC listens.",
+    ),
+    Setting(
+        "listen.http",
+        Kind.ADDRESS,
+        Address("127.0.0.1", 8080),
+        Scope.SERVER,
+        "Where `/livez`, `/readyz`, `/metrics` and `/version` are served.",
+    ),
+    Setting(
+        "advertised.kafka",
+        Kind.ADDRESS,
+        None,
+        Scope.SERVER,
+        "The address that Kafka clients are told to connect to; by default the one that they have "
+        "connected to.",
+    ),
+    Setting(
+        "allow.unauthenticated",
+        Kind.BOOLEAN,
+        False,
+        Scope.SERVER,
+        "Permits listening on other addresses than loopback although nobody is asked who they are.",
+    ),
+    Setting(
+        "shutdown.timeout.ms",
+        Kind.INT,
+        10_000,
+        Scope.SERVER,
+        "How long SIGTERM waits for what is being answered before it closes connections.",
+    ),
+    Setting(
+        "metrics.groups.max",
+        Kind.INT,
+        10_000,
+        Scope.SERVER,
+        "Groups that have series of their own in `/metrics`.",
+    ),
+    Setting(
+        "log.format",
+        Kind.STRING,
+        "auto",
+        Scope.SERVER,
+        "Form of the messages on standard error: `json`, one object a line, or `text`; `auto` is "
+        "text on a terminal.",
+        choices=("auto", "json", "text"),
+    ),
+    Setting(
+        "log.level",
+        Kind.STRING,
+        "info",
+        Scope.SERVER,
+        "The least level of the messages.",
+        choices=("debug", "info", "warning", "error"),
+    ),
+)
+
+_GROUP_SETTINGS = (
+    Setting(
+        "group.consumer.session.timeout.ms",
+        Kind.INT,
+        45_000,
+        Scope.GROUP,
+        "How long a member is kept without a sign of life.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.min.session.timeout.ms",
+        Kind.INT,
+        45_000,
+        Scope.GROUP,
+        "The least session timeout permitted.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.max.session.timeout.ms",
+        Kind.INT,
+        60_000,
+        Scope.GROUP,
+        "The greatest session timeout permitted.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.heartbeat.interval.ms",
+        Kind.INT,
+        5_000,
+        Scope.GROUP,
+        "How often members are told to send a heartbeat.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.min.heartbeat.interval.ms",
+        Kind.INT,
+        5_000,
+        Scope.GROUP,
+        "The least heartbeat interval permitted.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.max.heartbeat.interval.ms",
+        Kind.INT,
+        15_000,
+        Scope.GROUP,
+        "The greatest heartbeat interval permitted.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.assignment.interval.ms",
+        Kind.INT,
+        0,
+        Scope.GROUP,
+        "The least time between two target assignments of a group. Kafka's default is 1000.",
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.min.assignment.interval.ms",
+        Kind.INT,
+        0,
+        Scope.GROUP,
+        "The least assignment interval permitted.",
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.max.assignment.interval.ms",
+        Kind.INT,
+        15_000,
+        Scope.GROUP,
+        "The greatest assignment interval permitted.",
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.max.size",
+        Kind.INT,
+        2_147_483_647,
+        Scope.GROUP,
+        "Members that a group may have.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.assignors",
+        Kind.LIST,
+        ("uniform", "range"),
+        Scope.GROUP,
+        "The assignors that members may ask for; the first is the default. Kafka's class names "
+        "are understood.",
+        choices=("uniform", "range"),
+        is_kafka=True,
+        aliases=(
+            (f"{_KAFKA_ASSIGNORS}.UniformAssignor", "uniform"),
+            (f"{_KAFKA_ASSIGNORS}.RangeAssignor", "range"),
+        ),
+    ),
+    Setting(
+        "assignor.inline.budget.ms",
+        Kind.INT,
+        5,
+        Scope.GROUP,
+        "Assignments that are expected to take longer are computed in a thread.",
+    ),
+    Setting(
+        "assignor.time.limit.ms",
+        Kind.INT,
+        30_000,
+        Scope.GROUP,
+        "An assignment that takes longer is given up, and the target stays as it was.",
+        minimum=1,
+    ),
+    Setting(
+        "group.id.max.bytes",
+        Kind.INT,
+        32_767,
+        Scope.GROUP,
+        "Length of a group id in UTF-8; the records of the log hold no more than the default.",
+        minimum=1,
+        maximum=32_767,
+    ),
+    Setting(
+        "group.subscriptions.max",
+        Kind.INT,
+        10_000,
+        Scope.GROUP,
+        "Topics that one member may subscribe to by name.",
+        minimum=1,
+    ),
+    Setting(
+        "offset.metadata.max.bytes",
+        Kind.INT,
+        4_096,
+        Scope.GROUP,
+        "Length of the metadata of one committed offset.",
+        is_kafka=True,
+    ),
+)
+
+_LOG_SETTINGS = (
+    Setting(
+        "offsets.topic.num.partitions",
+        Kind.INT,
+        50,
+        Scope.LOG,
+        "Partitions of the log of groups and offsets. Fixed when the data folder is made.",
+        minimum=1,
+        maximum=65_535,
+        is_kafka=True,
+    ),
+    Setting(
+        "log.min.free.bytes",
+        Kind.LONG,
+        256 * 1024 * 1024,
+        Scope.LOG,
+        "Below this much free space commands that would write are refused; heartbeats and reads "
+        "go on.",
+        maximum=LONG_MAX,
+    ),
+    Setting(
+        "flush.records.max",
+        Kind.INT,
+        5_000,
+        Scope.LOG,
+        "Records that one write to the store takes, as far as commands can be told apart.",
+        minimum=1,
+    ),
+)
+
+_ALL = (
+    *_SERVER_SETTINGS,
+    *_GROUP_SETTINGS,
+    *_LOG_SETTINGS,
+    *TOPIC_SETTINGS,
+    *KAFKA_SETTINGS,
+    *GRPC_SETTINGS,
+)
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
+"""Every setting by its name, in the order of docs/settings.md."""
+
+
+def compute_suggestion(name: str) -> str | None:
+    """The setting whose name is most like one that does not exist; ``None`` where none is."""
+    close = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.7)
+    return close[0] if close else None
+
+
+def has_no_meaning_here(name: str) -> bool:
+    """Whether it is a setting of Kafka's broker that Muster has no use for."""
+    return name not in SETTINGS and is_kafka_name(name)

@@ -1,0 +1,197 @@
+"""`muster topic`: the topics that are kept here."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    DryRunOption,
+    OutputOption,
+    QuietOption,
+    ServerOption,
+    TimeoutOption,
+    YesOption,
+)
+from cli.output import Format, Listing, print_listing, print_note, print_table
+from cli.topic_spec import TopicSpec, TopicSpecError, merge_topics, parse_topic
+
+if TYPE_CHECKING:
+    from cli.admin_client import AdminClient
+    from muster.v1 import admin_pb2
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The topics that are kept here."
+)
+
+TopicsArgument = Annotated[
+    list[str], typer.Argument(metavar="NAME=PARTITIONS...", help="Topics, such as orders=12.")
+]
+NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of topics.")]
+
+
+@app.command("list")
+def list_topics(
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """List topics with their numbers of partitions and their ids."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        topics = client.list_topics()
+    print_listing(compute_listing("topic.list", topics), output)
+
+
+@app.command()
+def create(
+    topics: TopicsArgument,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Create topics."""
+    from cli.admin_client import connect
+
+    specs = _parse(topics)
+    with connect(server, timeout) as client:
+        made, failed = _for_each(
+            specs, lambda spec: client.create_topic(spec.name, spec.partitions, dry_run)
+        )
+    _report("topic.create", "created", made, dry_run, quiet, output)
+    _exit(failed)
+
+
+@app.command()
+def grow(
+    topics: TopicsArgument,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Give topics more partitions. A topic never has fewer again."""
+    from cli.admin_client import connect
+
+    specs = _parse(topics)
+    with connect(server, timeout) as client:
+        if not yes and not dry_run:
+            _preview_and_ask(client, {spec.name: str(spec.partitions) for spec in specs})
+        grown, failed = _for_each(
+            specs, lambda spec: client.grow_topic(spec.name, spec.partitions, dry_run)
+        )
+    _report("topic.grow", "grown", grown, dry_run, quiet, output)
+    _exit(failed)
+
+
+@app.command()
+def delete(
+    names: NamesArgument,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Delete topics, their records, and all offsets committed for them."""
+    from cli.admin_client import connect
+
+    specs = [TopicSpec(name, 0) for name in dict.fromkeys(names)]
+    with connect(server, timeout) as client:
+        if not yes and not dry_run:
+            _preview_and_ask(client, {spec.name: "deleted" for spec in specs})
+        gone, failed = _for_each(specs, lambda spec: client.delete_topic(spec.name, dry_run))
+    _report("topic.delete", "deleted", gone, dry_run, quiet, output)
+    _exit(failed)
+
+
+def compute_listing(command: str, topics: Sequence[admin_pb2.Topic]) -> Listing:
+    """Topics as a table and as the response they came in."""
+    from google.protobuf.json_format import MessageToDict
+
+    rows = [
+        [topic.topic_name, topic.num_partitions, render_topic_id(topic.topic_id)]
+        for topic in topics
+    ]
+    items = [
+        MessageToDict(
+            topic, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+        )
+        for topic in topics
+    ]
+    columns = ["TOPIC", "PARTITIONS", "TOPIC-ID"]
+    return Listing(command, columns, rows, {"topics": items}, "topics")
+
+
+def render_topic_id(topic_id: bytes) -> str:
+    """As Kafka prints ids: URL-safe base64 without padding; nothing for no id."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+def _parse(texts: Sequence[str]) -> list[TopicSpec]:
+    try:
+        return merge_topics(parse_topic(text) for text in texts)
+    except TopicSpecError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+
+
+def _for_each(
+    specs: Sequence[TopicSpec], change: Callable[[TopicSpec], admin_pb2.Topic]
+) -> tuple[list[admin_pb2.Topic], list[CommandError]]:
+    """Tries every topic; one that fails does not keep the others from being changed."""
+    changed, failed = [], []
+    for spec in specs:
+        try:
+            changed.append(change(spec))
+        except CommandError as error:
+            if error.exit_code is ExitCode.UNREACHABLE:
+                raise
+            failed.append(CommandError(f"{spec.name}: {error.message}", error.exit_code))
+    return changed, failed
+
+
+def _preview_and_ask(client: AdminClient, after: dict[str, str]) -> None:
+    """Shows what is and what will be, on standard error, and asks."""
+    now = {topic.topic_name: topic.num_partitions for topic in client.list_topics()}
+    rows = [[name, now.get(name, "no such topic"), then] for name, then in after.items()]
+    print_table(["TOPIC", "PARTITIONS", "AFTER"], rows, sys.stderr)
+    if not sys.stdin.isatty():
+        raise CommandError("not a terminal, so nobody can be asked: add --yes", ExitCode.USAGE)
+    if not typer.confirm("Go on?", err=True):
+        raise CommandError("nothing was changed")
+
+
+def _report(
+    command: str,
+    done: str,
+    topics: Sequence[admin_pb2.Topic],
+    dry_run: bool,
+    quiet: bool,
+    output: Format,
+) -> None:
+    if topics or output is not Format.TABLE:
+        print_listing(compute_listing(command, topics), output)
+    if topics and not quiet:
+        print_note(f"{done}: {len(topics)}" if not dry_run else f"would be {done}: {len(topics)}")
+
+
+def _exit(failed: Sequence[CommandError]) -> None:
+    """One failure exits as it is; several of different kinds are a plain failure."""
+    if not failed:
+        return
+    codes = {error.exit_code for error in failed}
+    code = codes.pop() if len(codes) == 1 else ExitCode.FAILED
+    raise CommandError("\n".join(error.message for error in failed), code)

@@ -1,0 +1,34 @@
+"""Which version this is, and of what it is made."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+from cli.output import Listing
+
+_PARTS = ("grpcio", "rocksdict", "kio", "numpy", "uvloop")
+
+
+def compute_version() -> str:
+    """The version of Muster."""
+    return metadata.version("muster")
+
+
+def compute_versions() -> dict[str, str]:
+    """Versions by name: Muster first, then Python and the packages that matter."""
+    versions = {"muster": compute_version(), "python": platform.python_version()}
+    for part in _PARTS:
+        try:
+            versions[part] = metadata.version(part)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def compute_version_listing() -> Listing:
+    """The versions, as `muster version` prints them."""
+    versions = compute_versions()
+    items = [{"name": name, "version": version} for name, version in versions.items()]
+    rows = [list(item.values()) for item in items]
+    return Listing("version", ["NAME", "VERSION"], rows, {"versions": items}, "versions")

@@ -1,0 +1,18 @@
+"""The group state machines: pure and deterministic.
+
+``handle(shard, command, now) -> Outcome`` reads the state and changes nothing;
+``replay(shard, record)`` is the only code that changes group state. Time, randomness and topics are
+arguments. There is no clock, no I/O, no logging here.
+
+Duties of the caller (``coordinator.runtime``, and the simulator):
+
+1. Handle the commands of one shard one after another, never two at once.
+2. Replay the records of an outcome, in order, before anything else is handled.
+3. Write the records of one outcome, and of the ``then`` that it asks for, in one atomic batch.
+4. Carry out the effects and answer them with commands; before the batch closes where it can.
+5. Handle ``then`` after the targets of the batch were installed.
+6. Give no answer before what it shows is durable: an outcome's own records, and for a read
+   or an error all that its group had replayed before.
+7. A ``GroupError`` from ``handle`` is an answer and nothing has changed. Any other exception is
+   a bug: stop, and load from the log.
+"""

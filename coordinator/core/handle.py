@@ -1,0 +1,186 @@
+"""One entrance to the state machine: which handler takes which command."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.heartbeat import (
+    compute_epoch_bump,
+    compute_removal,
+    compute_target_effect,
+    handle_heartbeat,
+    handle_leave,
+    handle_reconcile_member,
+)
+from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.offsets import handle_delete_topic_offsets, handle_offset_commit
+from coordinator.core.outcome import Outcome
+from coordinator.core.shard import Shard
+from coordinator.core.target import InstallTarget, handle_install_target
+from model.commands import (
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    Deadline,
+    DeleteTopicOffsets,
+    ExpireMember,
+    Now,
+    OffsetCommit,
+    ReconcileMember,
+    RefreshTopics,
+)
+from model.errors import InvalidGroupId, InvalidRequest
+from model.ids import GroupId, MemberId
+from model.records import MemberState
+from model.responses import Done
+
+MEMBER_ID_MAX_BYTES = 32_767
+"""What a string in the key of a record may have."""
+
+ShardCommand: TypeAlias = (
+    ConsumerGroupHeartbeat
+    | ConsumerGroupLeave
+    | ReconcileMember
+    | ExpireMember
+    | InstallTarget
+    | RefreshTopics
+    | OffsetCommit
+    | DeleteTopicOffsets
+)
+"""What ``handle`` takes. ``OffsetFetch`` reads the store and is the runtime's."""
+
+
+def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
+    """What the command comes to. Reads the state and changes nothing.
+
+    Raises the ``GroupError`` that is the answer.
+    """
+    match command:
+        case ConsumerGroupHeartbeat():
+            check_group_id(shard, command.group_id)
+            check_member_request(shard, command)
+            return handle_heartbeat(shard, command, now)
+        case OffsetCommit():
+            check_group_id_size(shard, command.group_id)
+            return handle_offset_commit(shard, command, now)
+        case ReconcileMember():
+            return handle_reconcile_member(shard, command, now)
+        case InstallTarget():
+            return handle_install_target(shard, command, now)
+        case ConsumerGroupLeave():
+            check_group_id(shard, command.group_id)
+            return handle_leave(shard, command, now)
+        case ExpireMember():
+            return handle_expire_member(shard, command)
+        case RefreshTopics():
+            return handle_refresh_topics(shard, command)
+        case DeleteTopicOffsets():
+            return handle_delete_topic_offsets(shard, command)
+        case _:
+            assert_never(command)
+
+
+def check_group_id(shard: Shard, group_id: GroupId) -> None:
+    """Row C3, and a bound on what becomes a key of the log."""
+    if not group_id:
+        raise InvalidRequest("GroupId can't be empty.")
+    check_group_id_size(shard, group_id)
+
+
+def check_group_id_size(shard: Shard, group_id: GroupId) -> None:
+    """A group id must fit into the key of a record."""
+    limit = shard.settings.group_id_max_bytes
+    if _is_longer(group_id, limit):
+        raise InvalidGroupId(f"The group id is longer than {limit} bytes.")
+
+
+def _is_longer(text: str, limit: int) -> bool:
+    """Whether the text has more bytes, which are at most four for each character."""
+    return 4 * len(text) > limit and len(text.encode()) > limit
+
+
+def check_member_request(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
+    """Rows C2 to C6 as far as no door has to know of a wire for them."""
+    if not command.member_id:
+        raise InvalidRequest("MemberId can't be empty.")
+    if _is_longer(command.member_id, MEMBER_ID_MAX_BYTES):
+        raise InvalidRequest(f"The member id is longer than {MEMBER_ID_MAX_BYTES} bytes.")
+    if command.member_epoch < 0:
+        raise InvalidRequest("MemberEpoch is invalid.")
+    names = command.subscribed_topic_names
+    if isinstance(names, tuple) and len(names) > shard.settings.group_subscriptions_max:
+        raise InvalidRequest(
+            f"A member cannot subscribe to more than {shard.settings.group_subscriptions_max} "
+            "topics."
+        )
+
+
+def handle_expire_member(shard: Shard, command: ExpireMember) -> Outcome:
+    """Remove the member if the deadline still holds.
+
+    A rebalance deadline holds while the member has not left the epoch in which it had to
+    revoke (Kafka keys its timer by the member epoch).
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    member = group.member(command.member_id) if group is not None else None
+    if group is None or member is None:
+        return Outcome(response=Done())
+    if command.deadline is Deadline.REBALANCE and (
+        member.member_epoch != command.member_epoch
+        or member.state is not MemberState.UNREVOKED_PARTITIONS
+    ):
+        return Outcome(response=Done())
+    records, effects = compute_removal(shard, group, member)
+    return Outcome(records=records, response=Done(), effects=effects)
+
+
+def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
+    """A new group epoch if the topics that the group subscribes to are not what they were."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None or not needs_epoch_for_topics(shard, group):
+        return Outcome(response=Done())
+    records = compute_epoch_bump(shard, group, command.group_id, set(group.subscribed_names))
+    effects = (compute_target_effect(shard, group, command.group_id),)
+    return Outcome(records=tuple(records), response=Done(), effects=effects)
+
+
+def needs_epoch_for_topics(shard: Shard, group: ConsumerGroup) -> bool:
+    """Whether the group has members, and a metadata hash that is not of the topics as they are."""
+    if group.member_count == 0:
+        return False
+    names = group.subscribed_names
+    return compute_metadata_hash(names, shard.image, shard.topic_hashes) != group.metadata_hash
+
+
+def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
+    """Whether a heartbeat of the member would say something new, or that it is gone.
+
+    A member that must revoke first has no news until it says that it has. Nor is it any that a
+    partition is free to which the member does not subscribe any more: a heartbeat would not bring
+    it, and whoever waits for news would ask again and again.
+    """
+    group = shard.consumer_groups.get(group_id)
+    member = None if group is None else group.member(member_id)
+    if group is None or member is None:
+        return True
+    match member.state:
+        case MemberState.UNREVOKED_PARTITIONS:
+            return False
+        case MemberState.UNRELEASED_PARTITIONS:
+            if member.member_epoch != group.target_epoch:
+                return True
+            return _is_any_released(shard, group, member)
+        case _:
+            return member.member_epoch != group.target_epoch
+
+
+def _is_any_released(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+    """Whether the member could be given something of its target."""
+    holder = group.holder
+    released = [number for number in member.target or () if holder[number] < 0]
+    if not released or member.metadata is None:
+        return False
+    names = member.metadata.subscribed_topic_names
+    subscribed = group.subscribed_topic_indexes(names, shard.image)
+    topic_index_of = group.numbers.topic_index_of
+    return any(topic_index_of[number] in subscribed for number in released)

@@ -1,0 +1,501 @@
+"""ConsumerGroupHeartbeat (KIP-848): join, change, acknowledge, leave.
+
+A heartbeat that changes the group is handled in two halves, with the target of the new epoch
+computed in between: the first half writes the member and the group epoch, the second
+(``handle_reconcile_member``) moves the member and answers. One that changes nothing in the group
+is handled at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeVar
+
+from coordinator.core.consumer_group import JOIN_EPOCH, ConsumerGroup, Member
+from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.outcome import (
+    ArmRebalanceTimeout,
+    CancelRebalanceTimeout,
+    ComputeTarget,
+    Effect,
+    Outcome,
+)
+from coordinator.core.reconcile import Standing, compute_next_standing
+from coordinator.core.shard import Shard
+from model.commands import (
+    UNCHANGED,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    Now,
+    ReconcileMember,
+    Unchanged,
+)
+from model.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    InvalidRequest,
+    UnknownMemberId,
+    UnsupportedAssignor,
+)
+from model.ids import GroupId, MemberId, TopicName
+from model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    GroupMetadataKey,
+    MemberState,
+    Record,
+    TopicPartitions,
+)
+from model.responses import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+
+T = TypeVar("T")
+
+
+# --------------------------------------------------------------------------------- first half
+
+
+def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) -> Outcome:
+    """A heartbeat with epoch 0 or more. Errors: rows C8 to C14 of Kafka's table."""
+    check_supported(command)
+    check_server_assignor(shard, command)
+    group = _group_for(shard, command)
+    check_room(shard, group, command.member_id)
+    member = group.member(command.member_id) if group is not None else None
+    if group is None or member is None:
+        if command.member_epoch != JOIN_EPOCH:
+            raise UnknownMemberId(
+                f"Member {command.member_id} is not a member of group {command.group_id}."
+            )
+    else:
+        check_member_epoch(group, member, command)
+    updated = _updated_metadata(member, command)
+    if group is not None and member is not None and updated == member.metadata:
+        return _continue(shard, group, member, command, False, now)
+    return _change_member(shard, group, member, updated, command, now)
+
+
+def check_supported(command: ConsumerGroupHeartbeat | ConsumerGroupLeave) -> None:
+    """Static members and patterns are refused as such, not taken for something else."""
+    if command.instance_id is not None:
+        raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
+    if isinstance(command, ConsumerGroupHeartbeat) and command.subscribed_topic_regex not in (
+        UNCHANGED,
+        "",
+    ):
+        raise InvalidRequest("Subscribing by regular expression is not supported yet.")
+
+
+def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
+    """Row C8."""
+    supported = shard.settings.group_consumer_assignors
+    if command.server_assignor is not UNCHANGED and command.server_assignor not in supported:
+        raise UnsupportedAssignor(
+            f"ServerAssignor {command.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(supported)}."
+        )
+
+
+def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup | None:
+    """The group, or ``None`` for one that this join creates. Row C11."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is not None:
+        return group
+    classic = shard.classic_groups.get(command.group_id)
+    if classic is not None and (classic.members or command.member_epoch != JOIN_EPOCH):
+        raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
+    if command.member_epoch != JOIN_EPOCH:
+        raise GroupIdNotFound(f"Consumer group {command.group_id} not found.")
+    return None
+
+
+def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
+    """Row C12: a new member needs a place."""
+    size = shard.settings.group_consumer_max_size
+    if group is not None and group.member_count >= size and group.member(member_id) is None:
+        raise GroupMaxSizeReached(
+            f"The consumer group has reached its maximum capacity of {size} members."
+        )
+
+
+def check_member_epoch(
+    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
+) -> None:
+    """Row C14. The previous epoch passes if what the client owns is assigned to it.
+
+    For then the answer that brought the new epoch was lost. Epoch 0 always passes: a fenced
+    member rejoins with its own id (KAFKA-19233).
+    """
+    received, known = command.member_epoch, member.member_epoch
+    if received in (JOIN_EPOCH, known):
+        return
+    if received > known:
+        raise FencedMemberEpoch(
+            f"The consumer group member has a greater member epoch ({received}) than the one "
+            f"known by the group coordinator ({known}). The member must abandon all its "
+            "partitions and rejoin."
+        )
+    if received == member.previous_member_epoch and _owns_only_assigned(group, member, command):
+        return
+    raise FencedMemberEpoch(
+        f"The consumer group member has a smaller member epoch ({received}) than the one known "
+        f"by the group coordinator ({known}). The member must abandon all its partitions and "
+        "rejoin."
+    )
+
+
+def _owns_only_assigned(
+    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
+) -> bool:
+    if command.owned is None or not group.numbers.has_all(command.owned):
+        return False
+    return group.numbers.known_numbers(command.owned) <= set(member.assigned)
+
+
+def _or(value: T | Literal[Unchanged.UNCHANGED], old: T) -> T:
+    return old if value is UNCHANGED else value
+
+
+_NEW = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
+
+
+def _updated_metadata(
+    member: Member | None, command: ConsumerGroupHeartbeat
+) -> ConsumerGroupMemberMetadataValue:
+    """What the member says of itself now. The very object where nothing changed."""
+    old = member.metadata if member is not None and member.metadata is not None else _NEW
+    names = command.subscribed_topic_names
+    if (
+        names is UNCHANGED
+        and command.rebalance_timeout_ms is UNCHANGED
+        and command.rack_id is UNCHANGED
+        and command.server_assignor is UNCHANGED
+        and command.subscribed_topic_regex is UNCHANGED
+        and old.client_id == command.caller.client_id
+        and old.client_host == command.caller.client_host
+        and old.classic_member_metadata is None
+    ):
+        return old
+    return replace(
+        old,
+        rack_id=_or(command.rack_id, old.rack_id),
+        client_id=command.caller.client_id,
+        client_host=command.caller.client_host,
+        subscribed_topic_names=(
+            old.subscribed_topic_names if names is UNCHANGED else tuple(sorted(set(names)))
+        ),
+        subscribed_topic_regex=_or(command.subscribed_topic_regex, old.subscribed_topic_regex),
+        rebalance_timeout_ms=_or(command.rebalance_timeout_ms, old.rebalance_timeout_ms),
+        server_assignor=_or(command.server_assignor, old.server_assignor),
+        classic_member_metadata=None,
+    )
+
+
+def _change_member(
+    shard: Shard,
+    group: ConsumerGroup | None,
+    member: Member | None,
+    updated: ConsumerGroupMemberMetadataValue,
+    command: ConsumerGroupHeartbeat,
+    now: Now,
+) -> Outcome:
+    """The member is new or said something new of itself."""
+    group_id, member_id = command.group_id, command.member_id
+    old = member.metadata if member is not None and member.metadata is not None else _NEW
+    names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
+    records = list(_replaced_classic_group(shard, group_id)) if group is None else []
+    records.append(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), updated))
+    if names_changed:
+        names = _names_after(group, old.subscribed_topic_names, updated.subscribed_topic_names)
+        records += compute_epoch_bump(shard, group, group_id, names)
+    effects = _target_effects(shard, group, group_id, names_changed, now)
+    return Outcome(
+        records=tuple(records),
+        effects=effects,
+        then=_reconcile_command(member, command, names_changed),
+    )
+
+
+def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ...]:
+    """The tombstone of an empty classic group, or one with offsets alone, that a join takes over.
+
+    Kafka's ``maybeDeleteEmptyClassicGroup`` writes it for groups that have no record as well.
+    """
+    if group_id in shard.classic_groups or group_id in shard.offset_groups:
+        return (Record(GroupMetadataKey(group_id), None),)
+    return ()
+
+
+def _names_after(
+    group: ConsumerGroup | None,
+    old: tuple[TopicName, ...],
+    new: tuple[TopicName, ...],
+) -> set[TopicName]:
+    """The names that the group subscribes to once one member has changed its own."""
+    counts = group.subscribed_names if group is not None else {}
+    gone = {name for name in old if counts.get(name, 0) <= 1}
+    return (set(counts) - gone) | set(new)
+
+
+def compute_epoch_bump(
+    shard: Shard, group: ConsumerGroup | None, group_id: GroupId, names: set[TopicName]
+) -> list[Record]:
+    """The records of a new group epoch over these subscribed names."""
+    epoch = (group.group_epoch if group is not None else 1) + 1
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    value = ConsumerGroupMetadataValue(epoch, metadata_hash)
+    records = [Record(ConsumerGroupMetadataKey(group_id), value)]
+    if group is not None and group.has_partition_metadata:
+        records.append(Record(ConsumerGroupPartitionMetadataKey(group_id), None))
+    return records
+
+
+def _target_effects(
+    shard: Shard, group: ConsumerGroup | None, group_id: GroupId, bumped: bool, now: Now
+) -> tuple[Effect, ...]:
+    if not bumped and (group is None or group.target_epoch >= group.group_epoch):
+        return ()
+    return (compute_target_effect(shard, group, group_id),)
+
+
+def compute_target_effect(
+    shard: Shard, group: ConsumerGroup | None, group_id: GroupId
+) -> ComputeTarget:
+    """When the next target may be computed (KIP-1263); the first one at once."""
+    interval_ms = shard.settings.group_consumer_assignment_interval_ms
+    last_ms = group.assignment_timestamp if group is not None else 0
+    return ComputeTarget(group_id, last_ms + interval_ms if last_ms and interval_ms else 0)
+
+
+def _reconcile_command(
+    member: Member | None, command: ConsumerGroupHeartbeat, has_subscription_changed: bool
+) -> ReconcileMember:
+    return ReconcileMember(
+        command.caller,
+        command.group_id,
+        command.member_id,
+        owned=command.owned,
+        full=_wants_assignment(command),
+        has_subscription_changed=has_subscription_changed,
+        before=tuple(member.assigned) if member is not None else (),
+        epoch_before=command.member_epoch,
+    )
+
+
+def _wants_assignment(command: ConsumerGroupHeartbeat) -> bool:
+    """A join, or a full request: the client may not know its assignment."""
+    return command.member_epoch == JOIN_EPOCH or (
+        command.rebalance_timeout_ms is not UNCHANGED
+        and (
+            command.subscribed_topic_names is not UNCHANGED
+            or command.subscribed_topic_regex is not UNCHANGED
+        )
+        and command.owned is not None
+    )
+
+
+def _continue(
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    command: ConsumerGroupHeartbeat,
+    has_subscription_changed: bool,
+    now: Now,
+) -> Outcome:
+    """Nothing changed in the group: move the member now."""
+    if group.target_epoch < group.group_epoch:
+        return Outcome(
+            effects=_target_effects(shard, group, command.group_id, False, now),
+            then=_reconcile_command(member, command, has_subscription_changed),
+        )
+    if member.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
+        return Outcome(
+            response=_response(
+                shard, group, member, _standing_facts(member), command.member_epoch,
+                tuple(member.assigned) if _wants_assignment(command) else None, command.owned,
+            )
+        )  # fmt: skip
+    return handle_reconcile_member(
+        shard, _reconcile_command(member, command, has_subscription_changed), now
+    )
+
+
+# -------------------------------------------------------------------------------- second half
+
+
+def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
+    """Move the member as far as it may go, and answer its heartbeat."""
+    group = shard.consumer_groups.get(command.group_id)
+    member = group.member(command.member_id) if group is not None else None
+    if group is None or member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    standing = standing_of(group, member)
+    following = standing
+    if command.has_subscription_changed or not member.is_reconciled_to(group.target_epoch):
+        following = compute_standing_after(shard, group, member, standing, command)
+    moved = following is not standing and following != standing
+    assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
+    response = _response(
+        shard, group, member, (following.member_epoch, following.state), command.epoch_before,
+        assigned if command.full or assigned != command.before else None, command.owned,
+    )  # fmt: skip
+    if not moved:
+        return Outcome(response=response)
+    return Outcome(
+        records=(current_assignment_record(group, member.member_id, following),),
+        response=response,
+        effects=_timeout_effects(group, member, standing, following),
+    )
+
+
+def compute_standing_after(
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    standing: Standing,
+    command: ReconcileMember,
+) -> Standing:
+    """``compute_next_standing`` on the arrays of the group."""
+    names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
+    subscribed = group.subscribed_topic_indexes(names, shard.image)
+    topic_index_of, holder = group.numbers.topic_index_of, group.holder
+    owned = None if command.owned is None else group.numbers.known_numbers(command.owned)
+    return compute_next_standing(
+        standing,
+        target=member.target or (),
+        target_epoch=group.target_epoch,
+        is_subscribed=lambda number: topic_index_of[number] in subscribed,
+        is_free=lambda number: holder[number] < 0,
+        owned=owned,
+        has_subscription_changed=command.has_subscription_changed,
+    )
+
+
+def standing_of(group: ConsumerGroup, member: Member) -> Standing:
+    """Where the member stands, with the epoch of each partition."""
+    epoch_of = group.assignment_epoch_of
+    return Standing(
+        member.member_epoch,
+        member.previous_member_epoch,
+        member.state,
+        {number: epoch_of[number] for number in member.assigned},
+        {number: epoch_of[number] for number in member.pending_revocation},
+    )
+
+
+def current_assignment_record(
+    group: ConsumerGroup, member_id: MemberId, standing: Standing
+) -> Record:
+    """The record of type 8 for a standing."""
+    numbers = group.numbers
+    return Record(
+        ConsumerGroupCurrentMemberAssignmentKey(group.group_id, member_id),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            standing.member_epoch,
+            standing.previous_member_epoch,
+            int(standing.state),
+            numbers.assigned_topic_partitions(standing.assigned),
+            numbers.assigned_topic_partitions(standing.pending_revocation),
+        ),
+    )
+
+
+def _timeout_effects(
+    group: ConsumerGroup, member: Member, standing: Standing, following: Standing
+) -> tuple[Effect, ...]:
+    """The rebalance timeout begins with a revocation and ends with its acknowledgement.
+
+    What is to be revoked on top of it, for the member changed its subscription, gives no new time.
+    """
+    if following.state is not MemberState.UNREVOKED_PARTITIONS:
+        return (CancelRebalanceTimeout(group.group_id, member.member_id),)
+    if (
+        standing.state is MemberState.UNREVOKED_PARTITIONS
+        and standing.pending_revocation.keys() <= following.pending_revocation.keys()
+    ):
+        return ()
+    timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else -1
+    return (
+        ArmRebalanceTimeout(group.group_id, member.member_id, following.member_epoch, timeout_ms),
+    )
+
+
+def _standing_facts(member: Member) -> tuple[int, MemberState]:
+    return member.member_epoch, member.state
+
+
+_PARKABLE = (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS)
+
+
+def _response(
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    facts: tuple[int, MemberState],
+    epoch_before: int,
+    assigned: tuple[int, ...] | None,
+    owned: tuple[TopicPartitions, ...] | None,
+) -> ConsumerGroupHeartbeatResponse:
+    member_epoch, state = facts
+    assignment: tuple[TopicPartitions, ...] | None = None
+    is_known = True
+    if assigned is not None:
+        assignment = group.numbers.topic_partitions(assigned)
+        is_known = owned is not None and group.numbers.known_numbers(owned) == set(assigned)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member_epoch,
+        heartbeat_interval_ms=shard.settings.group_consumer_heartbeat_interval_ms,
+        assignment=assignment,
+        news=not is_known or member_epoch != epoch_before,
+        parkable=state in _PARKABLE,
+        settled=state is MemberState.STABLE and group.target_epoch == member_epoch,
+    )
+
+
+# -------------------------------------------------------------------------------------- leave
+
+
+def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
+    """A heartbeat with epoch -1: the member goes, with all that it holds."""
+    check_supported(command)
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        raise GroupIdNotFound(f"Group {command.group_id} not found.")
+    member = group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    records, effects = compute_removal(shard, group, member)
+    response = ConsumerGroupLeaveResponse(command.member_id, command.member_epoch)
+    return Outcome(records=records, response=response, effects=effects)
+
+
+def compute_removal(
+    shard: Shard, group: ConsumerGroup, member: Member
+) -> tuple[tuple[Record, ...], tuple[Effect, ...]]:
+    """The tombstones of a member and the new group epoch (``consumerGroupFenceMember``).
+
+    The group that is left over gets a new target at once; one that is empty keeps an
+    assignment epoch below its group epoch, and the next join computes one.
+    """
+    group_id, member_id = group.group_id, member.member_id
+    names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
+    records = (
+        Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
+        Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
+        Record(ConsumerGroupMemberMetadataKey(group_id, member_id), None),
+        *compute_epoch_bump(shard, group, group_id, _names_after(group, names, ())),
+    )
+    if group.member_count <= 1:
+        return records, ()
+    return records, (compute_target_effect(shard, group, group_id),)

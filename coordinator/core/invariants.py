@@ -1,0 +1,91 @@
+"""Invariants of group state, named as the specification names them.
+
+Each raises ``AssertionError`` with what is wrong. They are for the simulator, the properties and
+the scenarios; the server does not run them on its way.
+"""
+
+from __future__ import annotations
+
+from coordinator.core.consumer_group import NOBODY, ConsumerGroup, ConsumerGroupState
+from model.records import MemberState
+
+
+def check_group(group: ConsumerGroup) -> None:
+    """All of the below."""
+    no_double_client_assignment(group)
+    valid_partition_epoch(group)
+    legal_target_assignment(group)
+    valid_member_epoch(group)
+    valid_stable_group_state(group)
+
+
+def no_double_client_assignment(group: ConsumerGroup) -> None:
+    """No partition is assigned to, or pending revocation at, two members (S1)."""
+    holders: dict[int, str] = {}
+    for member in group.members():
+        for number in (*member.assigned, *member.pending_revocation):
+            other = holders.setdefault(number, member.member_id)
+            assert other == member.member_id, (
+                f"{group.group_id}: partition {number} has two owners, {other} and "
+                f"{member.member_id}"
+            )
+
+
+def valid_partition_epoch(group: ConsumerGroup) -> None:
+    """A partition is marked as held exactly by the member that holds it (S3)."""
+    held: dict[int, int] = {}
+    for member in group.members():
+        for number in (*member.assigned, *member.pending_revocation):
+            held[number] = member.slot
+    for number, slot in enumerate(group.holder):
+        assert held.get(number, NOBODY) == slot, (
+            f"{group.group_id}: partition {number} is marked as held by slot {slot}, but "
+            f"{held.get(number, NOBODY)} holds it"
+        )
+        if slot != NOBODY:
+            holder = group.slots[slot]
+            assert holder is not None
+            epoch = group.assignment_epoch_of[number]
+            # A static member that left and may come back is at -2 and keeps what it has.
+            assert holder.member_epoch < 0 or epoch <= holder.member_epoch, (
+                f"{group.group_id}: partition {number} has epoch {epoch}, newer than its "
+                f"holder's {holder.member_epoch}"
+            )
+
+
+def legal_target_assignment(group: ConsumerGroup) -> None:
+    """The target gives each partition to at most one member, to one that exists (S4)."""
+    given: dict[int, str] = {}
+    for member in group.entries.values():
+        for number in member.target or ():
+            assert number not in given, f"{group.group_id}: the target gives {number} twice"
+            given[number] = member.member_id
+            assert group.target[number] == member.slot
+    for number, slot in enumerate(group.target):
+        assert (slot == NOBODY) == (number not in given)
+
+
+def valid_member_epoch(group: ConsumerGroup) -> None:
+    """member epoch <= assignment epoch <= group epoch (S6)."""
+    assert group.target_epoch <= group.group_epoch, (
+        f"{group.group_id}: assignment epoch {group.target_epoch} is above group epoch "
+        f"{group.group_epoch}"
+    )
+    for member in group.members():
+        assert member.member_epoch <= group.target_epoch, (
+            f"{group.group_id}: {member.member_id} is at {member.member_epoch}, above the "
+            f"assignment epoch {group.target_epoch}"
+        )
+
+
+def valid_stable_group_state(group: ConsumerGroup) -> None:
+    """STABLE: all at the group epoch, nothing pending, and assigned is target (S8)."""
+    if group.state() is not ConsumerGroupState.STABLE:
+        return
+    for member in group.members():
+        assert member.state is MemberState.STABLE
+        assert member.member_epoch == group.group_epoch
+        assert not member.pending_revocation
+        assert set(member.assigned) == set(member.target or ()), (
+            f"{group.group_id}: Stable, but {member.member_id} does not hold its target"
+        )

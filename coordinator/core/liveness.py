@@ -1,0 +1,181 @@
+"""Soft state: when members were last heard from, and which deadlines run.
+
+Rebuilt on load, never in the log. Deadlines are data, kept in buckets of 100 ms; the shell asks
+``next_deadline_ms`` when to come back. A tick that comes late moves every deadline by as much:
+all times here are on a clock that stands still while the process does.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from model.commands import INTERNAL, Deadline, ExpireMember
+from model.ids import GroupId, MemberId
+
+BUCKET_MS = 100
+NEVER_MS = 1 << 62
+
+LATE_MS = 50
+"""Less is the resolution of timers, not a stall."""
+
+
+class MemberLiveness:
+    """One member's. ``last_heard_ms`` is on the clock of its ``Liveness``."""
+
+    __slots__ = (
+        "group_id",
+        "is_gone",
+        "last_heard_ms",
+        "member_id",
+        "rebalance_deadline_ms",
+        "rebalance_epoch",
+        "session_bucket",
+    )
+
+    def __init__(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.last_heard_ms = now_ms
+        self.rebalance_deadline_ms = -1
+        self.rebalance_epoch = -1
+        self.session_bucket = -1
+        self.is_gone = False
+
+
+class Liveness:
+    """Deadlines of all members. Times given and returned are monotonic milliseconds."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self._session_timeout_ms = session_timeout_ms
+        self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
+        self._buckets: dict[int, list[MemberLiveness]] = {}
+        self._order: list[int] = []
+        self.stalled_ms = 0
+        """How long the process has stood still in all, as far as ticks came late."""
+        self.late_after_ms = NEVER_MS
+        """From then on the shell is late, and whoever comes first calls ``catch_up``."""
+
+    # -------------------------------------------------------------------------------- members
+
+    def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
+        """The entry of a member that is alive."""
+        members = self._members.get(group_id)
+        return None if members is None else members.get(member_id)
+
+    def heard(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> MemberLiveness:
+        """The member was heard from; it is entered if it is new."""
+        self.catch_up(now_ms)
+        now_ms -= self.stalled_ms
+        members = self._members.setdefault(group_id, {})
+        entry = members.get(member_id)
+        if entry is None:
+            entry = members[member_id] = MemberLiveness(group_id, member_id, now_ms)
+            entry.session_bucket = self._put(entry, now_ms + self._session_timeout_ms)
+        else:
+            entry.last_heard_ms = now_ms
+        return entry
+
+    def touch(self, entry: MemberLiveness, now_ms: int) -> None:
+        """``heard`` for an entry at hand."""
+        if now_ms > self.late_after_ms:
+            self.catch_up(now_ms)
+        entry.last_heard_ms = now_ms - self.stalled_ms
+
+    def remove(self, group_id: GroupId, member_id: MemberId) -> None:
+        """The member is gone; what is left of it in the buckets does nothing."""
+        members = self._members.get(group_id)
+        entry = None if members is None else members.pop(member_id, None)
+        if entry is not None:
+            entry.is_gone = True
+            if not members:
+                del self._members[group_id]
+
+    def arm_rebalance(
+        self, group_id: GroupId, member_id: MemberId, epoch: int, timeout_ms: int, now_ms: int
+    ) -> None:
+        """The member must leave ``epoch`` within the timeout. Replaces what was armed."""
+        self.catch_up(now_ms)
+        entry = self.get(group_id, member_id)
+        if entry is not None and timeout_ms >= 0:
+            entry.rebalance_deadline_ms = now_ms - self.stalled_ms + timeout_ms
+            entry.rebalance_epoch = epoch
+            self._put(entry, entry.rebalance_deadline_ms)
+
+    def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
+        """The member has moved on."""
+        entry = self.get(group_id, member_id)
+        if entry is not None:
+            entry.rebalance_deadline_ms = -1
+
+    def expire_again(self, command: ExpireMember, now_ms: int) -> None:
+        """The expiry was refused: let the deadline pass once more, a session after now."""
+        entry = self.heard(command.group_id, command.member_id, now_ms)
+        if command.deadline is Deadline.REBALANCE and command.member_epoch is not None:
+            epoch, timeout_ms = command.member_epoch, self._session_timeout_ms
+            self.arm_rebalance(entry.group_id, entry.member_id, epoch, timeout_ms, now_ms)
+
+    # ------------------------------------------------------------------------------ deadlines
+
+    def _put(self, entry: MemberLiveness, deadline_ms: int) -> int:
+        bucket = deadline_ms // BUCKET_MS + 1
+        entries = self._buckets.get(bucket)
+        if entries is None:
+            self._buckets[bucket] = [entry]
+            heapq.heappush(self._order, bucket)
+        else:
+            entries.append(entry)
+        return bucket
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
+        return self._order[0] * BUCKET_MS + self.stalled_ms if self._order else None
+
+    def expect(self, at_ms: int) -> None:
+        """The shell means to come back then."""
+        self.late_after_ms = at_ms + LATE_MS
+
+    def catch_up(self, now_ms: int) -> int:
+        """See whether the process has stood still; for how long, 0 if it has not.
+
+        Not only the tick does: after a stall requests are read first, and what they begin must
+        not be moved by a stall that was before them.
+        """
+        if now_ms <= self.late_after_ms:
+            return 0
+        late_ms = now_ms - (self.late_after_ms - LATE_MS)
+        self.stalled_ms += late_ms
+        self.late_after_ms += late_ms
+        return late_ms
+
+    def due(self, now_ms: int) -> list[ExpireMember]:
+        """Commands for what has passed. Each comes once; the core checks that it still holds."""
+        now_ms -= self.stalled_ms
+        found: list[ExpireMember] = []
+        while self._order and self._order[0] * BUCKET_MS <= now_ms:
+            bucket = heapq.heappop(self._order)
+            for entry in self._buckets.pop(bucket):
+                if entry.is_gone:
+                    continue
+                if 0 <= entry.rebalance_deadline_ms <= now_ms:
+                    entry.rebalance_deadline_ms = -1
+                    found.append(self._expire(entry, Deadline.REBALANCE))
+                if bucket == entry.session_bucket:
+                    self._look_at_session(entry, now_ms, found)
+        return found
+
+    def _look_at_session(
+        self, entry: MemberLiveness, now_ms: int, found: list[ExpireMember]
+    ) -> None:
+        """Expire, or look again when the timeout has passed since it was last heard from."""
+        deadline_ms = entry.last_heard_ms + self._session_timeout_ms
+        if deadline_ms <= now_ms:
+            # Should the core disagree, the next heartbeat enters the member anew.
+            self.remove(entry.group_id, entry.member_id)
+            found.append(self._expire(entry, Deadline.SESSION))
+        else:
+            entry.session_bucket = self._put(entry, deadline_ms)
+
+    @staticmethod
+    def _expire(entry: MemberLiveness, deadline: Deadline) -> ExpireMember:
+        epoch = entry.rebalance_epoch if deadline is Deadline.REBALANCE else None
+        return ExpireMember(INTERNAL, entry.group_id, entry.member_id, deadline, epoch)

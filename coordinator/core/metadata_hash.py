@@ -1,0 +1,78 @@
+"""The metadata hash of a group (KIP-1101): changes when a subscribed topic does.
+
+XXH3-64 over the little-endian stream that Kafka's ``Utils.computeTopicHash`` feeds, so that the
+hash in a record of Kafka's is the hash that we compute.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+import xxhash
+
+from model.topics import Topic, TopicImage
+
+_MAGIC = 0
+_INT = struct.Struct("<i")
+_PAIR_OF_LONGS = struct.Struct("<qq")
+
+
+def _to_signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _encode_text(text: str) -> bytes:
+    """UTF-16 code units and then their number, as hash4j's ``putString`` feeds them."""
+    data = text.encode("utf-16-le", "surrogatepass")
+    return data + _INT.pack(len(data) // 2)
+
+
+def _encode_rack(rack: str) -> bytes:
+    data = _encode_text(rack)
+    return data[-4:] + data
+
+
+def compute_topic_hash(topic: Topic) -> int:
+    """The signed 64-bit hash of a topic: id, name, number of partitions, racks."""
+    most, least = struct.unpack(">qq", topic.topic_id)
+    parts = [
+        bytes((_MAGIC,)),
+        _PAIR_OF_LONGS.pack(most, least),
+        _encode_text(topic.name),
+        _INT.pack(topic.partitions),
+    ]
+    if topic.racks:
+        for partition, racks in enumerate(topic.racks):
+            parts.append(_INT.pack(partition))
+            parts.extend(_encode_rack(rack) for rack in sorted(racks))
+    else:
+        parts.extend(map(_INT.pack, range(topic.partitions)))
+    return _to_signed(xxhash.xxh3_64_intdigest(b"".join(parts)))
+
+
+def compute_group_hash(topic_hashes: Iterable[tuple[str, int]]) -> int:
+    """The hash of (name, topic hash) pairs in name order; 0 for none."""
+    ordered = sorted(topic_hashes, key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
+    if not ordered:
+        return 0
+    data = struct.pack(f"<{len(ordered)}q", *(value for _, value in ordered))
+    return _to_signed(xxhash.xxh3_64_intdigest(data))
+
+
+def compute_metadata_hash(names: Iterable[str], image: TopicImage, cache: dict[bytes, int]) -> int:
+    """The hash of the subscribed topics that exist.
+
+    ``cache`` keeps topic hashes by topic id and number of partitions; the caller owns it.
+    """
+    pairs = []
+    for name in names:
+        topic = image.by_name.get(name)  # type: ignore[call-overload]
+        if topic is None:
+            continue
+        key = topic.topic_id + _INT.pack(topic.partitions)
+        value = cache.get(key)
+        if value is None:
+            value = cache[key] = compute_topic_hash(topic)
+        pairs.append((name, value))
+    return compute_group_hash(pairs)

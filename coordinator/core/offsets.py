@@ -1,0 +1,305 @@
+"""Committed offsets: what a commit must satisfy, what it writes, and how a stored one reads.
+
+The offsets themselves are in the store, read on demand; there is no state of them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.outcome import Outcome
+from coordinator.core.shard import Shard
+from model.commands import (
+    DeleteTopicOffsets,
+    Now,
+    OffsetCommit,
+    OffsetFetch,
+    TopicOffsets,
+)
+from model.errors import (
+    ErrorCode,
+    GroupIdNotFound,
+    IllegalGeneration,
+    InvalidRequest,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnsupportedVersion,
+)
+from model.ids import ZERO_TOPIC_ID, TopicId
+from model.records import (
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommits,
+    OffsetCommitValue,
+    PartitionOffset,
+    Record,
+)
+from model.responses import Done, FetchedOffset, OffsetCommitResponse, PartitionResult, TopicResult
+from model.topics import Topic
+
+NO_EPOCH = -1
+
+
+class _Committed(dict[int, PartitionResult]):
+    """The result of a partition that was committed says nothing but its number: kept by it."""
+
+    def __missing__(self, partition: int) -> PartitionResult:
+        result = self[partition] = PartitionResult(partition, ErrorCode.NONE)
+        return result
+
+
+_COMMITTED = _Committed()
+
+CheckPartition = Callable[[Topic, int], None]
+"""Raises where a commit for the partition must fail, and with it the whole request."""
+
+
+# -------------------------------------------------------------------------------------- commit
+
+
+def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outcome:
+    """Write the offsets of the partitions that exist. Rows O2, O5, O6, O8, O9.
+
+    Topics and partitions that do not exist fail each for itself, and a request with no others
+    is answered without asking for the group, as Kafka's broker does before its coordinator.
+    """
+    resolved = [(wanted, _topic(shard, wanted)) for wanted in command.topics]
+    check: CheckPartition | None = None
+    for wanted, topic in resolved:
+        if topic is not None and wanted.partitions:
+            check = check_commit(shard, command)
+            break
+    written = _Written([], [])
+    results = [
+        _unknown(wanted)
+        if topic is None
+        else _commit_topic(shard, command, now, wanted, topic, check, written)
+        for wanted, topic in resolved
+    ]
+    return Outcome(
+        records=tuple(written.records),
+        response=OffsetCommitResponse(tuple(results)),
+        commits=tuple(written.commits),
+    )
+
+
+class _Written(NamedTuple):
+    """What a commit writes, as far as it is known."""
+
+    records: list[Record]
+    commits: list[OffsetCommits]
+
+
+def _topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
+    if wanted.topic_id is not None:
+        return shard.image.by_id.get(wanted.topic_id)
+    return None if wanted.name is None else shard.image.by_name.get(wanted.name)
+
+
+def _unknown(wanted: TopicOffsets) -> TopicResult:
+    error = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if wanted.topic_id is None
+        else ErrorCode.UNKNOWN_TOPIC_ID
+    )
+    results = tuple(PartitionResult(offset.partition, error) for offset in wanted.partitions)
+    return TopicResult(wanted.name, wanted.topic_id, results)
+
+
+def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
+    """Whether this caller may commit in this group; what is left to check for each partition."""
+    if command.instance_id is not None:
+        raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
+    group = shard.consumer_groups.get(command.group_id)
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    if group is None:
+        _check_without_group(shard, command, epoch)
+        return None
+    if epoch < 0 and group.member_count == 0:
+        return None
+    member = group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if not command.by_consumer_protocol:
+        raise UnsupportedVersion(
+            "OffsetCommit version 9 or above must be used by members using the consumer group "
+            "protocol"
+        )
+    if epoch == member.member_epoch:
+        return None
+    if epoch > member.member_epoch:
+        raise StaleMemberEpoch(
+            f"Received member epoch {epoch} is newer than current member epoch "
+            f"{member.member_epoch}."
+        )
+    return _assignment_epoch_check(group, member, epoch)
+
+
+def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> None:
+    classic = shard.classic_groups.get(command.group_id)
+    if classic is not None and classic.members:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if epoch < 0:
+        return
+    if command.by_consumer_protocol:
+        raise GroupIdNotFound(f"Group {command.group_id} not found.")
+    raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+
+
+def _assignment_epoch_check(group: ConsumerGroup, member: Member, epoch: int) -> CheckPartition:
+    """An older epoch passes for what the member has held since that epoch (KIP-1251)."""
+    held = {*member.assigned, *member.pending_revocation}
+
+    def check(topic: Topic, partition: int) -> None:
+        number = -1
+        if partition < group.numbers.partitions(topic.topic_id):
+            number = group.numbers.numbers_of(topic.topic_id, (partition,))[0]
+        if number not in held:
+            raise StaleMemberEpoch(
+                f"Partition {topic.name}-{partition} is not assigned or pending revocation for "
+                "member."
+            )
+        assigned_at = group.assignment_epoch_of[number]
+        if epoch < assigned_at:
+            raise StaleMemberEpoch(
+                f"Received member epoch {epoch} is older than assignment epoch {assigned_at} "
+                f"for partition {topic.name}-{partition}."
+            )
+
+    return check
+
+
+def _commit_topic(
+    shard: Shard,
+    command: OffsetCommit,
+    now: Now,
+    wanted: TopicOffsets,
+    topic: Topic,
+    check: CheckPartition | None,
+    written: _Written,
+) -> TopicResult:
+    """Write one topic; the results of its partitions."""
+    limit = shard.settings.offset_metadata_max_bytes
+    offsets = wanted.partitions
+    if check is None and command.retention_time_ms is None and _are_plain(offsets, topic, limit):
+        if offsets:
+            written.commits.append(
+                OffsetCommits(command.group_id, topic.name, topic.topic_id, now.wall_ms, offsets)
+            )
+        results = tuple([_COMMITTED[offset.partition] for offset in offsets])
+        return TopicResult(topic.name, topic.topic_id, results)
+    return TopicResult(
+        topic.name,
+        topic.topic_id,
+        tuple(
+            _commit_partition(command, now, offset, topic, check, limit, written.records)
+            for offset in offsets
+        ),
+    )
+
+
+def _are_plain(offsets: tuple[PartitionOffset, ...], topic: Topic, metadata_limit: int) -> bool:
+    """Whether nothing can be wrong with any of them.
+
+    Kafka counts UTF-16 code units of metadata; a text of half the limit cannot exceed it.
+    """
+    count, harmless = topic.partitions, metadata_limit // 2
+    for offset in offsets:
+        if not 0 <= offset.partition < count or len(offset.metadata) > harmless:
+            return False
+    return True
+
+
+def _commit_partition(
+    command: OffsetCommit,
+    now: Now,
+    offset: PartitionOffset,
+    topic: Topic,
+    check: CheckPartition | None,
+    metadata_limit: int,
+    records: list[Record],
+) -> PartitionResult:
+    error = _error_of(topic, offset.partition, offset.metadata, metadata_limit)
+    if error is not ErrorCode.NONE:
+        return PartitionResult(offset.partition, error)
+    if check is not None:
+        check(topic, offset.partition)
+    retention_ms = command.retention_time_ms
+    value = OffsetCommitValue(
+        offset.offset,
+        -1 if offset.leader_epoch is None else offset.leader_epoch,
+        offset.metadata,
+        now.wall_ms,
+        -1 if retention_ms is None else now.wall_ms + retention_ms,
+        topic.topic_id,
+    )
+    key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
+    records.append(Record(key, value))
+    return _COMMITTED[offset.partition]
+
+
+def _error_of(topic: Topic, partition: int, metadata: str, metadata_limit: int) -> ErrorCode:
+    if not 0 <= partition < topic.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    units = len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if units > metadata_limit else ErrorCode.NONE
+
+
+def handle_delete_topic_offsets(shard: Shard, command: DeleteTopicOffsets) -> Outcome:
+    """Tombstones for offsets that the runtime found in the store."""
+    return Outcome(
+        records=tuple(
+            Record(OffsetCommitKey(command.group_id, command.topic, partition), None)
+            for partition in command.partitions
+        ),
+        response=Done(),
+    )
+
+
+# --------------------------------------------------------------------------------------- fetch
+
+
+def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
+    """Whether the group may have offsets to show. Row O11: who asks as a member must be one."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        return command.group_id in shard.offset_groups or command.group_id in shard.classic_groups
+    if command.member_id is None and (command.member_epoch is None or command.member_epoch < 0):
+        return True
+    member = None if command.member_id is None else group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    if epoch != member.member_epoch:
+        raise StaleMemberEpoch(
+            f"The received member epoch {epoch} does not match the expected member epoch "
+            f"{member.member_epoch}."
+        )
+    return True
+
+
+def compute_fetched_offset(
+    partition: int,
+    value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+    topic_id: TopicId,
+) -> FetchedOffset:
+    """A stored offset as the answer shows it; none where it is of another topic of that name.
+
+    ``topic_id`` is the id that was asked for, or zero where a name was.
+    """
+    if value is None:
+        return FetchedOffset(partition, -1, None, "")
+    if isinstance(value, LegacyOffsetCommitValue):
+        return FetchedOffset(partition, value.offset, None, value.metadata)
+    if topic_id not in (ZERO_TOPIC_ID, value.topic_id) and value.topic_id != ZERO_TOPIC_ID:
+        return FetchedOffset(partition, -1, None, "")
+    leader_epoch = None if value.leader_epoch < 0 else value.leader_epoch
+    return FetchedOffset(partition, value.offset, leader_epoch, value.metadata)

@@ -1,0 +1,66 @@
+"""What handling a command comes to: records, an answer, effects. All of it data."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from model.commands import ReconcileMember
+from model.ids import GroupId, MemberId
+from model.records import OffsetCommits, Record, SideRecord
+from model.responses import Response
+from model.value import value
+
+
+@value
+class ComputeTarget:
+    """Compute a target for the group, answered with ``InstallTarget``.
+
+    Not before ``not_before_ms`` (wall; KIP-1263): until then the old target stays in force.
+    """
+
+    group_id: GroupId
+    not_before_ms: int = 0
+
+
+@value
+class ArmRebalanceTimeout:
+    """Expire the member unless it has left ``member_epoch`` by then."""
+
+    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int
+    timeout_ms: int
+
+
+@value
+class CancelRebalanceTimeout:
+    """The member has moved on."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@value
+class RefreshGroups:
+    """Topics changed: send ``RefreshTopics`` to every group that subscribes to the name."""
+
+    topic_name: str
+
+
+Effect: TypeAlias = ComputeTarget | ArmRebalanceTimeout | CancelRebalanceTimeout | RefreshGroups
+
+
+@value
+class Outcome:
+    """``records``, then ``commits``, are to be replayed and written, ``effects`` carried out.
+
+    Either ``response`` is the answer, or ``then`` is a command to handle once the targets of
+    the batch are there, and its outcome has the answer.
+    """
+
+    records: tuple[Record, ...] = ()
+    response: Response | None = None
+    effects: tuple[Effect, ...] = ()
+    then: ReconcileMember | None = None
+    side: tuple[SideRecord, ...] = ()
+    commits: tuple[OffsetCommits, ...] = ()

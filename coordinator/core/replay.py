@@ -1,0 +1,352 @@
+"""Replay: the only code that changes group state.
+
+It accepts any order that a log, or any compaction of it, can bring: tombstones for what is not
+known, members before their group, targets before their members (KAFKA-17306, KAFKA-19862,
+KAFKA-21102). Live state and replayed state are the same by construction.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.core.consumer_group import (
+    LEAVE_EPOCH,
+    NO_NUMBERS,
+    ConsumerGroup,
+    Member,
+)
+from coordinator.core.shard import Shard
+from model.ids import GroupId, TopicId, TopicName
+from model.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    MemberState,
+    OffsetCommitKey,
+    OffsetCommits,
+    Record,
+    RecordKey,
+    RecordValue,
+    UnknownKey,
+    UnknownValue,
+)
+
+
+def replay(shard: Shard, record: Record) -> None:
+    """Apply one record, which is in the log or will be, to the state of its shard."""
+    key, value = record
+    if isinstance(value, UnknownValue):
+        return
+    _REPLAYS[type(key)](shard, key, value)
+
+
+def _group(shard: Shard, group_id: GroupId, create: bool) -> ConsumerGroup | None:
+    group = shard.consumer_groups.get(group_id)
+    if group is None and create:
+        group = shard.consumer_groups[group_id] = ConsumerGroup(group_id)
+    if group is not None:
+        group.revision += 1
+    return group
+
+
+# ------------------------------------------------------------------------------------- members
+
+
+def replay_member_metadata(
+    shard: Shard,
+    key: ConsumerGroupMemberMetadataKey,
+    value: ConsumerGroupMemberMetadataValue | None,
+) -> None:
+    """Type 5. A tombstone removes the member with all that is known of it."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is None:
+        entry = group.entries.get(key.member_id)
+        if entry is not None:
+            _remove(shard, group, entry)
+        return
+    entry = group.entry(key.member_id)
+    _count_new_member(group, entry)
+    old_names: tuple[TopicName, ...] = ()
+    if entry.metadata is not None:
+        old_names = entry.metadata.subscribed_topic_names
+        group.count_assignor(entry.metadata.server_assignor, -1)
+    group.count_assignor(value.server_assignor, 1)
+    entry.metadata = group.metadata_values.setdefault(value, value)
+    _change_names(shard, group, old_names, value.subscribed_topic_names)
+
+
+def _count_new_member(group: ConsumerGroup, entry: Member) -> None:
+    """Before the record that makes an entry a member is applied."""
+    if not entry.is_member:
+        group.member_count += 1
+        if entry.target is None:
+            group.untargeted.add(entry.slot)
+
+
+def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
+    if entry.is_member:
+        group.member_count -= 1
+    if entry.metadata is not None:
+        _change_names(shard, group, entry.metadata.subscribed_topic_names, ())
+        group.count_assignor(entry.metadata.server_assignor, -1)
+        if len(group.metadata_values) > 2 * group.member_count + 16:
+            group.metadata_values.clear()
+    group.release(entry, entry.assigned)
+    group.release(entry, entry.pending_revocation)
+    group.clear_target(entry)
+    group.drop_entry(entry)
+
+
+def _change_names(
+    shard: Shard,
+    group: ConsumerGroup,
+    old: tuple[TopicName, ...],
+    new: tuple[TopicName, ...],
+) -> None:
+    if old == new:
+        return
+    group.count_names(new, 1)
+    group.count_names(old, -1)
+    for name in new:
+        shard.groups_by_topic.setdefault(name, set()).add(group.group_id)
+    for name in old:
+        if name not in group.subscribed_names:
+            _forget_subscription(shard, group.group_id, name)
+
+
+def _forget_subscription(shard: Shard, group_id: GroupId, name: TopicName) -> None:
+    groups = shard.groups_by_topic.get(name)
+    if groups is not None:
+        groups.discard(group_id)
+        if not groups:
+            del shard.groups_by_topic[name]
+
+
+# --------------------------------------------------------------------------- current assignment
+
+
+def replay_current_member_assignment(
+    shard: Shard,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> None:
+    """Type 8."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is None:
+        _clear_current(group, group.entries.get(key.member_id))
+        return
+    entry = group.entry(key.member_id)
+    _count_new_member(group, entry)
+    entry.has_current = True
+    entry.member_epoch = value.member_epoch
+    entry.previous_member_epoch = value.previous_member_epoch
+    entry.state = _member_state(value.state)
+    group.release(entry, entry.assigned)
+    group.release(entry, entry.pending_revocation)
+    entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
+    entry.pending_revocation = _hold(shard, group, entry, value.partitions_pending_revocation)
+
+
+def _member_state(state: int) -> MemberState:
+    try:
+        return MemberState(state)
+    except ValueError:
+        return MemberState.UNKNOWN
+
+
+def _clear_current(group: ConsumerGroup, entry: Member | None) -> None:
+    if entry is None:
+        return
+    was_member = entry.is_member
+    entry.has_current = False
+    entry.member_epoch = entry.previous_member_epoch = LEAVE_EPOCH
+    group.release(entry, entry.assigned)
+    group.release(entry, entry.pending_revocation)
+    entry.assigned = entry.pending_revocation = NO_NUMBERS
+    if was_member and not entry.is_member:
+        group.member_count -= 1
+        group.untargeted.discard(entry.slot)
+        if entry.target is None:
+            group.drop_entry(entry)
+
+
+def _ensure_numbers(
+    shard: Shard, group: ConsumerGroup, topic_id: TopicId, partitions: tuple[int, ...]
+) -> None:
+    """Number a topic as a whole where it is known, so that it stays one range.
+
+    Kafka writes partitions in the order of a hash set, so that the last is not the highest.
+    """
+    highest = max(partitions)
+    if highest >= group.numbers.partitions(topic_id):
+        topic = shard.image.by_id.get(topic_id)
+        known = topic.partitions if topic is not None else 0
+        group.ensure_numbers(topic_id, max(known, highest + 1))
+
+
+def _hold(
+    shard: Shard,
+    group: ConsumerGroup,
+    entry: Member,
+    topics: tuple[AssignedTopicPartitions, ...],
+) -> array[int]:
+    held: list[int] = []
+    slot = entry.slot
+    for topic in topics:
+        if not topic.partitions:
+            continue
+        _ensure_numbers(shard, group, topic.topic_id, topic.partitions)
+        numbers = group.numbers.numbers_of(topic.topic_id, topic.partitions)
+        # Kafka before 4.3 wrote no assignment epochs; the member epoch stands for them.
+        epochs = topic.assignment_epochs or (entry.member_epoch,) * len(numbers)
+        holder, epoch_of = group.holder, group.assignment_epoch_of
+        for number, epoch in zip(numbers, epochs, strict=True):
+            holder[number] = slot
+            epoch_of[number] = epoch
+        held += numbers
+    if not held:
+        return NO_NUMBERS
+    held.sort()
+    return array("i", held)
+
+
+# -------------------------------------------------------------------------------------- target
+
+
+def replay_target_assignment_member(
+    shard: Shard,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
+) -> None:
+    """Type 7."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is None:
+        entry = group.entries.get(key.member_id)
+        if entry is not None:
+            group.clear_target(entry)
+            if not entry.is_member:
+                group.drop_entry(entry)
+        return
+    entry = group.entry(key.member_id)
+    group.clear_target(entry)
+    given: list[int] = []
+    for topic in value.topic_partitions:
+        if topic.partitions:
+            _ensure_numbers(shard, group, topic.topic_id, topic.partitions)
+            given += group.numbers.numbers_of(topic.topic_id, topic.partitions)
+    target, slot = group.target, entry.slot
+    for number in given:
+        target[number] = slot
+    given.sort()
+    entry.target = array("i", given) if given else NO_NUMBERS
+    group.untargeted.discard(slot)
+
+
+def replay_target_assignment_metadata(
+    shard: Shard,
+    key: ConsumerGroupTargetAssignmentMetadataKey,
+    value: ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> None:
+    """Type 6."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    group.target_epoch = -1 if value is None else value.assignment_epoch
+    group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
+
+
+# --------------------------------------------------------------------------------------- group
+
+
+def replay_group_epoch(
+    shard: Shard, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+) -> None:
+    """Type 3. A tombstone removes the group, whatever was compacted away before it."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is not None:
+        group.group_epoch = value.epoch
+        group.metadata_hash = value.metadata_hash
+        return
+    for name in list(group.subscribed_names):
+        _forget_subscription(shard, group.group_id, name)
+    del shard.consumer_groups[key.group_id]
+
+
+def replay_partition_metadata(
+    shard: Shard,
+    key: ConsumerGroupPartitionMetadataKey,
+    value: ConsumerGroupPartitionMetadataValue | None,
+) -> None:
+    """Type 4: only that there is one, so that a tombstone is written when the hash replaces it."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is not None:
+        group.has_partition_metadata = value is not None
+
+
+def replay_classic_group(
+    shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None
+) -> None:
+    """Type 2: kept as it was written."""
+    if value is None:
+        shard.classic_groups.pop(key.group, None)
+    else:
+        shard.classic_groups[key.group] = value
+
+
+def replay_offset_commit(
+    shard: Shard, key: OffsetCommitKey | LegacyOffsetCommitKey, value: RecordValue | None
+) -> None:
+    """Types 0 and 1: the store has the offsets; here is noted only whose there are.
+
+    That a group lost its last offset is seen by the runtime, which can look into the store.
+    """
+    if value is not None:
+        shard.offset_groups.add(key.group)
+
+
+def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
+    """Type 1, many at once."""
+    shard.offset_groups.add(commits.group)
+
+
+def _replay_nothing(shard: Shard, key: RecordKey, value: RecordValue | None) -> None:
+    """Records that this version keeps in the log without acting on them."""
+
+
+_REPLAYS: dict[type, Callable[[Shard, Any, Any], None]] = {
+    LegacyOffsetCommitKey: replay_offset_commit,
+    OffsetCommitKey: replay_offset_commit,
+    GroupMetadataKey: replay_classic_group,
+    ConsumerGroupMetadataKey: replay_group_epoch,
+    ConsumerGroupPartitionMetadataKey: replay_partition_metadata,
+    ConsumerGroupMemberMetadataKey: replay_member_metadata,
+    ConsumerGroupTargetAssignmentMetadataKey: replay_target_assignment_metadata,
+    ConsumerGroupTargetAssignmentMemberKey: replay_target_assignment_member,
+    ConsumerGroupCurrentMemberAssignmentKey: replay_current_member_assignment,
+    ConsumerGroupRegularExpressionKey: _replay_nothing,
+    UnknownKey: _replay_nothing,
+}

@@ -1,0 +1,30 @@
+"""The state of one shard: the groups of one log partition, and what they are handled against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator.core.consumer_group import ConsumerGroup
+from model.ids import GroupId, LogPartition, TopicName
+from model.records import GroupMetadataValue
+from model.settings import CoordinatorSettings
+from model.topics import TopicImage
+
+
+@dataclass(slots=True)
+class Shard:
+    """Changed by ``replay`` alone, but for ``image``, which the runtime replaces.
+
+    ``offset_groups`` are the ids of groups that have committed offsets; the offsets themselves
+    are in the store and are read when asked for.
+    """
+
+    partition: LogPartition
+    settings: CoordinatorSettings
+    image: TopicImage
+    consumer_groups: dict[GroupId, ConsumerGroup] = field(default_factory=dict)
+    classic_groups: dict[GroupId, GroupMetadataValue] = field(default_factory=dict)
+    offset_groups: set[GroupId] = field(default_factory=set)
+    groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
+    topic_hashes: dict[bytes, int] = field(default_factory=dict)
+    """A cache for ``compute_metadata_hash``; no state."""

@@ -1,0 +1,262 @@
+"""The target assignment: the question to the assignor, and the answer made into records.
+
+The assignor may run elsewhere and take its time; what it answers is installed at the epoch that it
+was computed for, less what has gone since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from assignors.problem import Problem, Subscriptions
+from assignors.registry import ASSIGNORS
+from coordinator.core.consumer_group import NOBODY, ConsumerGroup, Member
+from coordinator.core.heartbeat import compute_target_effect
+from coordinator.core.outcome import Effect, Outcome
+from coordinator.core.shard import Shard
+from model.commands import Now
+from model.ids import GroupId, MemberId
+from model.records import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Record,
+    TopicPartitions,
+)
+from model.responses import Done
+from model.topics import Topic
+
+Slots = npt.NDArray[np.int32]
+
+FEW = 8
+"""Up to so many members, scanning the target once for each is cheaper than sorting it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetProblem:
+    """A problem for an assignor, with the names of what it numbers.
+
+    ``topics`` are in the order of the problem; ``slots`` and ``member_ids`` are of its members.
+    ``old`` has, for each partition, the slot that the target in force gives it to. ``revision``
+    is the group's: with another one, slots and ``old`` are to be read again.
+    """
+
+    group_id: GroupId
+    group_epoch: int
+    revision: int
+    assignor: str
+    problem: Problem
+    topics: tuple[Topic, ...]
+    member_ids: tuple[MemberId, ...]
+    slots: Slots
+    old: Slots
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstallTarget:
+    """The answer to ``ComputeTarget``: for each partition of the problem a member, or -1."""
+
+    problem: TargetProblem
+    target: npt.NDArray[np.int32]
+
+    @property
+    def group_id(self) -> GroupId:
+        return self.problem.group_id
+
+
+# ------------------------------------------------------------------------------- the question
+
+
+def compute_preferred_assignor(shard: Shard, group: ConsumerGroup) -> str:
+    """What most members prefer, of those that name one; else the first that is configured."""
+    configured = shard.settings.group_consumer_assignors
+    counts = group.server_assignors
+    known = [name for name in configured if name in counts]
+    return max(known, key=lambda name: counts[name]) if known else configured[0]
+
+
+def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
+    """The problem at the group's epoch: its members, its topics that exist."""
+    image = shard.image
+    topics = tuple(
+        image.by_name[name] for name in sorted(group.subscribed_names) if name in image.by_name
+    )
+    assignor = compute_preferred_assignor(shard, group)
+    members = list(group.members())
+    if ASSIGNORS[assignor].needs_member_order:
+        members.sort(key=lambda member: member.member_id)
+    slots = np.fromiter((member.slot for member in members), np.int32, len(members))
+    starts = np.zeros(len(topics) + 1, np.int64)
+    np.cumsum([topic.partitions for topic in topics], out=starts[1:])
+    old = compute_slots_of(group, topics, starts)
+    index_of_slot = np.full(len(group.slots) + 1, NOBODY, np.int32)
+    index_of_slot[slots] = np.arange(len(members), dtype=np.int32)
+    problem = Problem(
+        topic_start=starts,
+        members=len(members),
+        owner=index_of_slot[old],
+        subscriptions=_subscriptions(group, members, topics),
+    )
+    return TargetProblem(
+        group.group_id,
+        group.group_epoch,
+        group.revision,
+        assignor,
+        problem,
+        topics,
+        tuple(member.member_id for member in members),
+        slots,
+        old,
+    )
+
+
+def compute_slots_of(
+    group: ConsumerGroup, topics: tuple[Topic, ...], starts: npt.NDArray[np.int64]
+) -> Slots:
+    """For each partition of these topics, the slot that the target gives it to, or -1."""
+    slots = np.full(int(starts[-1]), NOBODY, np.int32)
+    target = np.frombuffer(group.target, np.int32) if len(group.target) else slots
+    for topic, start in zip(topics, starts, strict=False):
+        for first, base, size in group.numbers.ranges(topic.topic_id):
+            size = min(size, topic.partitions - first)
+            if size > 0:
+                slots[start + first : start + first + size] = target[base : base + size]
+    return slots
+
+
+def _subscriptions(
+    group: ConsumerGroup, members: list[Member], topics: tuple[Topic, ...]
+) -> Subscriptions:
+    if all(count == len(members) for count in group.subscribed_names.values()):
+        return Subscriptions.all(len(members), len(topics))
+    index_of = {topic.name: index for index, topic in enumerate(topics)}
+    known: dict[tuple[str, ...], list[int]] = {}
+    lists = []
+    for member in members:
+        names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
+        indexes = known.get(names)
+        if indexes is None:
+            indexes = known[names] = [index_of[name] for name in names if name in index_of]
+        lists.append(indexes)
+    return Subscriptions.of(lists, len(topics))
+
+
+# --------------------------------------------------------------------------------- the answer
+
+
+def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Outcome:
+    """Records for the members whose target changed, and the new assignment epoch.
+
+    Does nothing where the group has gone, is empty, or has a target as new as this.
+    """
+    problem = command.problem
+    group = shard.consumer_groups.get(problem.group_id)
+    if group is None or not group.member_count or group.target_epoch >= problem.group_epoch:
+        return Outcome(response=Done())
+    if group.revision == problem.revision:
+        old, slots = problem.old, problem.slots
+    else:
+        old = compute_slots_of(group, problem.topics, problem.problem.topic_start)
+        slots = _slots_now(group, problem.member_ids)
+    new = np.append(slots, np.int32(NOBODY))[command.target]
+    if group.revision != problem.revision:
+        _drop_what_has_gone(shard, group, problem, new)
+    records = _member_records(group, problem, old, new)
+    value = ConsumerGroupTargetAssignmentMetadataValue(problem.group_epoch, now.wall_ms)
+    records.append(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+    effects: tuple[Effect, ...] = ()
+    if group.group_epoch > problem.group_epoch:
+        effects = (compute_target_effect(shard, group, group.group_id),)
+    return Outcome(records=tuple(records), response=Done(), effects=effects)
+
+
+def _slots_now(group: ConsumerGroup, member_ids: tuple[MemberId, ...]) -> Slots:
+    found = (group.member(member_id) for member_id in member_ids)
+    return np.fromiter(
+        (NOBODY if member is None else member.slot for member in found),
+        np.int32,
+        len(member_ids),
+    )
+
+
+def _drop_what_has_gone(
+    shard: Shard, group: ConsumerGroup, problem: TargetProblem, new: Slots
+) -> None:
+    """Take out topics that were deleted and topics that their new owner unsubscribed from."""
+    starts = problem.problem.topic_start
+    for index, topic in enumerate(problem.topics):
+        part = new[starts[index] : starts[index + 1]]
+        if topic.topic_id not in shard.image.by_id:
+            part[:] = NOBODY
+            continue
+        if group.subscribed_names.get(topic.name, 0) == group.member_count:
+            continue
+        for slot in np.unique(part[part >= 0]).tolist():
+            member = group.slots[slot]
+            assert member is not None
+            metadata = member.metadata
+            if metadata is None or topic.name not in metadata.subscribed_topic_names:
+                part[part == slot] = NOBODY
+
+
+def _member_records(
+    group: ConsumerGroup, problem: TargetProblem, old: Slots, new: Slots
+) -> list[Record]:
+    changed = np.flatnonzero(new != old)
+    affected = set(np.unique(old[changed]).tolist()) | set(np.unique(new[changed]).tolist())
+    affected |= group.untargeted
+    affected |= _slots_outside(group, old)
+    affected.discard(NOBODY)
+    slots = sorted(affected)
+    return [
+        _member_record(group, problem, slot, indexes)
+        for slot, indexes in zip(slots, _indexes_of(new, slots), strict=True)
+    ]
+
+
+def _slots_outside(group: ConsumerGroup, old: Slots) -> set[int]:
+    """Members whose target in force has partitions that are not in the problem any more."""
+    if not len(group.target):
+        return set()
+    target = np.frombuffer(group.target, np.int32)
+    size = len(group.slots)
+    held = np.bincount(target[target >= 0], minlength=size)
+    inside = np.bincount(old[old >= 0], minlength=size)
+    return set(np.flatnonzero(held != inside).tolist())
+
+
+def _indexes_of(new: Slots, slots: list[int]) -> list[npt.NDArray[np.int64]]:
+    """For each slot, the partitions of the problem that it gets, ascending."""
+    if len(slots) <= FEW:
+        return [np.flatnonzero(new == slot) for slot in slots]
+    order = np.argsort(new, kind="stable")
+    ordered = new[order]
+    firsts = np.searchsorted(ordered, slots, side="left")
+    ends = np.searchsorted(ordered, slots, side="right")
+    return [order[first:end] for first, end in zip(firsts, ends, strict=True)]
+
+
+def _member_record(
+    group: ConsumerGroup, problem: TargetProblem, slot: int, indexes: npt.NDArray[np.int64]
+) -> Record:
+    member = group.slots[slot]
+    assert member is not None
+    starts = problem.problem.topic_start
+    found: list[TopicPartitions] = []
+    if len(indexes):
+        topic_of = np.searchsorted(starts, indexes, side="right") - 1
+        partitions = (indexes - starts[topic_of]).tolist()
+        cuts = np.flatnonzero(np.diff(topic_of)) + 1
+        bounds = [0, *cuts.tolist(), len(partitions)]
+        for first, end in pairwise(bounds):
+            topic = problem.topics[int(topic_of[first])]
+            found.append(TopicPartitions(topic.topic_id, tuple(partitions[first:end])))
+    return Record(
+        ConsumerGroupTargetAssignmentMemberKey(group.group_id, member.member_id),
+        ConsumerGroupTargetAssignmentMemberValue(tuple(found)),
+    )

@@ -1,0 +1,181 @@
+"""The topic catalogue that is kept here: names, ids, partition counts, producer ids."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from coordinator.core.outcome import Outcome, RefreshGroups
+from model.commands import (
+    AllocateProducerId,
+    CreateTopic,
+    DeleteTopic,
+    ForgetDeletedTopic,
+    GrowTopic,
+    TopicCommand,
+)
+from model.errors import (
+    InvalidPartitions,
+    InvalidRequest,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from model.ids import TopicId, TopicName
+from model.records import (
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from model.responses import Done, ProducerIdResponse, TopicResponse
+from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
+
+NAME_LENGTH_MAX = 249
+PARTITIONS_MAX = 100_000
+PRODUCER_ID_BLOCK = 1_000
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Changed by ``replay_side`` alone, but for the id that is handed out next.
+
+    ``next_producer_id`` is soft: ids up to ``producer_id_end`` are reserved durably, and a
+    restart begins with a new block.
+    """
+
+    image: TopicImage = field(default_factory=TopicImage)
+    deleted: dict[TopicId, TopicName] = field(default_factory=dict)
+    producer_id_end: int = 0
+
+
+def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
+    """Apply one side record to the catalogue."""
+    match record.key, record.value:
+        case TopicSideKey(name), TopicSideValue(topic_id, partitions):
+            topic = Topic(name, topic_id, partitions)
+            catalogue.image = compute_image_with(catalogue.image, topic)
+        case TopicSideKey(name), None:
+            catalogue.image = compute_image_without(catalogue.image, name)
+        case TopicDeletionKey(topic_id), TopicDeletionValue(name):
+            catalogue.deleted[topic_id] = name
+        case TopicDeletionKey(topic_id), None:
+            catalogue.deleted.pop(topic_id, None)
+        case ProducerIdBlockKey(), ProducerIdBlockValue(end):
+            catalogue.producer_id_end = end
+        case _:
+            raise AssertionError(f"a side record that nothing writes: {record}")
+
+
+def handle_topic_command(catalogue: Catalogue, command: TopicCommand) -> Outcome:
+    """Handle a command of the catalogue; raises a ``GroupError`` and changes nothing."""
+    match command:
+        case CreateTopic():
+            return handle_create_topic(catalogue, command)
+        case GrowTopic():
+            return handle_grow_topic(catalogue, command)
+        case DeleteTopic():
+            return handle_delete_topic(catalogue, command)
+        case ForgetDeletedTopic():
+            key = TopicDeletionKey(command.topic_id)
+            return Outcome(side=(SideRecord(key, None),), response=Done())
+        case AllocateProducerId():
+            return handle_allocate_producer_id(catalogue)
+        case _:
+            assert_never(command)
+
+
+def check_topic_name(image: TopicImage, name: TopicName) -> None:
+    """Kafka's rules for names, and that no topic differs only by ``.`` and ``_``."""
+    if not name or name in (".", ".."):
+        raise InvalidTopic(f"A topic cannot be named {name!r}.")
+    if len(name) > NAME_LENGTH_MAX:
+        raise InvalidTopic(f"A topic name cannot be longer than {NAME_LENGTH_MAX} characters.")
+    if _LEGAL_NAME.fullmatch(name) is None:
+        raise InvalidTopic(
+            f"Topic name {name!r} has characters other than ASCII letters, digits, '.', '_', '-'."
+        )
+    if "." in name or "_" in name:
+        folded = name.replace(".", "_")
+        for other in image.by_name:
+            if other != name and other.replace(".", "_") == folded:
+                raise InvalidTopic(f"Topic {name!r} collides with the existing topic {other!r}.")
+
+
+def check_partition_count(partitions: int) -> None:
+    """From 1 to ``PARTITIONS_MAX``."""
+    if partitions < 1:
+        raise InvalidPartitions("The number of partitions must be larger than 0.")
+    if partitions > PARTITIONS_MAX:
+        raise InvalidPartitions(f"A topic cannot have more than {PARTITIONS_MAX} partitions.")
+
+
+def _topic_outcome(topic: Topic, validate_only: bool) -> Outcome:
+    if validate_only:
+        return Outcome(response=TopicResponse(topic))
+    value = TopicSideValue(topic.topic_id, topic.partitions)
+    return Outcome(
+        side=(SideRecord(TopicSideKey(topic.name), value),),
+        response=TopicResponse(topic),
+        effects=(RefreshGroups(topic.name),),
+    )
+
+
+def handle_create_topic(catalogue: Catalogue, command: CreateTopic) -> Outcome:
+    if command.name in catalogue.image.by_name:
+        raise TopicAlreadyExists(f"Topic '{command.name}' already exists.")
+    check_topic_name(catalogue.image, command.name)
+    check_partition_count(command.partitions)
+    assert command.topic_id not in catalogue.image.by_id
+    topic = Topic(command.name, command.topic_id, command.partitions)
+    return _topic_outcome(topic, command.validate_only)
+
+
+def handle_grow_topic(catalogue: Catalogue, command: GrowTopic) -> Outcome:
+    old = catalogue.image.by_name.get(command.name)
+    if old is None:
+        raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+    check_partition_count(command.partitions)
+    if command.partitions <= old.partitions:
+        raise InvalidPartitions(
+            f"The topic {old.name} currently has {old.partitions} partition(s); "
+            f"{command.partitions} would not be an increase."
+        )
+    topic = Topic(old.name, old.topic_id, command.partitions)
+    return _topic_outcome(topic, command.validate_only)
+
+
+def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic) -> Outcome:
+    image = catalogue.image
+    if command.name is not None:
+        topic = image.by_name.get(command.name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+    elif command.topic_id is not None:
+        topic = image.by_id.get(command.topic_id)
+        if topic is None:
+            raise UnknownTopicId("There is no topic of that id.")
+    else:
+        raise InvalidRequest("Neither a topic name nor a topic id was given.")
+    deletion = SideRecord(TopicDeletionKey(topic.topic_id), TopicDeletionValue(topic.name))
+    return Outcome(
+        side=(SideRecord(TopicSideKey(topic.name), None), deletion),
+        response=TopicResponse(topic),
+        effects=(RefreshGroups(topic.name),),
+    )
+
+
+def handle_allocate_producer_id(catalogue: Catalogue) -> Outcome:
+    """Reserve a block; the first id of it is the answer, the runtime hands out the rest."""
+    first = catalogue.producer_id_end
+    value = ProducerIdBlockValue(first + PRODUCER_ID_BLOCK)
+    return Outcome(
+        side=(SideRecord(ProducerIdBlockKey(), value),), response=ProducerIdResponse(first)
+    )

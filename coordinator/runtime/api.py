@@ -1,0 +1,96 @@
+"""What the doors see of the runtime: submit a command, watch a member, keep a member alive.
+
+A door (the Kafka wire, gRPC) decodes, limits, authenticates and asks the ``Authorizer``; then it
+submits a frozen command and gets its answer once everything that the answer shows is durable.
+All of this is called on the event loop, from one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from model.commands import Command
+from model.errors import GroupError
+from model.ids import GroupId, LogPartition, MemberId
+from model.responses import Response
+from model.settings import CoordinatorSettings
+from model.topics import TopicImage
+
+Answer: TypeAlias = Response | GroupError
+Reply: TypeAlias = Callable[[Answer], None]
+"""Called exactly once, on the loop, never before ``submit`` returns for a command that writes."""
+
+
+class MemberTicket(Protocol):
+    """What makes a repeated heartbeat cheap: valid as long as its answer cannot have changed.
+
+    It dies with anything replayed for the member's group (members, epochs, targets, settings);
+    commits do not touch it.
+    """
+
+    def touch(self, monotonic_ms: int) -> bool:
+        """Note that the member was heard from; ``False``, and nothing noted, once it is dead."""
+
+    def is_valid(self) -> bool:
+        """Whether a cached answer still says what the core would say."""
+
+
+class Coordinator(Protocol):
+    """The running coordinator."""
+
+    settings: CoordinatorSettings
+    cluster_id: str
+    log_partitions: int
+
+    @property
+    def image(self) -> TopicImage:
+        """The topics, as far as they are durable. Replaced, never changed, on each change."""
+
+    def submit(self, command: Command, reply: Reply) -> None:
+        """Handle a command; ``reply`` is called when its records are durable.
+
+        Reads and errors are answered when the flush that covers what they saw is durable, which
+        may be at once, within this call.
+        """
+
+    async def call(self, command: Command) -> Response:
+        """``submit`` for a coroutine. Raises the ``GroupError`` of an error answer."""
+
+    def ticket(self, group_id: GroupId, member_id: MemberId) -> MemberTicket | None:
+        """A ticket for a member that is in the group, durably and right now; else ``None``."""
+
+    def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """Note that a member was heard from other than by a heartbeat (a Pong on its stream).
+
+        ``False`` if there is no such member.
+        """
+
+    def watch(self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]) -> Watch:
+        """Call ``on_news`` once, as soon as a heartbeat of this member would say something new.
+
+        Something new: a next step towards the target, or that the member is gone. Called on the
+        loop after the change is durable, in slices for large groups; at once, before returning,
+        where there is news already. The door then submits the member's heartbeat again (same
+        epoch, what it is known to own) and passes the answer on. One watch a member: a newer
+        one replaces the older, which is never called.
+        """
+
+    def on_topics_changed(self, callback: Callable[[TopicImage, TopicImage], None]) -> None:
+        """Call ``callback(old, new)`` after each durable change of the image, and on the loop."""
+
+    def ready(self) -> bool:
+        """Whether all shards are loaded and commands are served."""
+
+    def partition_of(self, group_id: GroupId) -> LogPartition:
+        """The log partition, and shard, of a group."""
+
+    async def stop(self) -> None:
+        """Refuse new commands with COORDINATOR_NOT_AVAILABLE, flush, answer what was accepted."""
+
+
+class Watch(Protocol):
+    """A registered watch."""
+
+    def cancel(self) -> None:
+        """Forget it; does nothing after ``on_news`` was called."""

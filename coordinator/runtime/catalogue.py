@@ -1,0 +1,100 @@
+"""The topics that are kept here, at run time: commands in, side records out, an image for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.core.outcome import Outcome
+from coordinator.core.topics import Catalogue, handle_topic_command, replay_side
+from coordinator.runtime.api import Reply
+from coordinator.runtime.durability import Durability
+from coordinator.runtime.loader import load_catalogue
+from coordinator.runtime.writer import Entry, Writer
+from model.commands import AllocateProducerId, TopicCommand
+from model.ids import GroupId, LogPartition, TopicId, TopicName
+from model.responses import ProducerIdResponse
+from model.topics import TopicImage
+from storage.log_store import LogStore
+
+CATALOGUE = GroupId("\0catalogue")
+"""Under this name the catalogue's durability is kept; it cannot be a group of anybody's."""
+
+NO_PARTITION = LogPartition(0)
+"""Entries with side records alone touch no partition."""
+
+TopicsCallback = Callable[[TopicImage, TopicImage], None]
+
+
+class TopicCatalogueRuntime:
+    """One writer of the topics, as each shard is of its groups."""
+
+    def __init__(self, store: LogStore, writer: Writer, durability: Durability) -> None:
+        self._writer = writer
+        self._durability = durability
+        self._state = Catalogue()
+        self._images: dict[int, TopicImage] = {}
+        self._callbacks: list[TopicsCallback] = []
+        load_catalogue(store, self._state)
+        self.durable_image = self._state.image
+        self._next_producer_id = self._state.producer_id_end
+
+    @property
+    def image(self) -> TopicImage:
+        """The topics as they are in memory, durable or not: what groups are handled against."""
+        return self._state.image
+
+    @property
+    def deleted(self) -> list[tuple[TopicId, TopicName]]:
+        """Topics whose committed offsets are still to be tombstoned."""
+        return list(self._state.deleted.items())
+
+    def on_changed(self, callback: TopicsCallback) -> None:
+        """Call with the old and the new durable image."""
+        self._callbacks.append(callback)
+
+    def submit(
+        self, command: TopicCommand, reply: Reply, check: Callable[[Outcome], None]
+    ) -> Outcome:
+        """Handle, replay and append. Raises a ``GroupError``, having changed nothing."""
+        if isinstance(command, AllocateProducerId):
+            return self._allocate_producer_id(command, reply, check)
+        outcome = handle_topic_command(self._state, command)
+        check(outcome)
+        self._append(outcome, reply)
+        return outcome
+
+    def _append(self, outcome: Outcome, reply: Reply) -> None:
+        assert outcome.response is not None
+        if not outcome.side:
+            generation = self._durability.generation_of_groups((CATALOGUE,))
+            self._writer.answer_when_durable(generation, reply, outcome.response)
+            return
+        before = self._state.image
+        for record in outcome.side:
+            replay_side(self._state, record)
+        generation = self._writer.generation
+        self._durability.note_group(CATALOGUE, generation)
+        if self._state.image is not before:
+            self._images[generation] = self._state.image
+        self._writer.append(Entry(NO_PARTITION, (), outcome.side, reply, outcome.response))
+
+    def _allocate_producer_id(
+        self, command: AllocateProducerId, reply: Reply, check: Callable[[Outcome], None]
+    ) -> Outcome:
+        if self._next_producer_id < self._state.producer_id_end:
+            outcome = Outcome(response=ProducerIdResponse(self._next_producer_id))
+            self._next_producer_id += 1
+        else:
+            outcome = handle_topic_command(self._state, command)
+            check(outcome)
+            self._next_producer_id = self._state.producer_id_end + 1
+        self._append(outcome, reply)
+        return outcome
+
+    def settle(self, generation: int) -> None:
+        """The generation is durable: show its image."""
+        image = self._images.pop(generation, None)
+        if image is not None:
+            old, self.durable_image = self.durable_image, image
+            for callback in self._callbacks:
+                callback(old, image)

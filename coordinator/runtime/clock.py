@@ -1,0 +1,163 @@
+"""Time, and the turns of the loop, as the runtime gets them: from asyncio or from a simulator."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Protocol, TypeVar
+
+from model.commands import Now
+
+T = TypeVar("T")
+
+BELIEVED_AHEAD_MS = 3_600_000
+UNKNOWN_MS = -1
+
+
+class Clock(Protocol):
+    """Reads the clocks of the machine."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970; may jump."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since some start; never goes back."""
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+
+class SteadyClock:
+    """``Now`` for commands: wall time that never goes back and does not leap.
+
+    It never goes below the last persisted time, and is believed at most an hour ahead of where
+    monotonic time puts it: a clock set to 2100 for a moment must not expire every offset.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._persisted_ms = 0
+        self._persisted_at_ms = UNKNOWN_MS
+
+    def note_found(self, wall_ms: int) -> None:
+        """The log that was found ends with this timestamp; how long ago that was nobody knows."""
+        self._persisted_ms = wall_ms
+
+    def note_persisted(self, wall_ms: int) -> None:
+        """A record with this timestamp is in the log."""
+        if wall_ms >= self._persisted_ms:
+            self._persisted_ms = wall_ms
+            self._persisted_at_ms = self._clock.monotonic_ms()
+
+    def now(self) -> Now:
+        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
+        persisted_ms = self._persisted_ms
+        if wall_ms < persisted_ms:
+            wall_ms = persisted_ms
+        elif self._persisted_at_ms >= 0 and wall_ms > persisted_ms + BELIEVED_AHEAD_MS:
+            passed_ms = monotonic_ms - self._persisted_at_ms
+            wall_ms = min(wall_ms, persisted_ms + passed_ms + BELIEVED_AHEAD_MS)
+        return Now(wall_ms, monotonic_ms)
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """The turns of one thread, and work handed to others."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        """Call in a later turn, after what is ready now."""
+
+    def call_later_ms(self, delay_ms: int, callback: Callable[[], None]) -> Cancellable:
+        """Call when so much monotonic time has passed."""
+
+    def run_blocking(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        """Run ``work`` elsewhere, one after another; ``done`` gets its result or its exception.
+
+        For work that waits for the disk: ``done`` comes in a turn of this thread.
+        """
+
+    def run_computing(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        """As ``run_blocking``, in a lane of its own, for work that computes for long."""
+
+
+class Lane:
+    """One thread that does what it is given, in order, and hands results back to the loop.
+
+    A plain queue and one call into the loop: an executor makes a future for each flush, which
+    costs as much again as the rest of the hand-over.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._queue: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None]
+        self._queue = SimpleQueue()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        """Do ``work`` after what was put before; ``done`` gets its result or its exception."""
+        self._queue.put((work, done))
+
+    def close(self) -> None:
+        """Finish what was put, and end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, done = item
+            try:
+                result = work()
+            except BaseException as failure:  # noqa: BLE001 - handed to the loop, not swallowed
+                result = failure
+            self._loop.call_soon_threadsafe(done, result)
+
+
+class AsyncioScheduler:
+    """Turns of the running asyncio (or uvloop) loop, and a thread for each lane."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._blocking = Lane(loop, "muster-sync")
+        self._computing = Lane(loop, "muster-assignor")
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        return self._loop.call_soon(callback)
+
+    def call_later_ms(self, delay_ms: int, callback: Callable[[], None]) -> Cancellable:
+        return self._loop.call_later(delay_ms / 1000, callback)
+
+    def run_blocking(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._blocking.put(work, done)
+
+    def run_computing(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._computing.put(work, done)
+
+    def close(self) -> None:
+        """Let the threads end; work that was handed over is finished first."""
+        self._blocking.close()
+        self._computing.close()

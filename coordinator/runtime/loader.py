@@ -1,0 +1,60 @@
+"""Loading: the state of the shards from ``latest``, group records only.
+
+Committed offsets stay in the store and are read when asked for, so that a start costs what the
+live groups cost, not what the history costs.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from coordinator.core.replay import replay
+from coordinator.core.shard import Shard
+from coordinator.core.topics import Catalogue, replay_side
+from model.ids import LogOffset, LogPartition
+from model.records import Record, RecordType
+from storage.codec.batches import read_batch_header
+from storage.codec.records import decode_key, decode_value
+from storage.log_store import LogStore
+from storage.side_codec import decode_side
+
+GROUP_TYPES = tuple(
+    kind
+    for kind in RecordType
+    if kind not in (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
+)
+
+_TYPE = struct.Struct(">h")
+
+
+def read_last_timestamp(store: LogStore) -> int:
+    """The wall time (ms) of the last batch of the log, 0 where there is none."""
+    last = 0
+    for number in range(store.partitions):
+        partition = LogPartition(number)
+        end = store.next_offset(partition)
+        if end > 0:
+            for batch in store.read_log(partition, LogOffset(end - 1)):
+                last = max(last, read_batch_header(batch).max_timestamp)
+    return last
+
+
+def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
+    """The topics and the producer ids, from the side records."""
+    for key, value in store.side():
+        record = decode_side(key, value)
+        if record is not None:
+            replay_side(catalogue, record)
+
+
+def load_shard(store: LogStore, shard: Shard) -> int:
+    """The groups of one shard; the number of records read. Wants the topics in place."""
+    records = 0
+    for kind in GROUP_TYPES:
+        type_id = int(kind)
+        for entry in store.latest(shard.partition, _TYPE.pack(type_id)):
+            _, value = decode_value(type_id, entry.value)
+            replay(shard, Record(decode_key(entry.key), value))
+            records += 1
+    shard.offset_groups.update(store.offset_group_ids(shard.partition))
+    return records

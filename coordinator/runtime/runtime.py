@@ -1,0 +1,594 @@
+"""The runtime: shards, batching, timers, loading, watching. The shell around the pure core.
+
+It carries out the duties that ``coordinator.core`` lists: one command after another, records
+replayed at once and written in one batch with all else of their command, answers held until what
+they show is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import structlog
+
+from coordinator.core import describe
+from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.handle import ShardCommand, handle, has_news, needs_epoch_for_topics
+from coordinator.core.liveness import Liveness
+from coordinator.core.offsets import check_offset_fetch
+from coordinator.core.outcome import (
+    ArmRebalanceTimeout,
+    CancelRebalanceTimeout,
+    ComputeTarget,
+    Effect,
+    Outcome,
+    RefreshGroups,
+)
+from coordinator.core.replay import replay, replay_commits
+from coordinator.core.shard import Shard
+from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
+from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
+from coordinator.runtime.durability import Durability
+from coordinator.runtime.loader import load_shard, read_last_timestamp
+from coordinator.runtime.offset_reads import read_group_offsets, read_offsets
+from coordinator.runtime.space import Space
+from coordinator.runtime.stats import Stats
+from coordinator.runtime.targets import Targets
+from coordinator.runtime.ticket import Ticket
+from coordinator.runtime.timers import Timers
+from coordinator.runtime.topic_deletion import TopicDeletion
+from coordinator.runtime.topic_refresh import TopicRefresh
+from coordinator.runtime.watches import RegisteredWatch, Watches
+from coordinator.runtime.writer import Entry, Writer
+from model.commands import (
+    AllocateProducerId,
+    Command,
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    CreateTopic,
+    DeleteTopic,
+    DeleteTopicOffsets,
+    DescribeGroups,
+    ExpireMember,
+    ForgetDeletedTopic,
+    GrowTopic,
+    ListGroups,
+    OffsetCommit,
+    OffsetFetch,
+    ReconcileMember,
+    RefreshTopics,
+    TopicCommand,
+)
+from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
+from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
+from model.records import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    MemberState,
+    OffsetCommitKey,
+)
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    DescribeGroupsResponse,
+    ListGroupsResponse,
+    Response,
+)
+from model.settings import CoordinatorSettings
+from model.topics import TopicImage
+from storage.log_store import LogStore
+
+log = structlog.get_logger()
+
+EXIT_FAILED_WRITE = 74
+STOP_POLL_S = 0.001
+
+
+def exit_process(failure: BaseException) -> NoReturn:
+    """What a failed write comes to: memory is ahead of the log, and only a restart helps."""
+    try:
+        log.critical("log_write_failed", cause=repr(failure))
+    finally:
+        os._exit(EXIT_FAILED_WRITE)
+
+
+class Runtime:
+    """The coordinator of one process. Implements ``coordinator.runtime.api.Coordinator``."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        settings: CoordinatorSettings,
+        *,
+        clock: Clock | None = None,
+        scheduler: Scheduler | None = None,
+        free_bytes: Callable[[], int] | None = None,
+        on_failure: Callable[[BaseException], None] = exit_process,
+    ) -> None:
+        self.settings = settings
+        self.cluster_id = store.cluster_id
+        self.log_partitions = store.partitions
+        self.stats = Stats()
+        self._store = store
+        self._clock = SteadyClock(clock or SystemClock())
+        self._scheduler = scheduler
+        self._space = Space(free_bytes, settings.log_min_free_bytes)
+        self._on_failure = on_failure
+        self._shards: list[Shard] = []
+        self._is_ready = False
+        self._is_stopping = False
+        self._durability = Durability()
+        self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
+        self.liveness = Liveness(settings.group_consumer_session_timeout_ms)
+
+    # ------------------------------------------------------------------------- starting, stopping
+
+    async def start(self) -> None:
+        """Load all shards and serve."""
+        if self._scheduler is None:
+            self._scheduler = AsyncioScheduler(asyncio.get_running_loop())
+        self.load()
+
+    def load(self) -> None:
+        """Load all shards from the store, rearm what runs in time, and serve."""
+        assert self._scheduler is not None, "without a loop a scheduler must be given"
+        began_ms = self._clock.monotonic_ms()
+        self._clock.note_found(read_last_timestamp(self._store))
+        self._make_parts(self._scheduler)
+        for number in range(self.log_partitions):
+            shard = Shard(LogPartition(number), self.settings, self._catalogue.image)
+            self._shards.append(shard)
+            self.stats.records_loaded += load_shard(self._store, shard)
+        self.stats.load_seconds = (self._clock.monotonic_ms() - began_ms) / 1000
+        self._is_ready = True
+        for shard in self._shards:
+            for group in list(shard.consumer_groups.values()):
+                self._resume_group(shard, group)
+        for topic_id, name in self._catalogue.deleted:
+            self._deletion.begin(topic_id, name)
+        self._timers.arm()
+
+    def _make_parts(self, scheduler: Scheduler) -> None:
+        self._writer = Writer(
+            self._store,
+            scheduler,
+            self._clock,
+            self.stats,
+            self.settings.flush_records_max,
+            before_write=self._before_write,
+            on_durable=self._on_durable,
+            on_failure=self._on_failure,
+        )
+        self._catalogue = TopicCatalogueRuntime(self._store, self._writer, self._durability)
+        self._targets = Targets(
+            scheduler,
+            self._clock,
+            self.stats,
+            self.settings.assignor_inline_budget_ms,
+            compute_problem=self._compute_problem,
+            install=self._install_target,
+            request_flush=self._writer.request_flush,
+        )
+        self._timers = Timers(
+            scheduler,
+            self._clock,
+            self.stats,
+            self.liveness,
+            expire=self._expire,
+            is_held=self._is_low_on_space,
+        )
+        self._watches = Watches(scheduler, self._has_news)
+        self._refresh = TopicRefresh(scheduler, self._submit_internal)
+        self._deletion = TopicDeletion(
+            self._store,
+            scheduler,
+            write_gathered=self._writer.write_gathered,
+            submit=self._submit_internal,
+            on_deleted=self._forget_if_offsetless,
+        )
+
+    def _resume_group(self, shard: Shard, group: ConsumerGroup) -> None:
+        """Sessions begin anew at a start; what was under way goes on."""
+        now_ms = self._clock.monotonic_ms()
+        for member in group.members():
+            self.liveness.heard(group.group_id, member.member_id, now_ms)
+            if member.state is MemberState.UNREVOKED_PARTITIONS and member.metadata is not None:
+                self.liveness.arm_rebalance(
+                    group.group_id,
+                    member.member_id,
+                    member.member_epoch,
+                    member.metadata.rebalance_timeout_ms,
+                    now_ms,
+                )
+        if needs_epoch_for_topics(shard, group):
+            self._refresh.refresh((group.group_id,))
+        elif group.member_count and group.target_epoch < group.group_epoch:
+            self._targets.mark(group.group_id, 0)
+
+    def ready(self) -> bool:
+        return self._is_ready and not self._is_stopping
+
+    async def stop(self) -> None:
+        """Refuse new commands, flush, answer what was accepted."""
+        self._is_stopping = True
+        if not self._is_ready:
+            return
+        self._timers.stop()
+        while not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
+            await asyncio.sleep(STOP_POLL_S)
+        self._targets.stop()
+        if isinstance(self._scheduler, AsyncioScheduler):
+            self._scheduler.close()
+
+    # ------------------------------------------------------------------------------ what doors use
+
+    @property
+    def image(self) -> TopicImage:
+        return self._catalogue.durable_image
+
+    def on_topics_changed(self, callback: TopicsCallback) -> None:
+        self._catalogue.on_changed(callback)
+
+    def partition_of(self, group_id: GroupId) -> LogPartition:
+        return compute_log_partition(group_id, self.log_partitions)
+
+    async def call(self, command: Command) -> Response:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def reply(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        self.submit(command, reply)
+        answer = await future
+        if isinstance(answer, GroupError):
+            raise answer
+        return answer
+
+    def submit(self, command: Command, reply: Reply) -> None:
+        name = type(command).__name__
+        counts = self.stats.commands
+        counts[name] = counts.get(name, 0) + 1
+        if not self._is_ready or self._is_stopping:
+            reply(CoordinatorNotAvailable("The coordinator is not available."))
+            return
+        match command:
+            case OffsetCommit():
+                self._commit(command, reply)
+            case (
+                ConsumerGroupHeartbeat()
+                | ConsumerGroupLeave()
+                | ReconcileMember()
+                | ExpireMember()
+                | RefreshTopics()
+                | DeleteTopicOffsets()
+            ):
+                self._submit_to_shard(command, reply)
+            case OffsetFetch():
+                self._fetch(command, reply)
+            case (
+                CreateTopic()
+                | GrowTopic()
+                | DeleteTopic()
+                | ForgetDeletedTopic()
+                | AllocateProducerId()
+            ):
+                self._submit_to_catalogue(command, reply)
+            case ListGroups():
+                self._list_groups(command, reply)
+            case ConsumerGroupDescribe():
+                groups = tuple(
+                    describe.describe_consumer_group(self._shard_of(group_id), group_id)
+                    for group_id in command.group_ids
+                )
+                self._answer_read(command.group_ids, reply, ConsumerGroupDescribeResponse(groups))
+            case DescribeGroups():
+                classic = tuple(
+                    describe.describe_classic_group(self._shard_of(group_id), group_id)
+                    for group_id in command.group_ids
+                )
+                self._answer_read(command.group_ids, reply, DescribeGroupsResponse(classic))
+
+    def ticket(self, group_id: GroupId, member_id: MemberId) -> Ticket | None:
+        group = self._shard_of(group_id).consumer_groups.get(group_id)
+        entry = self.liveness.get(group_id, member_id)
+        if group is None or entry is None or group_id in self._durability.groups:
+            return None
+        if group.target_epoch < group.group_epoch:
+            return None  # Each heartbeat asks for the target anew: the last try may have failed.
+        return Ticket(group, entry, self.liveness)
+
+    def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
+        entry = self.liveness.get(group_id, member_id)
+        if entry is None:
+            return False
+        self.liveness.touch(entry, self._clock.monotonic_ms())
+        return True
+
+    def watch(
+        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]
+    ) -> RegisteredWatch:
+        watch = self._watches.add(group_id, member_id, on_news)
+        # What is not durable yet is looked at when it is.
+        if group_id not in self._durability.groups and self._has_news(group_id, member_id):
+            watch.cancel()
+            on_news()
+        return watch
+
+    def groups(self) -> Iterator[ConsumerGroup]:
+        """All consumer groups, for metrics and the simulator's checkers."""
+        for shard in self._shards:
+            yield from shard.consumer_groups.values()
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The shards, for metrics and the simulator's checkers."""
+        return self._shards
+
+    # ------------------------------------------------------------------------ commands of a group
+
+    def _shard_of(self, group_id: GroupId) -> Shard:
+        return self._shards[compute_log_partition(group_id, self.log_partitions)]
+
+    def _submit_internal(self, command: Command, reply: Reply | None = None) -> None:
+        if not self._is_stopping:
+            self.submit(command, reply or _ignore)
+
+    def _submit_to_shard(
+        self, command: ShardCommand, reply: Reply, shard: Shard | None = None
+    ) -> None:
+        group_id = command.group_id
+        if shard is None:
+            shard = self._shard_of(group_id)
+        try:
+            outcome = handle(shard, command, self._clock.now())
+            self._check_space(outcome)
+        except GroupError as error:
+            self._answer_error((group_id,), reply, error)
+            return
+        except Exception as bug:
+            log.exception("handling_failed", group_id=group_id, command=type(command).__name__)
+            self._answer_error((group_id,), reply, UnknownServerError(repr(bug)))
+            return
+        self._carry_out(shard, group_id, command, outcome, reply)
+        self._writer.write_if_full()
+
+    def _commit(self, command: OffsetCommit, reply: Reply) -> None:
+        """``_submit_to_shard`` for what comes most: no effects, no second half, one group."""
+        group_id = command.group_id
+        shard = self._shards[compute_log_partition(group_id, self.log_partitions)]
+        now = self._clock.now()
+        try:
+            outcome = handle(shard, command, now)
+            if self._space.is_low(now.monotonic_ms):
+                self._check_space(outcome)
+        except GroupError as error:
+            self._answer_error((group_id,), reply, error)
+            return
+        records, commits, response = outcome.records, outcome.commits, outcome.response
+        assert response is not None
+        # Offsets leave no state but whose they are, and these are all of one group.
+        if commits:
+            replay_commits(shard, commits[0])
+        elif records:
+            replay(shard, records[0])
+        else:
+            self._answer_read((group_id,), reply, response)
+            return
+        writer = self._writer
+        self._durability.note_offsets(group_id, writer.generation)
+        writer.append(Entry(shard.partition, records, (), reply, response, commits))
+        writer.write_if_full()
+
+    def _carry_out(
+        self,
+        shard: Shard,
+        group_id: GroupId,
+        command: ShardCommand,
+        outcome: Outcome,
+        reply: Reply,
+    ) -> None:
+        if outcome.records:
+            self._replay(shard, group_id, outcome)
+        if isinstance(command, ConsumerGroupHeartbeat):
+            self._heard(group_id, command.member_id)
+        for effect in outcome.effects:
+            self._carry_out_effect(effect)
+        if outcome.then is not None:
+            if outcome.records:
+                self._writer.append(Entry(shard.partition, outcome.records, (), None, None))
+            self._follow_ups.append((shard, outcome.then, reply))
+            self._writer.request_flush()
+            return
+        assert outcome.response is not None, f"{command} has no answer"
+        if outcome.records:
+            self._writer.append(
+                Entry(shard.partition, outcome.records, (), reply, outcome.response)
+            )
+        else:
+            self._answer_read((group_id,), reply, outcome.response)
+
+    def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:
+        generation = self._writer.generation
+        if isinstance(outcome.records[0].key, OffsetCommitKey):
+            self._durability.note_offsets(group_id, generation)
+            return
+        for record in outcome.records:
+            replay(shard, record)
+            if record.value is None:
+                if isinstance(record.key, ConsumerGroupMemberMetadataKey):
+                    self.liveness.remove(group_id, record.key.member_id)
+            elif isinstance(record.key, ConsumerGroupMetadataKey):
+                self.stats.group_epoch_bumps += 1
+        self._durability.note_group(group_id, generation)
+
+    def _heard(self, group_id: GroupId, member_id: MemberId) -> None:
+        now_ms = self._clock.monotonic_ms()
+        entry = self.liveness.get(group_id, member_id)
+        if entry is not None:
+            self.liveness.touch(entry, now_ms)
+        else:
+            self.liveness.heard(group_id, member_id, now_ms)
+            self._timers.arm()
+
+    def _carry_out_effect(self, effect: Effect) -> None:
+        match effect:
+            case ComputeTarget(group_id, not_before_ms):
+                self._targets.mark(group_id, not_before_ms)
+            case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):
+                self.liveness.arm_rebalance(
+                    group_id, member_id, epoch, timeout_ms, self._clock.monotonic_ms()
+                )
+                self._timers.arm()
+            case CancelRebalanceTimeout(group_id, member_id):
+                self.liveness.cancel_rebalance(group_id, member_id)
+            case RefreshGroups(name):
+                self._refresh_groups(TopicName(name))
+
+    def _expire(self, command: ExpireMember, reply: Reply) -> None:
+        name = command.deadline.name.lower()
+        counts = self.stats.members_expired
+        counts[name] = counts.get(name, 0) + 1
+        log.info(
+            "member_expired",
+            group_id=command.group_id,
+            member_id=command.member_id,
+            cause=command.deadline.value,
+        )
+        self._submit_internal(command, reply)
+
+    # ---------------------------------------------------------------------- targets and follow-ups
+
+    def _before_write(self) -> None:
+        """Targets for what was gathered, and then the second halves of heartbeats."""
+        while True:
+            self._targets.compute_due()
+            if not self._follow_ups:
+                return
+            follow_ups, self._follow_ups = self._follow_ups, []
+            for shard, command, reply in follow_ups:
+                self._submit_to_shard(command, reply, shard)
+
+    def _compute_problem(self, group_id: GroupId) -> TargetProblem | None:
+        shard = self._shard_of(group_id)
+        group = shard.consumer_groups.get(group_id)
+        if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
+            return None
+        return compute_target_problem(shard, group)
+
+    def _install_target(self, command: InstallTarget) -> None:
+        self.stats.targets_installed += 1
+        self._submit_to_shard(command, _ignore)
+
+    def _has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
+        return has_news(self._shard_of(group_id), group_id, member_id)
+
+    # ------------------------------------------------------------------------------------ answers
+
+    def _answer_read(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
+        """Answer when what these groups' answer shows is durable: at once, mostly."""
+        generation = self._durability.generation_of_groups(group_ids)
+        self._writer.answer_when_durable(generation, reply, answer)
+
+    def _answer_error(
+        self, group_ids: tuple[GroupId, ...], reply: Reply, error: GroupError
+    ) -> None:
+        self.stats.count_error(error.code.name)
+        self._answer_read(group_ids, reply, error)
+
+    def _on_durable(self, generation: int) -> None:
+        changed = self._durability.settle(generation)
+        self._catalogue.settle(generation)
+        if changed:
+            self._watches.look_at(changed)
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def _fetch(self, command: OffsetFetch, reply: Reply) -> None:
+        group_id = command.group_id
+        shard = self._shard_of(group_id)
+        try:
+            known = check_offset_fetch(shard, command)
+        except GroupError as error:
+            self._answer_error((group_id,), reply, error)
+            return
+        has_offsets = known and group_id in shard.offset_groups
+        answer = read_offsets(self._store, shard.partition, self.image, command, has_offsets)
+        generation = self._durability.generation_of_offsets(group_id)
+        self._writer.answer_when_durable(generation, reply, answer)
+
+    def _list_groups(self, command: ListGroups, reply: Reply) -> None:
+        states = {state.lower() for state in command.states}
+        types = {kind.lower() for kind in command.types}
+        groups = tuple(
+            group
+            for shard in self._shards
+            for group in describe.list_groups(shard)
+            if (not states or group.state.lower() in states)
+            and (not types or group.group_type in types)
+        )
+        generation = self._durability.generation_of_all()
+        self._writer.answer_when_durable(generation, reply, ListGroupsResponse(groups))
+
+    async def highest_committed_offsets(self) -> dict[tuple[TopicName, int], int]:
+        """For each topic and partition the highest offset that any group has committed.
+
+        Reads all committed offsets, in slices between which the loop runs.
+        """
+        highest: dict[tuple[TopicName, int], int] = {}
+        for shard in self._shards:
+            for group_id in list(shard.offset_groups):
+                for stored in read_group_offsets(self._store, shard.partition, group_id):
+                    where = (stored.topic, stored.partition)
+                    highest[where] = max(highest.get(where, 0), stored.value.offset)
+                await asyncio.sleep(0)
+        return highest
+
+    # ------------------------------------------------------------------------------------- topics
+
+    def _submit_to_catalogue(self, command: TopicCommand, reply: Reply) -> None:
+        try:
+            outcome = self._catalogue.submit(command, reply, self._check_space)
+        except GroupError as error:
+            self._answer_error((CATALOGUE,), reply, error)
+            return
+        for shard in self._shards:
+            shard.image = self._catalogue.image
+        for effect in outcome.effects:
+            self._carry_out_effect(effect)
+        for topic_id, name in self._catalogue.deleted:
+            self._deletion.begin(topic_id, name)
+
+    def _refresh_groups(self, name: TopicName) -> None:
+        for shard in self._shards:
+            self._refresh.refresh(sorted(shard.groups_by_topic.get(name, ())))
+
+    def _forget_if_offsetless(self, group_id: GroupId) -> None:
+        """The group lost offsets: see whether it has any left. Kept by the shell, for only the
+        store knows."""
+        if self._durability.offsets.get(group_id, 0) > self._writer.durable_generation:
+            # The store may not show it yet. Should it be a tombstone, its answer comes here too.
+            return
+        shard = self._shard_of(group_id)
+        if next(read_group_offsets(self._store, shard.partition, group_id), None) is None:
+            shard.offset_groups.discard(group_id)
+
+    def _check_space(self, outcome: Outcome) -> None:
+        writes = outcome.records or outcome.side or outcome.commits
+        if writes and self._is_low_on_space():
+            self.stats.writes_refused += 1
+            raise CoordinatorNotAvailable(
+                "The disk of the coordinator is almost full: nothing can be written."
+            )
+
+    def _is_low_on_space(self) -> bool:
+        return self._space.is_low(self._clock.monotonic_ms())
+
+
+def _ignore(answer: Any) -> None:
+    """The reply of the coordinator's own commands."""

@@ -1,0 +1,31 @@
+"""Room on the disk: below ``log.min.free.bytes`` nothing is written any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+log = structlog.get_logger()
+
+CHECK_MS = 1_000
+
+
+class Space:
+    """Looks at the disk at most once a second. Without ``free_bytes`` there is always room."""
+
+    def __init__(self, free_bytes: Callable[[], int] | None, min_free_bytes: int) -> None:
+        self._free_bytes = free_bytes
+        self._min_free_bytes = min_free_bytes
+        self._checked_ms = -CHECK_MS
+        self._is_low = False
+
+    def is_low(self, monotonic_ms: int) -> bool:
+        """Whether there is too little room to write."""
+        if monotonic_ms - self._checked_ms >= CHECK_MS and self._free_bytes is not None:
+            self._checked_ms = monotonic_ms
+            is_low = self._free_bytes() < self._min_free_bytes
+            if is_low != self._is_low:
+                self._is_low = is_low
+                log.warning("disk_space", low=is_low)
+        return self._is_low

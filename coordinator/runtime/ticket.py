@@ -1,0 +1,28 @@
+"""Tickets: what makes a repeated heartbeat cheap (``coordinator.runtime.api.MemberTicket``)."""
+
+from __future__ import annotations
+
+from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.liveness import Liveness, MemberLiveness
+
+
+class Ticket:
+    """A member whose heartbeat would be answered as the last one was, while the group rests."""
+
+    __slots__ = ("_entry", "_group", "_liveness", "_revision")
+
+    def __init__(self, group: ConsumerGroup, entry: MemberLiveness, liveness: Liveness) -> None:
+        self._group = group
+        self._revision = group.revision
+        self._entry = entry
+        self._liveness = liveness
+
+    def touch(self, monotonic_ms: int) -> bool:
+        entry = self._entry
+        if self._group.revision != self._revision or entry.is_gone:
+            return False
+        self._liveness.touch(entry, monotonic_ms)
+        return True
+
+    def is_valid(self) -> bool:
+        return self._group.revision == self._revision and not self._entry.is_gone

@@ -1,0 +1,104 @@
+"""Deadlines of members, on the loop: one timer, armed for the earliest.
+
+A deadline fires only after everything that had arrived before it was handled: a tick first lets
+the loop read its sockets once, then looks. A tick that comes late moves all deadlines by as much,
+so that members never expire for a stall of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from coordinator.core.liveness import NEVER_MS, Liveness
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
+from coordinator.runtime.stats import Stats
+from model.commands import ExpireMember
+from model.errors import GroupError
+
+SETTLE_MS = 1
+HOLD_MS = 1_000
+
+
+class Timers:
+    """Calls ``expire`` for deadlines that have passed, unless ``is_held`` says to wait.
+
+    An expiry that is refused comes again.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        liveness: Liveness,
+        *,
+        expire: Callable[[ExpireMember, Reply], None],
+        is_held: Callable[[], bool],
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._liveness = liveness
+        self._expire = expire
+        self._is_held = is_held
+        self._timer: Cancellable | None = None
+        self._at_ms = 0
+        self._is_stopped = False
+
+    def arm(self) -> None:
+        """A deadline may have come that is earlier than what the timer waits for."""
+        deadline_ms = self._liveness.next_deadline_ms()
+        if deadline_ms is None or self._is_stopped:
+            return
+        if self._timer is not None:
+            if self._at_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._set(deadline_ms - self._clock.monotonic_ms())
+
+    def stop(self) -> None:
+        """Nothing expires any more."""
+        self._is_stopped = True
+        self._liveness.expect(NEVER_MS)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set(self, delay_ms: int) -> None:
+        delay_ms = max(delay_ms, 0)
+        self._at_ms = self._clock.monotonic_ms() + delay_ms
+        self._liveness.expect(self._at_ms)
+        self._timer = self._scheduler.call_later_ms(delay_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._catch_up()
+        self._at_ms = self._clock.monotonic_ms() + SETTLE_MS
+        self._liveness.expect(self._at_ms)
+        self._timer = self._scheduler.call_later_ms(SETTLE_MS, self._look)
+
+    def _catch_up(self) -> bool:
+        late_ms = self._liveness.catch_up(self._clock.monotonic_ms())
+        self._stats.stalled_ms = self._liveness.stalled_ms
+        return late_ms > 0
+
+    def _look(self) -> None:
+        if self._catch_up():
+            # The process stood still after all: what came meanwhile is still to be read.
+            self._set(SETTLE_MS)
+            return
+        self._timer = None
+        self._liveness.expect(NEVER_MS)
+        if self._is_stopped:
+            return
+        if self._is_held():
+            self._set(HOLD_MS)
+            return
+        for command in self._liveness.due(self._clock.monotonic_ms()):
+            self._expire(command, partial(self._expired, command))
+        self.arm()
+
+    def _expired(self, command: ExpireMember, answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            self._liveness.expire_again(command, self._clock.monotonic_ms())
+            self.arm()

@@ -1,0 +1,94 @@
+"""Watches: who waits for news of which member."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from coordinator.runtime.clock import Scheduler
+from model.ids import GroupId, MemberId
+
+SLICE = 100
+"""So many members of a group are told in one turn of the loop; each submits a heartbeat."""
+
+
+class RegisteredWatch:
+    """One watch; cancelled, called, or replaced by a newer one."""
+
+    __slots__ = ("_watches", "group_id", "member_id", "on_news")
+
+    def __init__(
+        self,
+        watches: Watches,
+        group_id: GroupId,
+        member_id: MemberId,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._watches = watches
+        self.group_id = group_id
+        self.member_id = member_id
+        self.on_news = on_news
+
+    def cancel(self) -> None:
+        self._watches.remove(self)
+
+
+class Watches:
+    """All watches, by group and member; ``has_news`` is asked before one is called."""
+
+    def __init__(self, scheduler: Scheduler, has_news: Callable[[GroupId, MemberId], bool]) -> None:
+        self._scheduler = scheduler
+        self._has_news = has_news
+        self._by_group: dict[GroupId, dict[MemberId, RegisteredWatch]] = {}
+        self._to_look_at: deque[tuple[GroupId, deque[MemberId]]] = deque()
+        self._is_slice_due = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_group.values()))
+
+    def add(
+        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]
+    ) -> RegisteredWatch:
+        """Register, in the place of an older one."""
+        watch = RegisteredWatch(self, group_id, member_id, on_news)
+        self._by_group.setdefault(group_id, {})[member_id] = watch
+        return watch
+
+    def remove(self, watch: RegisteredWatch) -> None:
+        """Forget a watch, if it is still the one of its member."""
+        members = self._by_group.get(watch.group_id)
+        if members is not None and members.get(watch.member_id) is watch:
+            del members[watch.member_id]
+            if not members:
+                del self._by_group[watch.group_id]
+
+    def look_at(self, group_ids: Iterable[GroupId]) -> None:
+        """These groups changed, durably: tell those members for whom there is news."""
+        for group_id in group_ids:
+            members = self._by_group.get(group_id)
+            if members:
+                self._to_look_at.append((group_id, deque(members)))
+        self._request_slice()
+
+    def _request_slice(self) -> None:
+        if self._to_look_at and not self._is_slice_due:
+            self._is_slice_due = True
+            self._scheduler.call_soon(self._tell_slice)
+
+    def _tell_slice(self) -> None:
+        self._is_slice_due = False
+        left = SLICE
+        while self._to_look_at and left:
+            group_id, member_ids = self._to_look_at[0]
+            while member_ids and left:
+                left -= 1
+                self._tell(group_id, member_ids.popleft())
+            if not member_ids:
+                self._to_look_at.popleft()
+        self._request_slice()
+
+    def _tell(self, group_id: GroupId, member_id: MemberId) -> None:
+        watch = self._by_group.get(group_id, {}).get(member_id)
+        if watch is not None and self._has_news(group_id, member_id):
+            self.remove(watch)
+            watch.on_news()

@@ -1,0 +1,239 @@
+"""The writer: pipelined group commit.
+
+Everything pending, of all shards, becomes one atomic write, unsynced; then one sync makes it
+durable in another thread while the loop goes on gathering the next. One sync is in flight at a
+time. Answers are released when the sync that covers them is back, never before.
+
+A failed write or sync ends the process: memory is ahead of the log, and a restart is the way
+back. A sync is never retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.partition_encoder import PartitionEncoder
+from coordinator.runtime.stats import Stats
+from model.ids import LogOffset, LogPartition
+from model.records import OffsetCommits, Record, SideRecord
+from storage.log_store import (
+    LogStore,
+    PartitionAppend,
+    StoreStalled,
+)
+from storage.side_codec import encode_side
+
+STALL_RETRY_MS = 5
+WATERMARK_SYNC_MS = 1_000
+
+
+class Entry(NamedTuple):
+    """Records of one outcome, replayed already, and who waits for them."""
+
+    partition: LogPartition
+    records: tuple[Record, ...]
+    side: tuple[SideRecord, ...]
+    reply: Reply | None
+    answer: Answer | None
+    commits: tuple[OffsetCommits, ...] = ()
+
+
+class Writer:
+    """Gathers entries, writes them, syncs, releases answers.
+
+    ``before_write`` is called at the end of gathering and may add entries: targets and what
+    waits for them. ``on_durable`` gets the generation that has become durable. ``on_failure``
+    must not return.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        records_max: int,
+        *,
+        before_write: Callable[[], None],
+        on_durable: Callable[[int], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._records_max = records_max
+        self._before_write = before_write
+        self._on_durable = on_durable
+        self._on_failure = on_failure
+        self._gathered: list[Entry] = []
+        self._gathered_records = 0
+        self._next_waiters: list[tuple[Reply, Answer]] = []
+        self._flying_waiters: list[tuple[Reply, Answer]] = []
+        self._next_offsets: dict[LogPartition, LogOffset] = {}
+        self._flying_offsets: dict[LogPartition, LogOffset] = {}
+        self._is_flush_due = False
+        self._is_flush_wanted = False
+        self._is_syncing = False
+        self._is_closing_batch = False
+        self._has_unsynced = False
+        self._sync_began_ms = 0
+        self._watermark_synced_ms = 0
+        self.generation = 1
+        """The sync that will cover what is gathered now."""
+        self.durable_generation = 0
+
+    # ------------------------------------------------------------------------------ gathering
+
+    def append(self, entry: Entry) -> None:
+        """Take records, to be written with all else that is gathered."""
+        self._gathered.append(entry)
+        self._gathered_records += len(entry.records)
+        for commits in entry.commits:
+            self._gathered_records += len(commits.offsets)
+            self._stats.offsets_committed += len(commits.offsets)
+        self.request_flush()
+
+    def write_if_full(self) -> None:
+        """Write early, without a sync, what has become too much for one write.
+
+        To be called between commands, so that all of one command is in one write.
+        """
+        if self._gathered_records >= self._records_max and not self._is_closing_batch:
+            self._close_batch()
+
+    def write_gathered(self) -> bool:
+        """Write, without a sync, so that the store shows all that was replayed.
+
+        ``False`` where the store cannot take it just now.
+        """
+        return not self._gathered or self._close_batch()
+
+    def request_flush(self) -> None:
+        """Close what is gathered in the next turn, or when the sync in flight is back."""
+        if self._is_syncing:
+            # Not only for records: a heartbeat may wait for ``before_write`` alone.
+            self._is_flush_wanted = True
+        elif not (self._is_flush_due or self._is_closing_batch):
+            self._is_flush_due = True
+            self._scheduler.call_soon(self._flush)
+
+    def answer_when_durable(self, generation: int, reply: Reply, answer: Answer) -> None:
+        """Release an answer that shows what this generation writes; at once if it is durable."""
+        if generation <= self.durable_generation:
+            reply(answer)
+        elif generation < self.generation:
+            self._flying_waiters.append((reply, answer))
+        else:
+            self._next_waiters.append((reply, answer))
+            self.request_flush()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is gathered, written or being synced."""
+        is_due = self._is_flush_due or self._is_flush_wanted
+        return not (self._gathered or self._has_unsynced or self._is_syncing or is_due)
+
+    # -------------------------------------------------------------------------------- writing
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        if self._is_syncing:
+            return
+        if not self._close_batch():
+            self._scheduler.call_later_ms(STALL_RETRY_MS, self.request_flush)
+            return
+        if self._has_unsynced:
+            self._start_sync()
+
+    def _close_batch(self) -> bool:
+        """Write all that is gathered; ``False`` where the store cannot take it just now."""
+        self._is_closing_batch = True
+        try:
+            self._before_write()
+            if not self._gathered:
+                return True
+            now = self._clock.now()
+            try:
+                appends = self._encode(now.wall_ms)
+                side = [encode_side(record) for entry in self._gathered for record in entry.side]
+                self._store.write(appends, side)
+            except StoreStalled:
+                return False
+            except Exception as failure:  # noqa: BLE001 - ends the process
+                self._on_failure(failure)
+                return False
+        finally:
+            self._is_closing_batch = False
+        self._note_written(appends, now.wall_ms)
+        return True
+
+    def _note_written(self, appends: list[PartitionAppend], wall_ms: int) -> None:
+        self._has_unsynced = True
+        self._stats.records_written += self._gathered_records
+        waiters = self._next_waiters
+        for entry in self._gathered:
+            if entry.reply is not None and entry.answer is not None:
+                waiters.append((entry.reply, entry.answer))
+        for append in appends:
+            self._next_offsets[append.partition] = LogOffset(append.base_offset + append.records)
+            self._stats.bytes_written += len(append.batch)
+        self._clock.note_persisted(wall_ms)
+        self._gathered = []
+        self._gathered_records = 0
+
+    def _encode(self, wall_ms: int) -> list[PartitionAppend]:
+        encoders: dict[LogPartition, PartitionEncoder] = {}
+        for entry in self._gathered:
+            if not (entry.records or entry.commits):
+                continue
+            encoder = encoders.get(entry.partition)
+            if encoder is None:
+                first = self._store.next_offset(entry.partition)
+                encoder = encoders[entry.partition] = PartitionEncoder(
+                    entry.partition, first, wall_ms
+                )
+            for record in entry.records:
+                encoder.add_record(record)
+            for commits in entry.commits:
+                encoder.add_commits(commits)
+        return [append for encoder in encoders.values() for append in encoder.finish()]
+
+    # -------------------------------------------------------------------------------- syncing
+
+    def _start_sync(self) -> None:
+        self._is_syncing = True
+        self._has_unsynced = False
+        self._flying_waiters, self._next_waiters = self._next_waiters, []
+        self._flying_offsets, self._next_offsets = self._next_offsets, {}
+        self._sync_began_ms = self._clock.monotonic_ms()
+        self.generation += 1
+        self._scheduler.run_blocking(self._store.sync, self._on_synced)
+
+    def _on_synced(self, result: BaseException | None) -> None:
+        if isinstance(result, BaseException):
+            self._on_failure(result)
+            return
+        self._is_syncing = False
+        now_ms = self._clock.monotonic_ms()
+        self._stats.flushes += 1
+        self._stats.flush_seconds.add((now_ms - self._sync_began_ms) / 1000)
+        self._store.mark_durable(self._flying_offsets)
+        if now_ms - self._watermark_synced_ms >= WATERMARK_SYNC_MS:
+            self._watermark_synced_ms = now_ms
+            self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
+        self.durable_generation = self.generation - 1
+        waiters, self._flying_waiters = self._flying_waiters, []
+        if self._is_flush_wanted:
+            self._is_flush_wanted = False
+            self.request_flush()
+        for reply, answer in waiters:
+            reply(answer)
+        self._on_durable(self.durable_generation)
+
+    def _on_watermark_synced(self, result: BaseException | None) -> None:
+        if isinstance(result, BaseException):
+            self._on_failure(result)

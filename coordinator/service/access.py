@@ -1,0 +1,61 @@
+"""The questions that the gRPC door asks the ``Authorizer``, as for Kafka's own requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, ResourceType
+from model.commands import Caller
+from model.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    TopicAuthorizationFailed,
+)
+from model.ids import GroupId, TopicName
+
+
+class Access:
+    """An ``Authorizer`` asked about callers. ``check_*`` raises the error of the resource."""
+
+    __slots__ = ("_authorizer",)
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def check_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> None:
+        """Raises ``GroupAuthorizationFailed``."""
+        if not self.may_group(caller, operation, group_id):
+            raise GroupAuthorizationFailed(
+                f"{caller.principal} may not {operation.value} this group"
+            )
+
+    def check_topics(
+        self, caller: Caller, operation: Operation, topics: Iterable[TopicName]
+    ) -> None:
+        """Raises ``TopicAuthorizationFailed`` where any topic is refused, without naming it."""
+        for topic in topics:
+            if not self.may_topic(caller, operation, topic):
+                raise TopicAuthorizationFailed(
+                    f"{caller.principal} may not {operation.value} all of these topics"
+                )
+
+    def check_cluster(self, caller: Caller, operation: Operation) -> None:
+        """Raises ``ClusterAuthorizationFailed``."""
+        if not self.may_cluster(caller, operation):
+            raise ClusterAuthorizationFailed(
+                f"{caller.principal} may not {operation.value} the cluster"
+            )
+
+    def may_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> bool:
+        return self._may(caller, operation, ResourceType.GROUP, group_id)
+
+    def may_topic(self, caller: Caller, operation: Operation, topic: TopicName) -> bool:
+        return self._may(caller, operation, ResourceType.TOPIC, topic)
+
+    def may_cluster(self, caller: Caller, operation: Operation) -> bool:
+        return self._may(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def _may(self, caller: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
+        return self._authorizer.authorize(
+            caller.principal, caller.client_host, operation, kind, name
+        )

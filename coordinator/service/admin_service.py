@@ -1,0 +1,265 @@
+"""``muster.v1.AdminService``: what people and tools ask; errors are statuses with details."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TypeAlias, TypeVar
+
+import grpc.aio
+
+from coordinator.runtime.authorizer import Operation
+from coordinator.service import describe
+from coordinator.service.caller import compute_caller
+from coordinator.service.decode import check_id, check_topic_name, decode_offset_group_id
+from coordinator.service.door import Door
+from coordinator.service.errors import InvalidField
+from coordinator.service.guard import Guard
+from coordinator.service.paging import Page, compute_page, compute_page_token, compute_slice
+from coordinator.service.request_ids import RequestIds
+from model.commands import (
+    Caller,
+    ConsumerGroupDescribe,
+    CreateTopic,
+    DeleteTopic,
+    DescribeGroups,
+    GrowTopic,
+    ListGroups,
+    TopicCommand,
+)
+from model.errors import ErrorCode, GroupError, TopicAuthorizationFailed
+from model.ids import ZERO_TOPIC_ID, GroupId, TopicId, TopicName
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+    DescribeGroupsResponse,
+    ListGroupsResponse,
+    TopicResponse,
+)
+from model.topics import Topic
+from muster.v1 import admin_pb2, admin_pb2_grpc
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+_Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
+
+
+class AdminService(admin_pb2_grpc.AdminServiceServicer):
+    """See ``coordinator.service.errors`` for the statuses."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._coordinator = door.coordinator
+        self._access = door.access
+        self._request_ids = RequestIds(door.settings.grpc_request_ids_max)
+
+    # -------------------------------------------------------------------------------- groups
+
+    async def ListGroups(  # noqa: N802
+        self,
+        request: admin_pb2.ListGroupsRequest,
+        context: _Context[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse],
+    ) -> admin_pb2.ListGroupsResponse:
+        async with Guard(context):
+            states = describe.decode_states(request.states)
+            types = describe.decode_types(request.types)
+            page = self._page(request, (states, types))
+            caller = compute_caller(context.peer(), "")
+            response = await self._coordinator.call(ListGroups(caller, states, types))
+            assert isinstance(response, ListGroupsResponse)
+            groups = sorted(response.groups, key=lambda group: group.group_id)
+            if not self._access.may_cluster(caller, Operation.DESCRIBE):
+                groups = [group for group in groups if self._may_list(caller, group.group_id)]
+            shown, more = compute_slice([group.group_id for group in groups], page)
+            listed = groups[shown]
+            return admin_pb2.ListGroupsResponse(
+                groups=[describe.encode_summary(group) for group in listed],
+                next_page_token=(
+                    compute_page_token(listed[-1].group_id, (states, types)) if more else ""
+                ),
+            )
+
+    async def DescribeGroup(  # noqa: N802
+        self,
+        request: admin_pb2.DescribeGroupRequest,
+        context: _Context[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse],
+    ) -> admin_pb2.DescribeGroupResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            group = await self._describe(caller, group_id)
+            return admin_pb2.DescribeGroupResponse(group=group)
+
+    def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
+        return self._access.may_group(caller, Operation.DESCRIBE, group_id)
+
+    async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
+        response = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
+        assert isinstance(response, ConsumerGroupDescribeResponse)
+        (group,) = response.groups
+        if group.error is ErrorCode.NONE:
+            self._check_topics_of(caller, group)
+            return describe.encode_consumer_group(group)
+        if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
+            # It may be a group that has offsets and never had members.
+            answer = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
+            assert isinstance(answer, DescribeGroupsResponse)
+            (classic,) = answer.groups
+            if classic.error is ErrorCode.NONE and classic.state != "Dead":
+                return describe.encode_classic_group(classic)
+        raise _as_error(group.error, group.error_message or "")
+
+    def _check_topics_of(self, caller: Caller, group: DescribedConsumerGroup) -> None:
+        names = {
+            topic.topic_name
+            for member in group.members
+            for topics in (member.assignment, member.pending_revocation, member.target_assignment)
+            for topic in topics
+        }
+        names.update(name for member in group.members for name in member.subscribed_topic_names)
+        self._access.check_topics(caller, Operation.DESCRIBE, names)
+
+    # -------------------------------------------------------------------------------- topics
+
+    async def ListTopics(  # noqa: N802
+        self,
+        request: admin_pb2.ListTopicsRequest,
+        context: _Context[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse],
+    ) -> admin_pb2.ListTopicsResponse:
+        async with Guard(context):
+            page = self._page(request, ())
+            caller = compute_caller(context.peer(), "")
+            by_name = self._coordinator.image.by_name
+            names = sorted(
+                name for name in by_name if self._access.may_topic(caller, Operation.DESCRIBE, name)
+            )
+            shown, more = compute_slice(names, page)
+            listed = names[shown]
+            return admin_pb2.ListTopicsResponse(
+                topics=[describe.encode_topic(by_name[name]) for name in listed],
+                next_page_token=compute_page_token(listed[-1], ()) if more else "",
+            )
+
+    async def CreateTopic(  # noqa: N802
+        self,
+        request: admin_pb2.CreateTopicRequest,
+        context: _Context[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse],
+    ) -> admin_pb2.CreateTopicResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            name = self._check_topic(request.topic_name, request.num_partitions)
+            caller = compute_caller(context.peer(), "")
+            if not self._access.may_cluster(caller, Operation.CREATE):
+                self._access.check_topics(caller, Operation.CREATE, (name,))
+
+            async def carry_out() -> admin_pb2.CreateTopicResponse:
+                topic_id = _make_topic_id()
+                command = CreateTopic(
+                    caller, name, topic_id, request.num_partitions, request.validate_only
+                )
+                topic = await self._change_topic(command)
+                if request.validate_only:
+                    topic.topic_id = b""
+                return admin_pb2.CreateTopicResponse(topic=topic)
+
+            check_id(request.request_id, "request_id", self._door.limits)
+            return await self._request_ids.once(
+                request.request_id, request, admin_pb2.CreateTopicResponse, carry_out
+            )
+
+    async def GrowTopic(  # noqa: N802
+        self,
+        request: admin_pb2.GrowTopicRequest,
+        context: _Context[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse],
+    ) -> admin_pb2.GrowTopicResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            name = self._check_topic(request.topic_name, request.num_partitions)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_topics(caller, Operation.ALTER, (name,))
+
+            async def carry_out() -> admin_pb2.GrowTopicResponse:
+                command = GrowTopic(caller, name, request.num_partitions, request.validate_only)
+                return admin_pb2.GrowTopicResponse(topic=await self._change_topic(command))
+
+            check_id(request.request_id, "request_id", self._door.limits)
+            return await self._request_ids.once(
+                request.request_id, request, admin_pb2.GrowTopicResponse, carry_out
+            )
+
+    async def DeleteTopic(  # noqa: N802
+        self,
+        request: admin_pb2.DeleteTopicRequest,
+        context: _Context[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse],
+    ) -> admin_pb2.DeleteTopicResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            caller = compute_caller(context.peer(), "")
+
+            async def carry_out() -> admin_pb2.DeleteTopicResponse:
+                topic = self._find_topic(caller, request)
+                if request.validate_only:
+                    return admin_pb2.DeleteTopicResponse(topic=describe.encode_topic(topic))
+                command = DeleteTopic(caller, topic.name, topic.topic_id)
+                return admin_pb2.DeleteTopicResponse(topic=await self._change_topic(command))
+
+            check_id(request.request_id, "request_id", self._door.limits)
+            return await self._request_ids.once(
+                request.request_id, request, admin_pb2.DeleteTopicResponse, carry_out
+            )
+
+    async def _change_topic(self, command: TopicCommand) -> admin_pb2.Topic:
+        response = await self._coordinator.call(command)
+        assert isinstance(response, TopicResponse)
+        return describe.encode_topic(response.topic)
+
+    def _check_topic(self, name: str, partitions: int) -> TopicName:
+        check_topic_name(name)
+        if partitions < 1:
+            raise InvalidField("num_partitions", "num_partitions must be at least 1")
+        return TopicName(name)
+
+    def _find_topic(self, caller: Caller, request: admin_pb2.DeleteTopicRequest) -> Topic:
+        """The topic meant; a topic that the caller may not describe is as if it were not there."""
+        image = self._coordinator.image
+        if request.topic_id:
+            topic = image.by_id.get(TopicId(request.topic_id))
+            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        elif request.topic_name:
+            topic = image.by_name.get(TopicName(request.topic_name))
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            raise InvalidField("topic_name", "name the topic by topic_name or by topic_id")
+        if topic is None or not self._access.may_topic(caller, Operation.DESCRIBE, topic.name):
+            raise _as_error(missing, "there is no such topic")
+        if request.topic_name and topic.name != request.topic_name:
+            raise _as_error(
+                ErrorCode.INCONSISTENT_TOPIC_ID, "topic_id and topic_name mean different topics"
+            )
+        if not self._access.may_topic(caller, Operation.DELETE, topic.name):
+            raise TopicAuthorizationFailed(f"{caller.principal} may not DELETE this topic")
+        return topic
+
+    def _page(
+        self,
+        request: admin_pb2.ListGroupsRequest | admin_pb2.ListTopicsRequest,
+        filters: tuple[object, ...],
+    ) -> Page:
+        settings = self._door.settings
+        return compute_page(
+            request.page_size,
+            request.page_token,
+            filters,
+            settings.grpc_page_size,
+            settings.grpc_page_size_max,
+        )
+
+
+def _make_topic_id() -> TopicId:
+    """Random, as Kafka's; never the id that means none."""
+    topic_id = TopicId(uuid.uuid4().bytes)
+    assert topic_id != ZERO_TOPIC_ID
+    return topic_id
+
+
+def _as_error(code: ErrorCode, message: str) -> GroupError:
+    error = GroupError(message)
+    error.code = code
+    return error

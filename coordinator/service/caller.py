@@ -1,0 +1,33 @@
+"""Who calls: principal, client id and host of a gRPC call."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+from urllib.parse import unquote
+
+from model.commands import Caller
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a caller that has not authenticated, as Kafka calls it."""
+
+
+def compute_caller(peer: str, client_id: str) -> Caller:
+    """The caller behind a gRPC peer such as ``ipv4:127.0.0.1:50412`` or ``ipv6:[::1]:50412``."""
+    return Caller(ANONYMOUS, client_id, compute_client_host(peer))
+
+
+def compute_client_host(peer: str) -> str:
+    """The address in Java's form: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``."""
+    kind, _, address = unquote(peer).partition(":")
+    host = address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else address
+    try:
+        parsed = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return f"/{host}"
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return f"/{parsed.ipv4_mapped}"
+        groups = parsed.exploded.split(":")
+        return "/" + ":".join(group.lstrip("0") or "0" for group in groups)
+    return f"/{parsed}"

@@ -1,0 +1,106 @@
+"""Groups, members and topics as AdminService shows them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.service.encode import encode_named
+from model.responses import (
+    DescribedClassicGroup,
+    DescribedConsumerGroup,
+    DescribedMember,
+    ListedGroup,
+)
+from model.topics import Topic
+from muster.v1 import admin_pb2
+
+_STATES: Final = {
+    "Empty": admin_pb2.GROUP_STATE_EMPTY,
+    "Assigning": admin_pb2.GROUP_STATE_ASSIGNING,
+    "Reconciling": admin_pb2.GROUP_STATE_RECONCILING,
+    "Stable": admin_pb2.GROUP_STATE_STABLE,
+    "Dead": admin_pb2.GROUP_STATE_DEAD,
+    "PreparingRebalance": admin_pb2.GROUP_STATE_PREPARING_REBALANCE,
+    "CompletingRebalance": admin_pb2.GROUP_STATE_COMPLETING_REBALANCE,
+}
+_STATE_NAMES: Final = {value: name for name, value in _STATES.items()}
+_TYPES: Final = {
+    "consumer": admin_pb2.GROUP_TYPE_CONSUMER,
+    "classic": admin_pb2.GROUP_TYPE_CLASSIC,
+}
+_TYPE_NAMES: Final = {value: name for name, value in _TYPES.items()}
+_MEMBER_STATES: Final = {
+    "STABLE": admin_pb2.MEMBER_STATE_STABLE,
+    "UNREVOKED_PARTITIONS": admin_pb2.MEMBER_STATE_UNREVOKED_PARTITIONS,
+    "UNRELEASED_PARTITIONS": admin_pb2.MEMBER_STATE_UNRELEASED_PARTITIONS,
+}
+
+
+def decode_states(states: Iterable[admin_pb2.GroupState]) -> tuple[str, ...]:
+    """Kafka's names; a state that this version does not know matches no group."""
+    return tuple(_STATE_NAMES.get(state, "Unknown") for state in states)
+
+
+def decode_types(types: Iterable[admin_pb2.GroupType]) -> tuple[str, ...]:
+    """Kafka's names; a type that this version does not know matches no group."""
+    return tuple(_TYPE_NAMES.get(kind, "unknown") for kind in types)
+
+
+def encode_summary(group: ListedGroup) -> admin_pb2.GroupSummary:
+    return admin_pb2.GroupSummary(
+        group_id=group.group_id,
+        group_type=_TYPES.get(group.group_type, admin_pb2.GROUP_TYPE_UNSPECIFIED),
+        state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type=group.protocol_type,
+        members=group.members,
+        group_epoch=group.group_epoch,
+    )
+
+
+def encode_consumer_group(group: DescribedConsumerGroup) -> admin_pb2.Group:
+    return admin_pb2.Group(
+        group_id=group.group_id,
+        group_type=admin_pb2.GROUP_TYPE_CONSUMER,
+        state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type="consumer",
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor_name,
+        members=[
+            _encode_member(member)
+            for member in sorted(group.members, key=lambda member: member.member_id)
+        ],
+    )
+
+
+def encode_classic_group(group: DescribedClassicGroup) -> admin_pb2.Group:
+    return admin_pb2.Group(
+        group_id=group.group_id,
+        group_type=admin_pb2.GROUP_TYPE_CLASSIC,
+        state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type=group.protocol_type,
+    )
+
+
+def encode_topic(topic: Topic) -> admin_pb2.Topic:
+    return admin_pb2.Topic(
+        topic_name=topic.name, topic_id=topic.topic_id, num_partitions=topic.partitions
+    )
+
+
+def _encode_member(member: DescribedMember) -> admin_pb2.GroupMember:
+    return admin_pb2.GroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id or "",
+        rack_id=member.rack_id or "",
+        member_epoch=member.member_epoch,
+        state=_MEMBER_STATES.get(member.state, admin_pb2.MEMBER_STATE_UNSPECIFIED),
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex or "",
+        assignment=encode_named(member.assignment),
+        pending_revocation=encode_named(member.pending_revocation),
+        target_assignment=encode_named(member.target_assignment),
+    )

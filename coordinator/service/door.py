@@ -1,0 +1,34 @@
+"""What every gRPC servicer works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coordinator.runtime.api import Coordinator
+from coordinator.service.access import Access
+from coordinator.service.limits import Limits
+from coordinator.service.pinger import Pinger
+from coordinator.service.sessions import SessionRegistry
+from coordinator.service.settings import GrpcSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The coordinator behind the door, and the door's own rules.
+
+    ``ping_interval_ms``: silence after which a session is sent a Ping.
+    """
+
+    coordinator: Coordinator
+    access: Access
+    limits: Limits
+    settings: GrpcSettings
+    sessions: SessionRegistry
+    pinger: Pinger
+    ping_interval_ms: int
+
+    @property
+    def touch_interval_s(self) -> float:
+        """How often at most a session renews its members, however many messages come."""
+        session_s = self.coordinator.settings.group_consumer_session_timeout_ms / 1000
+        return min(1.0, self.ping_interval_ms / 4_000, session_s / 10)

@@ -1,0 +1,83 @@
+"""From responses to messages of ``muster.v1``; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.service.errors import encode_error
+from model.errors import ErrorCode
+from model.records import TopicPartitions
+from model.responses import (
+    FetchedOffset,
+    FetchedTopic,
+    NamedTopicPartitions,
+    OffsetCommitResponse,
+    TopicResult,
+)
+from model.topics import TopicImage
+from muster.v1 import types_pb2
+
+
+def encode_assignment(
+    assignment: Sequence[TopicPartitions], image: TopicImage
+) -> types_pb2.PartitionSet:
+    """What a member may own, with the names of its topics as far as they still exist."""
+    topics = []
+    for entry in assignment:
+        topic = image.by_id.get(entry.topic_id)
+        topics.append(
+            types_pb2.TopicPartitions(
+                topic_name="" if topic is None else topic.name,
+                topic_id=entry.topic_id,
+                partitions=entry.partitions,
+            )
+        )
+    return types_pb2.PartitionSet(topics=topics)
+
+
+def encode_named(topics: Iterable[NamedTopicPartitions]) -> list[types_pb2.TopicPartitions]:
+    """Partitions of topics whose names the response already has."""
+    return [
+        types_pb2.TopicPartitions(
+            topic_name=entry.topic_name, topic_id=entry.topic_id, partitions=entry.partitions
+        )
+        for entry in topics
+    ]
+
+
+def encode_failures(response: OffsetCommitResponse) -> list[types_pb2.TopicFailures]:
+    """The partitions of a commit that failed; empty where all were committed."""
+    return [failures for topic in response.topics if (failures := _encode_topic(topic)) is not None]
+
+
+def _encode_topic(topic: TopicResult) -> types_pb2.TopicFailures | None:
+    failed = [
+        types_pb2.PartitionFailure(partition=result.partition, error=encode_error(result.error, ""))
+        for result in topic.partitions
+        if result.error is not ErrorCode.NONE
+    ]
+    if not failed:
+        return None
+    return types_pb2.TopicFailures(
+        topic_name=topic.name or "", topic_id=topic.topic_id or b"", partitions=failed
+    )
+
+
+def encode_fetched(topic: FetchedTopic) -> types_pb2.CommittedTopic:
+    """Committed offsets of one topic."""
+    return types_pb2.CommittedTopic(
+        topic_name=topic.name or "",
+        topic_id=topic.topic_id or b"",
+        partitions=[_encode_offset(offset) for offset in topic.partitions],
+    )
+
+
+def _encode_offset(offset: FetchedOffset) -> types_pb2.CommittedOffset:
+    failed = offset.error is not ErrorCode.NONE
+    return types_pb2.CommittedOffset(
+        partition=offset.partition,
+        offset=offset.offset if offset.offset >= 0 else None,
+        leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        error=encode_error(offset.error, "") if failed else None,
+    )

@@ -1,0 +1,167 @@
+"""Kafka's error codes in gRPC: one table, and what travels with a status.
+
+Heartbeat-class calls answer ``muster.v1.Error`` inside an OK response. Admin calls fail with the
+status of ``STATUS_OF``, and ``google.rpc`` details for programs: ``ErrorInfo`` always, and
+``RetryInfo``, ``BadRequest`` or ``PreconditionFailure`` where they say more.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+import grpc
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]
+    BadRequest,
+    ErrorInfo,
+    PreconditionFailure,
+    RetryInfo,
+)
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+
+from model.errors import ErrorCode, GroupError, InvalidRequest
+from muster.v1 import types_pb2
+
+DOMAIN: Final = "muster"
+RETRY_DELAY_MS: Final = 500
+DETAILS_KEY: Final = "grpc-status-details-bin"
+
+_S = grpc.StatusCode
+_E = ErrorCode
+
+STATUS_OF: Final = MappingProxyType(
+    {
+        _E.UNKNOWN_SERVER_ERROR: _S.INTERNAL,
+        _E.NONE: _S.OK,
+        _E.OFFSET_OUT_OF_RANGE: _S.OUT_OF_RANGE,
+        _E.CORRUPT_MESSAGE: _S.INVALID_ARGUMENT,
+        _E.UNKNOWN_TOPIC_OR_PARTITION: _S.NOT_FOUND,
+        _E.LEADER_NOT_AVAILABLE: _S.UNAVAILABLE,
+        _E.NOT_LEADER_OR_FOLLOWER: _S.UNAVAILABLE,
+        _E.REQUEST_TIMED_OUT: _S.DEADLINE_EXCEEDED,
+        _E.MESSAGE_TOO_LARGE: _S.INVALID_ARGUMENT,
+        _E.OFFSET_METADATA_TOO_LARGE: _S.INVALID_ARGUMENT,
+        _E.COORDINATOR_LOAD_IN_PROGRESS: _S.UNAVAILABLE,
+        _E.COORDINATOR_NOT_AVAILABLE: _S.UNAVAILABLE,
+        _E.NOT_COORDINATOR: _S.UNAVAILABLE,
+        _E.INVALID_TOPIC_EXCEPTION: _S.INVALID_ARGUMENT,
+        _E.INVALID_REQUIRED_ACKS: _S.INVALID_ARGUMENT,
+        _E.INVALID_TIMESTAMP: _S.INVALID_ARGUMENT,
+        _E.ILLEGAL_GENERATION: _S.ABORTED,
+        _E.INCONSISTENT_GROUP_PROTOCOL: _S.FAILED_PRECONDITION,
+        _E.INVALID_GROUP_ID: _S.INVALID_ARGUMENT,
+        _E.UNKNOWN_MEMBER_ID: _S.FAILED_PRECONDITION,
+        _E.INVALID_SESSION_TIMEOUT: _S.INVALID_ARGUMENT,
+        _E.REBALANCE_IN_PROGRESS: _S.ABORTED,
+        _E.TOPIC_AUTHORIZATION_FAILED: _S.PERMISSION_DENIED,
+        _E.GROUP_AUTHORIZATION_FAILED: _S.PERMISSION_DENIED,
+        _E.CLUSTER_AUTHORIZATION_FAILED: _S.PERMISSION_DENIED,
+        _E.UNSUPPORTED_VERSION: _S.UNIMPLEMENTED,
+        _E.TOPIC_ALREADY_EXISTS: _S.ALREADY_EXISTS,
+        _E.INVALID_PARTITIONS: _S.INVALID_ARGUMENT,
+        _E.INVALID_REPLICATION_FACTOR: _S.INVALID_ARGUMENT,
+        _E.INVALID_REPLICA_ASSIGNMENT: _S.INVALID_ARGUMENT,
+        _E.INVALID_CONFIG: _S.INVALID_ARGUMENT,
+        _E.INVALID_REQUEST: _S.INVALID_ARGUMENT,
+        _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: _S.FAILED_PRECONDITION,
+        _E.POLICY_VIOLATION: _S.FAILED_PRECONDITION,
+        _E.OUT_OF_ORDER_SEQUENCE_NUMBER: _S.ABORTED,
+        _E.DUPLICATE_SEQUENCE_NUMBER: _S.ALREADY_EXISTS,
+        _E.INVALID_PRODUCER_EPOCH: _S.ABORTED,
+        _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _S.PERMISSION_DENIED,
+        _E.KAFKA_STORAGE_ERROR: _S.UNAVAILABLE,
+        _E.UNKNOWN_PRODUCER_ID: _S.FAILED_PRECONDITION,
+        _E.NON_EMPTY_GROUP: _S.FAILED_PRECONDITION,
+        _E.GROUP_ID_NOT_FOUND: _S.NOT_FOUND,
+        _E.FETCH_SESSION_ID_NOT_FOUND: _S.NOT_FOUND,
+        _E.INVALID_FETCH_SESSION_EPOCH: _S.ABORTED,
+        _E.FENCED_LEADER_EPOCH: _S.ABORTED,
+        _E.UNKNOWN_LEADER_EPOCH: _S.UNAVAILABLE,
+        _E.UNSUPPORTED_COMPRESSION_TYPE: _S.INVALID_ARGUMENT,
+        _E.MEMBER_ID_REQUIRED: _S.INVALID_ARGUMENT,
+        _E.GROUP_MAX_SIZE_REACHED: _S.RESOURCE_EXHAUSTED,
+        _E.FENCED_INSTANCE_ID: _S.ABORTED,
+        _E.GROUP_SUBSCRIBED_TO_TOPIC: _S.FAILED_PRECONDITION,
+        _E.INVALID_RECORD: _S.INVALID_ARGUMENT,
+        _E.UNSTABLE_OFFSET_COMMIT: _S.UNAVAILABLE,
+        _E.THROTTLING_QUOTA_EXCEEDED: _S.RESOURCE_EXHAUSTED,
+        _E.UNKNOWN_TOPIC_ID: _S.NOT_FOUND,
+        _E.INCONSISTENT_TOPIC_ID: _S.FAILED_PRECONDITION,
+        _E.FENCED_MEMBER_EPOCH: _S.ABORTED,
+        _E.UNRELEASED_INSTANCE_ID: _S.FAILED_PRECONDITION,
+        _E.UNSUPPORTED_ASSIGNOR: _S.INVALID_ARGUMENT,
+        _E.STALE_MEMBER_EPOCH: _S.ABORTED,
+        _E.INVALID_REGULAR_EXPRESSION: _S.INVALID_ARGUMENT,
+    }
+)
+"""The gRPC status of every error code."""
+
+RETRIABLE: Final = frozenset(
+    {
+        _E.COORDINATOR_LOAD_IN_PROGRESS,
+        _E.COORDINATOR_NOT_AVAILABLE,
+        _E.NOT_COORDINATOR,
+    }
+)
+"""Codes that pass by themselves: the same request may succeed a little later."""
+
+FENCING: Final = frozenset(
+    {
+        _E.UNKNOWN_MEMBER_ID,
+        _E.FENCED_MEMBER_EPOCH,
+        _E.FENCED_INSTANCE_ID,
+        _E.GROUP_ID_NOT_FOUND,
+    }
+)
+"""Codes that tell a member with an epoch above 0 that it is none any more."""
+
+
+class InvalidField(InvalidRequest):
+    """A field of a request is wrong; ``field`` is its path within the request."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def encode_error(code: ErrorCode, message: str) -> types_pb2.Error:
+    """The error of an OK response."""
+    return types_pb2.Error(error_code=code, reason=code.name, error_message=message)
+
+
+def encode_group_error(error: GroupError) -> types_pb2.Error:
+    """The error of an OK response, of a ``GroupError``."""
+    return encode_error(error.code, error.message)
+
+
+def compute_status(error: GroupError, metadata: dict[str, str]) -> Status:
+    """The status and details of a failed admin call; ``metadata`` says what it was about."""
+    status_code = STATUS_OF[error.code]
+    # Kafka's name goes in front: many clients show nothing but this text.
+    message = f"{error.code.name}: {error.message}" if error.message else error.code.name
+    status = Status(code=status_code.value[0], message=message)
+    info = {"kafka_error_code": str(int(error.code)), **metadata}
+    details = [ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=info)]
+    for detail in (*details, *_compute_details(error, status_code)):
+        packed = Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return status
+
+
+def _compute_details(
+    error: GroupError, status_code: grpc.StatusCode
+) -> tuple[RetryInfo | BadRequest | PreconditionFailure, ...]:
+    if isinstance(error, InvalidField):
+        violation = BadRequest.FieldViolation(field=error.field, description=error.message)
+        return (BadRequest(field_violations=[violation]),)
+    if error.code in RETRIABLE:
+        delay = Duration()
+        delay.FromMilliseconds(RETRY_DELAY_MS)
+        return (RetryInfo(retry_delay=delay),)
+    if status_code is grpc.StatusCode.FAILED_PRECONDITION:
+        failed = PreconditionFailure.Violation(type=error.code.name, description=error.message)
+        return (PreconditionFailure(violations=[failed]),)
+    return ()

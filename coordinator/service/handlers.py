@@ -1,0 +1,83 @@
+"""How the methods of a service are bound to a server: what is no message ends the call by name.
+
+Left to itself gRPC would answer UNKNOWN with the text of the exception, and log a traceback for
+each such call. Calls in flight are counted, so that a stopping server knows when nothing is owed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+_Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+_Behaviour: TypeAlias = Callable[[Any, _Context], Awaitable[Any]]
+
+MALFORMED: Final = object()
+"""What a request that cannot be decoded becomes."""
+
+MALFORMED_MESSAGE: Final = "the request is not a message of this method"
+
+
+class CallsInFlight:
+    """Counts calls until their status is sent; ``wait_until_none`` returns when there are none."""
+
+    __slots__ = ("_count", "_none")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def begin(self, context: _Context) -> None:
+        self._count += 1
+        self._none.clear()
+        context.add_done_callback(self._on_done)  # type: ignore[arg-type]
+
+    async def wait_until_none(self) -> None:
+        await self._none.wait()
+
+    def _on_done(self, call: object) -> None:
+        self._count -= 1
+        if not self._count:
+            self._none.set()
+
+
+def make_handler(
+    service: ServiceDescriptor, servicer: object, calls: CallsInFlight
+) -> grpc.GenericRpcHandler[Any, Any]:
+    """The methods of ``servicer``, each named as in the service; bidirectional or unary."""
+    methods = {
+        method.name: _make_method(method, getattr(servicer, method.name), calls)
+        for method in service.methods
+    }
+    return grpc.method_handlers_generic_handler(service.full_name, methods)
+
+
+def _make_method(
+    method: MethodDescriptor, behaviour: _Behaviour, calls: CallsInFlight
+) -> grpc.RpcMethodHandler[Any, Any]:
+    decode = GetMessageClass(method.input_type).FromString
+    encode = GetMessageClass(method.output_type).SerializeToString
+
+    def deserialize(data: bytes) -> object:
+        try:
+            return decode(data)
+        except DecodeError:
+            return MALFORMED
+
+    async def handle(request: object, context: _Context) -> Any:
+        calls.begin(context)
+        if request is MALFORMED:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, MALFORMED_MESSAGE)
+        return await behaviour(request, context)
+
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(handle, deserialize, encode)
+    return grpc.unary_unary_rpc_method_handler(handle, deserialize, encode)

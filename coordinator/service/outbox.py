@@ -1,0 +1,59 @@
+"""What one session has to say, until it is written: messages of a bounded size."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from muster.v1 import group_pb2
+
+_MESSAGE_UPDATES_MAX: Final = 1_000
+_MESSAGE_BYTES_MAX: Final = 1024 * 1024
+
+
+class Outbox:
+    """Updates in their order, and a Ping that may be due.
+
+    At most one assignment a member is in it, for another is told only after an acknowledgement.
+    """
+
+    __slots__ = ("_ping_due", "_ping_id", "_updates", "renewed_sequence")
+
+    def __init__(self) -> None:
+        self._updates: deque[group_pb2.MemberUpdate] = deque()
+        self._ping_id = 0
+        self._ping_due = False
+        self.renewed_sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._updates)
+
+    def add(self, update: group_pb2.MemberUpdate) -> None:
+        self._updates.append(update)
+
+    def add_ping(self) -> None:
+        self._ping_id += 1
+        self._ping_due = True
+
+    def clear(self) -> None:
+        self._updates.clear()
+        self._ping_due = False
+
+    def next_message(self) -> group_pb2.SessionResponse | None:
+        """What to send now; ``None`` where nothing is."""
+        if not self._updates and not self._ping_due:
+            return None
+        message = group_pb2.SessionResponse()
+        size = 0
+        while self._updates and len(message.updates) < _MESSAGE_UPDATES_MAX:
+            size += self._updates[0].ByteSize()
+            if size > _MESSAGE_BYTES_MAX and message.updates:
+                break
+            message.updates.append(self._updates.popleft())
+        if self._ping_due:
+            self._ping_due = False
+            message.ping.ping_id = self._ping_id
+        if not self._updates:
+            # Only now: who was found gone when that message came has been told before.
+            message.renewed_sequence = self.renewed_sequence
+        return message

@@ -1,0 +1,67 @@
+"""Repeated request ids (AIP-155): one effect, one answer, as long as it is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from coordinator.service.errors import InvalidField
+from model.errors import GroupError
+
+_Response = TypeVar("_Response", bound=Message)
+
+
+class RequestIds:
+    """The answers to the last ``size`` requests with an id; a restart forgets them."""
+
+    __slots__ = ("_answers", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._answers: OrderedDict[str, tuple[bytes, asyncio.Future[Message]]] = OrderedDict()
+
+    async def once(
+        self,
+        request_id: str,
+        request: Message,
+        kind: type[_Response],
+        carry_out: Callable[[], Awaitable[_Response]],
+    ) -> _Response:
+        """Carries the request out unless it was; raises its error again where it failed.
+
+        Raises ``InvalidField`` where the id was used for another request.
+        """
+        if not request_id:
+            return await carry_out()
+        content = type(request).__name__.encode() + request.SerializeToString(deterministic=True)
+        known = self._answers.get(request_id)
+        if known is None:
+            # Its own task: the request takes effect even if the client that waits goes away.
+            task = asyncio.ensure_future(carry_out())
+            self._remember(request_id, content, task)  # type: ignore[arg-type]
+            return await asyncio.shield(task)
+        if known[0] != content:
+            raise InvalidField("request_id", "request_id was used for another request")
+        answer = await asyncio.shield(known[1])
+        assert isinstance(answer, kind)
+        return answer
+
+    def _remember(self, request_id: str, content: bytes, task: asyncio.Future[Message]) -> None:
+        self._answers[request_id] = (content, task)
+        task.add_done_callback(self._forget_failure(request_id))
+        while len(self._answers) > self._size:
+            self._answers.popitem(last=False)
+
+    def _forget_failure(self, request_id: str) -> Callable[[asyncio.Future[Message]], None]:
+        def on_done(task: asyncio.Future[Message]) -> None:
+            # A failure had no effect: whoever asks again may succeed.
+            failed = task.cancelled() or isinstance(task.exception(), GroupError)
+            known = self._answers.get(request_id)
+            if failed and known is not None and known[1] is task:
+                del self._answers[request_id]
+
+        return on_done

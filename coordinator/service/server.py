@@ -1,0 +1,100 @@
+"""The gRPC server: services, health and reflection on one port."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from coordinator.runtime.api import Coordinator
+from coordinator.runtime.authorizer import Authorizer
+from coordinator.service.access import Access
+from coordinator.service.admin_service import AdminService
+from coordinator.service.door import Door
+from coordinator.service.group_service import GroupService
+from coordinator.service.handlers import CallsInFlight, make_handler
+from coordinator.service.limits import compute_limits
+from coordinator.service.pinger import Pinger
+from coordinator.service.sessions import SessionRegistry
+from coordinator.service.settings import GrpcSettings, compute_server_options
+from muster.v1 import admin_pb2, group_pb2
+
+_GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
+_ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+_LISTENERS_GRACE_S = 0.1
+SERVICES = (_GROUP_SERVICE.full_name, _ADMIN_SERVICE.full_name)
+
+
+class GrpcServer:
+    """Serves a coordinator over gRPC. Made on the loop that it serves on."""
+
+    def __init__(
+        self, coordinator: Coordinator, authorizer: Authorizer, settings: GrpcSettings
+    ) -> None:
+        self._coordinator = coordinator
+        self._sessions = SessionRegistry()
+        interval_ms = coordinator.settings.group_consumer_heartbeat_interval_ms
+        ping_interval_ms = settings.grpc_ping_interval_ms or interval_ms
+        door = Door(
+            coordinator,
+            Access(authorizer),
+            compute_limits(coordinator.settings, settings),
+            settings,
+            self._sessions,
+            Pinger(ping_interval_ms / 1000),
+            ping_interval_ms,
+        )
+        self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]
+        self._server = grpc.aio.server(options=compute_server_options(settings))
+        self._calls = CallsInFlight()
+        handlers = (
+            make_handler(_GROUP_SERVICE, GroupService(door), self._calls),
+            make_handler(_ADMIN_SERVICE, AdminService(door), self._calls),
+        )
+        self._server.add_generic_rpc_handlers(handlers)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            bound = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address}: is the port in use?") from error
+        await self.set_serving(self._coordinator.ready())
+        await self._server.start()
+        return bound
+
+    async def set_serving(self, is_serving: bool) -> None:
+        """What the health service says, overall and of each service."""
+        status = (
+            health_pb2.HealthCheckResponse.SERVING
+            if is_serving
+            else health_pb2.HealthCheckResponse.NOT_SERVING
+        )
+        for name in ("", *SERVICES):
+            await self._health.set(name, status)
+
+    async def stop(self, grace_s: float) -> None:
+        """Says NOT_SERVING, takes no more calls, tells sessions, and answers what is owed.
+
+        Nothing is left after ``grace_s``. The coordinator must still be running.
+        """
+        await self._health.enter_graceful_shutdown()
+        ending = asyncio.create_task(self._server.stop(grace_s))
+        # It gets to run, and so refuses calls, before clients are told to go elsewhere.
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(grace_s):
+                self._sessions.stop()
+                await self._calls.wait_until_none()
+        except TimeoutError:
+            pass
+        await asyncio.wait((ending,), timeout=_LISTENERS_GRACE_S)
+        # What is left now only listens: health watchers, reflection.
+        await self._server.stop(None)
+        await ending

@@ -1,0 +1,242 @@
+"""How an API of the Kafka wire is written: one file an API, one handler, one answer.
+
+``gateway/apis/kNN_name.py`` (NN is the API key) holds one API. It opens with the versions served
+and what is left out, defines ``handle(context, request)`` and ends with::
+
+    API = Api(key=18, name="ApiVersions", versions=range(0, 5), handler=handle)
+
+``gateway/apis/registry.py`` lists them all.
+
+A handler gets the kio entity of the version asked for (``kio.schema.<api>.vN.request``); a field
+that some served version lacks is read with ``getattr(request, "field", default)``. It calls
+exactly one of the ``reply`` methods exactly once, before it returns or later on the loop; answers
+leave a connection in the order of its requests whatever the order of the replies.
+
+The answer is built from the *newest* version's kio response module, taken untyped::
+
+    wire = response_schema(18)          # gateway.codec; the module of the newest version
+    context.reply(wire.ApiVersionsResponse(throttle_time=0, error_code=0, ...))
+
+It is encoded in the version of the request: fields that this version lacks are dropped, fields
+that the newest version has lost take their default.
+
+The fields have kio's names but hold plain values, both ways: milliseconds (int) for timedelta
+and datetime, 16 bytes or ``None`` for a UUID, an int (``model.errors.ErrorCode`` is one) for an
+error code, str, bytes, int, bool. Arrays are tuples in requests and any sequence in answers.
+
+What a handler raises is a bug: it is logged, and the client gets what ``Api.failed`` makes of it,
+or its connection is closed where there is no ``failed``. Errors for the client are part of the
+response. A handler must not block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from coordinator.runtime.authorizer import Operation, ResourceType
+from model.commands import Caller, Command
+from model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from coordinator.runtime.api import Answer, Coordinator
+    from coordinator.runtime.authorizer import Authorizer
+    from gateway.clock import Clock
+    from gateway.headers import Route
+    from gateway.heartbeats import Heartbeats
+    from gateway.settings import GatewaySettings
+    from gateway.steady import ConnectionHeartbeats, Steady
+    from gateway.topics.catalogue import TopicCatalogue
+
+Handler: TypeAlias = Callable[["RequestContext", Any], None]
+Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
+"""(context, request, code, message) -> the response entity that says so for the whole request."""
+
+
+Decoder: TypeAlias = Callable[[bytes, int, int], Any]
+"""(data, pos, end) -> the request in ``data[pos:end]``; raises ``gateway.codec.DecodeError``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API: what is advertised, and what handles it.
+
+    ``failed`` makes the response for an error of the whole request, such as a bug in the handler
+    or a coordinator that is stopping; without it the connection is closed. ``decode`` is for the
+    few whose requests are read by hand: (version, most array elements) -> a decoder, or ``None``
+    for the common one.
+    """
+
+    key: int
+    name: str
+    versions: range
+    handler: Handler
+    failed: Failed | None = None
+    decode: Callable[[int, int], Decoder | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayNode:
+    """What all connections of one server share."""
+
+    coordinator: Coordinator
+    authorizer: Authorizer
+    topics: TopicCatalogue
+    settings: GatewaySettings
+    clock: Clock
+    heartbeats: Heartbeats
+    apis: tuple[Api, ...]
+    allows_all: bool = False
+    """There is no access control: the authorizer need not be asked."""
+
+
+class Door(Protocol):
+    """The connection that a request came by, as its context needs it."""
+
+    heartbeats: ConnectionHeartbeats
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is gone."""
+
+    def is_latest(self, context: RequestContext) -> bool:
+        """Whether no request has come after this one, which must then not wait."""
+
+    def deliver(self, context: RequestContext, body: bytes | None) -> None:
+        """Take the encoded body of the answer; ``None`` where nothing is sent."""
+
+    def fail(self, context: RequestContext, error: BaseException) -> None:
+        """A handler or its callback raised: log it and answer, or close."""
+
+    def send_steady(self, steady: Steady, correlation: bytes) -> None:
+        """Send a kept answer to the heartbeat of this correlation id, which has no context."""
+
+    def reopen(self, steady: Steady, correlation: bytes) -> RequestContext:
+        """A context for a repeated heartbeat, whose answer is to come from the coordinator."""
+
+
+class RequestContext:
+    """One request: who asks, in which version, and where the answer goes.
+
+    ``advertised`` is the (host, port) that this client is told for this node. ``principal`` and
+    the rest of who asks are in ``caller``. ``raw`` is the request from its client id on, kept for
+    heartbeats alone.
+    """
+
+    __slots__ = (
+        "_abandoned",
+        "advertised",
+        "answered",
+        "body",
+        "caller",
+        "correlation",
+        "door",
+        "node",
+        "raw",
+        "request",
+        "route",
+        "version",
+    )
+
+    def __init__(
+        self,
+        node: GatewayNode,
+        door: Door,
+        route: Route,
+        correlation: bytes,
+        caller: Caller,
+        advertised: tuple[str, int],
+        request: Any = None,
+        raw: bytes = b"",
+    ) -> None:
+        self.node = node
+        self.door = door
+        self.route = route
+        self.version = route.version
+        self.correlation = correlation
+        self.caller = caller
+        self.advertised = advertised
+        self.request = request
+        self.raw = raw
+        self.answered = False
+        self.body: bytes | None = None
+        self._abandoned: Callable[[], None] | None = None
+
+    @property
+    def api(self) -> Api:
+        """The API of the request."""
+        return self.route.api
+
+    @property
+    def correlation_id(self) -> int:
+        """The correlation id of the request."""
+        return int.from_bytes(self.correlation, "big", signed=True)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is gone, so that nobody waits for the answer."""
+        return self.door.closed
+
+    def authorized(
+        self, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        """Whether the caller may do ``operation`` there."""
+        node, caller = self.node, self.caller
+        return node.allows_all or node.authorizer.authorize(
+            caller.principal, caller.client_host, operation, resource_type, resource_name
+        )
+
+    def reply(self, response: Any) -> None:
+        """Answer with a response entity of the newest version, or with its bytes; never raises."""
+        try:
+            body = response if type(response) is bytes else self.route.encode(response)
+        except Exception as error:  # noqa: BLE001 - a bug in one API must not reach the runtime
+            self.door.fail(self, error)
+            return
+        self.door.deliver(self, body)
+
+    def reply_encoded(self, body: bytes) -> None:
+        """Answer with a body that is encoded already."""
+        self.door.deliver(self, body)
+
+    def reply_nothing(self) -> None:
+        """End the request without an answer (Produce with acks 0)."""
+        self.door.deliver(self, None)
+
+    def reply_failed(self, code: ErrorCode, message: str) -> None:
+        """Answer with an error for the whole request, as ``Api.failed`` puts it."""
+        if self.api.failed is None:
+            self.door.fail(self, RuntimeError(f"{code.name}: {message}"))
+            return
+        self.reply(self.api.failed(self, self.request, code, message))
+
+    def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
+        """Submit a command; ``on_answer`` gets its answer and replies.
+
+        What ``on_answer`` raises is a bug of this API and is answered as one; the runtime that
+        calls it never sees it.
+        """
+        door = self.door
+
+        def guarded(answer: Answer) -> None:
+            try:
+                on_answer(answer)
+            except Exception as error:  # noqa: BLE001 - the runtime must not see a door's bug
+                door.fail(self, error)
+
+        self.node.coordinator.submit(command, guarded)
+
+    def on_abandoned(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once if the connection goes before the answer was given.
+
+        A long poll or a parked heartbeat drops its watch and timer there. One callback a
+        request; a newer one replaces the older.
+        """
+        self._abandoned = callback
+
+    def abandon(self) -> None:
+        """The connection is gone: what the connection calls for each request not answered."""
+        callback, self._abandoned = self._abandoned, None
+        if callback is not None and not self.answered:
+            callback()

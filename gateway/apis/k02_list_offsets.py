@@ -1,0 +1,139 @@
+"""ListOffsets (2), versions 1 to 11: end, start and offsets by timestamp.
+
+Needs DESCRIBE on the topic. There is no tiered storage: the local log is the log, and nothing is
+tiered or pending upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from coordinator.runtime.authorizer import Operation
+from gateway.api import Api, RequestContext
+from gateway.codec import response_schema
+from gateway.topics.catalogue import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    MAX_TIMESTAMP,
+    OffsetQuery,
+    OffsetResult,
+    TopicDataError,
+)
+from gateway.topics.requests import (
+    TopicRef,
+    check_leader_epoch,
+    check_partition,
+    compute_error_for_version,
+    find_duplicates,
+    find_topic_by_name,
+)
+from model.errors import ErrorCode
+
+KEY = 2
+wire = response_schema(KEY)
+
+NO_EPOCH: Final = -1
+ISOLATION_LEVELS: Final = (0, 1)
+MIN_VERSIONS: Final = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+
+
+class _Slot:
+    """One partition of the request, and its result once it is there."""
+
+    __slots__ = ("index", "result")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.result = OffsetResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Find the offsets that may be asked for, answer for all."""
+    duplicates = find_duplicates(
+        (wanted.name, asked.partition_index)
+        for wanted in request.topics
+        for asked in wanted.partitions
+    )
+    slots: list[tuple[str, list[_Slot]]] = []
+    queries: list[OffsetQuery] = []
+    waiting: list[_Slot] = []
+    for wanted in request.topics:
+        ref = find_topic_by_name(
+            context, context.node.topics.image, wanted.name, Operation.DESCRIBE
+        )
+        row: dict[int, _Slot] = {}
+        for asked in wanted.partitions:
+            if asked.partition_index in row:
+                continue
+            slot = row[asked.partition_index] = _Slot(asked.partition_index)
+            try:
+                if (wanted.name, asked.partition_index) in duplicates:
+                    raise TopicDataError(ErrorCode.INVALID_REQUEST, "the partition comes twice")
+                queries.append(_check(context, request, ref, asked))
+                waiting.append(slot)
+            except TopicDataError as error:
+                slot.result = OffsetResult(error.code)
+        slots.append((wanted.name, list(row.values())))
+
+    def on_done(results: Sequence[OffsetResult]) -> None:
+        for slot, result in zip(waiting, results, strict=True):
+            slot.result = result
+        context.reply(_make_response(slots))
+
+    context.node.topics.find_offsets(queries, on_done)
+
+
+def _check(context: RequestContext, request: Any, ref: TopicRef, asked: Any) -> OffsetQuery:
+    topics = context.node.topics
+    key = check_partition(topics, ref, asked.partition_index)
+    if asked.timestamp < 0 and context.version < MIN_VERSIONS.get(asked.timestamp, 0):
+        raise TopicDataError(ErrorCode.UNSUPPORTED_VERSION, "the version cannot ask for that")
+    if getattr(request, "isolation_level", 0) not in ISOLATION_LEVELS:
+        raise TopicDataError(ErrorCode.UNKNOWN_SERVER_ERROR, "the isolation level is 0 or 1")
+    epoch = getattr(asked, "current_leader_epoch", NO_EPOCH)
+    if epoch != NO_EPOCH:
+        check_leader_epoch(topics, key, epoch)
+    return OffsetQuery(key, asked.timestamp)
+
+
+def _make_response(slots: list[tuple[str, list[_Slot]]]) -> Any:
+    return wire.ListOffsetsResponse(
+        throttle_time=0,
+        topics=[
+            wire.ListOffsetsTopicResponse(
+                name=name,
+                partitions=[
+                    wire.ListOffsetsPartitionResponse(
+                        partition_index=slot.index,
+                        error_code=compute_error_for_version(slot.result.error, by_id=False),
+                        timestamp=slot.result.timestamp,
+                        offset=slot.result.offset,
+                        leader_epoch=slot.result.leader_epoch,
+                    )
+                    for slot in row
+                ],
+            )
+            for name, row in slots
+        ],
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every partition."""
+    slots = []
+    for wanted in request.topics:
+        row = [_Slot(asked.partition_index) for asked in wanted.partitions]
+        for slot in row:
+            slot.result = OffsetResult(code)
+        slots.append((wanted.name, row))
+    return _make_response(slots)
+
+
+API = Api(key=KEY, name="ListOffsets", versions=range(1, 12), handler=handle, failed=failed)

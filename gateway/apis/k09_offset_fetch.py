@@ -1,0 +1,215 @@
+"""OffsetFetch (9), versions 1 to 10.
+
+Version 7 asks for stable offsets only, version 8 for several groups (one command each), version 9
+says who asks as a member, version 10 names topics by id. Needs DESCRIBE on the group and on each
+topic: a named topic that the caller may not see fails by itself, and is left out where all are
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.codec import response_schema
+from model.commands import OffsetFetch, TopicToFetch
+from model.errors import ErrorCode, GroupError
+from model.ids import ZERO_TOPIC_ID, GroupId, MemberId, TopicId, TopicName
+from model.responses import FetchedOffset, FetchedTopic, OffsetFetchResponse
+
+KEY = 9
+by_id = response_schema(KEY)
+by_name = response_schema(KEY, 9)
+single = response_schema(KEY, 7)
+"""The last version that answers for one group only."""
+
+SINGLE_VERSIONS: Final = range(1, 8)
+FIRST_TOPIC_ID_VERSION: Final = 10
+FIRST_TOP_LEVEL_ERROR_VERSION: Final = 2
+NO_OFFSET: Final = -1
+
+Group = tuple[str, ErrorCode, tuple[FetchedTopic, ...]]
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Fetch each group; the answer leaves when all are there, in the order asked."""
+    require_stable = getattr(request, "require_stable", False)
+    if context.version in SINGLE_VERSIONS:
+        _fetch(
+            context,
+            request,
+            require_stable,
+            lambda group: context.reply(_make_single(context, group)),
+        )
+        return
+    groups: list[Group | None] = [None] * len(request.groups)
+    if not groups:
+        _reply_groups(context, [])
+    for number, group in enumerate(request.groups):
+        _fetch(context, group, require_stable, _collect(context, groups, number))
+
+
+def _collect(
+    context: RequestContext, groups: list[Group | None], number: int
+) -> Callable[[Group], None]:
+    def on_group(group: Group) -> None:
+        groups[number] = group
+        found = [row for row in groups if row is not None]
+        if len(found) == len(groups):
+            _reply_groups(context, found)
+
+    return on_group
+
+
+def _fetch(
+    context: RequestContext,
+    group: Any,
+    require_stable: bool,
+    on_group: Callable[[Group], None],
+) -> None:
+    """Fetch one group, or the whole of a request of the versions that have one."""
+    group_id = GroupId(group.group_id)
+    if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        on_group((group_id, code, _refuse_all(group, code)))
+        return
+    topics = None if group.topics is None else [_topic_to_fetch(topic) for topic in group.topics]
+    allowed = None if topics is None else [_may_describe(context, topic) for topic in topics]
+    asked = topics
+    if topics is not None and allowed is not None and not all(allowed):
+        asked = [topic for topic, may in zip(topics, allowed, strict=True) if may]
+    member_id = getattr(group, "member_id", None)
+    epoch = getattr(group, "member_epoch", -1)
+    command = OffsetFetch(
+        context.caller,
+        group_id,
+        None if asked is None else tuple(asked),
+        None if not member_id else MemberId(member_id),
+        None if epoch < 0 else epoch,
+        require_stable,
+    )
+
+    def on_answer(answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            on_group((group_id, answer.code, _refuse_all(group, answer.code)))
+            return
+        assert isinstance(answer, OffsetFetchResponse)
+        found = answer.topics
+        if topics is None:
+            found = tuple(topic for topic in found if _may_show(context, topic))
+        elif allowed is not None and asked is not topics:
+            rows = iter(found)
+            found = tuple(
+                next(rows) if may else _refuse(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                for topic, may in zip(topics, allowed, strict=True)
+            )
+        on_group((group_id, ErrorCode.NONE, found))
+
+    context.submit(command, on_answer)
+
+
+def _topic_to_fetch(topic: Any) -> TopicToFetch:
+    name = getattr(topic, "name", None)
+    if name is not None:
+        return TopicToFetch(TopicName(name), None, topic.partition_indexes)
+    return TopicToFetch(None, TopicId(topic.topic_id or ZERO_TOPIC_ID), topic.partition_indexes)
+
+
+def _may_describe(context: RequestContext, topic: TopicToFetch | FetchedTopic) -> bool:
+    name = topic.name
+    if name is None:
+        known = context.node.coordinator.image.by_id.get(topic.topic_id or ZERO_TOPIC_ID)
+        if known is None:
+            # Nobody's topic: the coordinator answers UNKNOWN_TOPIC_ID.
+            return True
+        name = known.name
+    return context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _may_show(context: RequestContext, topic: FetchedTopic) -> bool:
+    """Whether a topic is part of "all topics": the caller sees it, and this version can name it."""
+    if context.version >= FIRST_TOPIC_ID_VERSION and not topic.topic_id:
+        return False
+    return _may_describe(context, topic)
+
+
+def _refuse(topic: TopicToFetch, code: ErrorCode) -> FetchedTopic:
+    rows = tuple(FetchedOffset(number, NO_OFFSET, None, "", code) for number in topic.partitions)
+    return FetchedTopic(topic.name, topic.topic_id, rows)
+
+
+def _refuse_all(group: Any, code: ErrorCode) -> tuple[FetchedTopic, ...]:
+    """The topics of a group that is refused, which version 1 says at each partition."""
+    return tuple(_refuse(_topic_to_fetch(topic), code) for topic in group.topics or ())
+
+
+# ------------------------------------------------------------------------------------- answers
+
+
+def _make_topics(
+    version: int, wire: Any, names: tuple[str, str], topics: Sequence[FetchedTopic]
+) -> list[Any]:
+    """The topics of an answer; ``names`` are what this version calls a topic and a partition."""
+    make_topic, make_partition = getattr(wire, names[0]), getattr(wire, names[1])
+    made = []
+    for topic in topics:
+        rows = [
+            make_partition(
+                partition_index=row.partition,
+                committed_offset=row.offset,
+                committed_leader_epoch=-1 if row.leader_epoch is None else row.leader_epoch,
+                metadata=row.metadata,
+                error_code=row.error,
+            )
+            for row in topic.partitions
+        ]
+        which: dict[str, Any] = {"name": topic.name}
+        if version >= FIRST_TOPIC_ID_VERSION:
+            which = {"topic_id": topic.topic_id}
+        made.append(make_topic(partitions=rows, **which))
+    return made
+
+
+def _make_single(context: RequestContext, group: Group) -> Any:
+    _, code, topics = group
+    if code is not ErrorCode.NONE and context.version >= FIRST_TOP_LEVEL_ERROR_VERSION:
+        topics = ()
+    names = ("OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
+    return single.OffsetFetchResponse(
+        throttle_time=0,
+        topics=_make_topics(context.version, single, names, topics),
+        error_code=code,
+    )
+
+
+def _make_groups(version: int, groups: Sequence[Group]) -> Any:
+    wire = by_id if version >= FIRST_TOPIC_ID_VERSION else by_name
+    names = ("OffsetFetchResponseTopics", "OffsetFetchResponsePartitions")
+    return wire.OffsetFetchResponse(
+        throttle_time=0,
+        groups=[
+            wire.OffsetFetchResponseGroup(
+                group_id=group_id,
+                topics=_make_topics(version, wire, names, topics) if not code else [],
+                error_code=code,
+            )
+            for group_id, code, topics in groups
+        ],
+    )
+
+
+def _reply_groups(context: RequestContext, groups: Sequence[Group]) -> None:
+    context.reply(_make_groups(context.version, groups))
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every group."""
+    if context.version in SINGLE_VERSIONS:
+        return _make_single(context, (request.group_id, code, _refuse_all(request, code)))
+    return _make_groups(context.version, [(group.group_id, code, ()) for group in request.groups])
+
+
+API = Api(key=KEY, name="OffsetFetch", versions=range(1, 11), handler=handle, failed=failed)

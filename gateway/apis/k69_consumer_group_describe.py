@@ -1,0 +1,140 @@
+"""ConsumerGroupDescribe (69), versions 0 and 1: groups of the consumer protocol.
+
+Needs DESCRIBE on the group and on every topic that its members subscribe to or hold: where one of
+them is hidden from the caller, so is the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
+from gateway.codec import response_schema
+from model.commands import ConsumerGroupDescribe
+from model.errors import ErrorCode, GroupError
+from model.ids import GroupId, TopicName
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+    DescribedMember,
+    NamedTopicPartitions,
+)
+
+KEY = 69
+wire = response_schema(KEY)
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Describe the groups in the order asked."""
+    codes = [_check(context, group_id) for group_id in request.group_ids]
+    asked = tuple(
+        GroupId(group_id)
+        for group_id, code in zip(request.group_ids, codes, strict=True)
+        if not code
+    )
+
+    def on_answer(answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            context.reply_failed(answer.code, answer.message)
+            return
+        assert isinstance(answer, ConsumerGroupDescribeResponse)
+        described = iter(answer.groups)
+        groups = [
+            _refuse(group_id, code)
+            if code
+            else _describe(context, next(described), request.include_authorized_operations)
+            for group_id, code in zip(request.group_ids, codes, strict=True)
+        ]
+        context.reply(wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups))
+
+    context.submit(ConsumerGroupDescribe(context.caller, asked), on_answer)
+
+
+def _check(context: RequestContext, group_id: str) -> ErrorCode:
+    if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE if group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _refuse(group_id: str, code: ErrorCode, message: str | None = None) -> Any:
+    return wire.DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=(),
+        authorized_operations=NOT_REQUESTED,
+    )
+
+
+def _topics(group: DescribedConsumerGroup) -> set[TopicName]:
+    names: set[TopicName] = set()
+    for member in group.members:
+        names.update(member.subscribed_topic_names)
+        for assignment in (member.assignment, member.pending_revocation, member.target_assignment):
+            names.update(topic.topic_name for topic in assignment)
+    return names
+
+
+def _describe(context: RequestContext, group: DescribedConsumerGroup, with_operations: bool) -> Any:
+    if group.error:
+        return _refuse(group.group_id, group.error, group.error_message)
+    for name in _topics(group):
+        if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            message = "The group has topics that the caller may not describe."
+            return _refuse(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
+    return wire.DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor_name,
+        members=[_member(member) for member in group.members],
+        authorized_operations=compute_authorized_operations(
+            context, ResourceType.GROUP, group.group_id, with_operations
+        ),
+    )
+
+
+def _member(member: DescribedMember) -> Any:
+    return wire.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex or None,
+        assignment=_assignment(member.assignment),
+        target_assignment=_assignment(member.target_assignment),
+        member_type=member.member_type,
+    )
+
+
+def _assignment(topics: Sequence[NamedTopicPartitions]) -> Any:
+    return wire.Assignment(
+        topic_partitions=[
+            wire.TopicPartitions(
+                topic_id=topic.topic_id, topic_name=topic.topic_name, partitions=topic.partitions
+            )
+            for topic in topics
+        ]
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every group."""
+    groups = [_refuse(group_id, code, message) for group_id in request.group_ids]
+    return wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups)
+
+
+API = Api(key=KEY, name="ConsumerGroupDescribe", versions=range(2), handler=handle, failed=failed)

@@ -1,0 +1,139 @@
+"""DescribeTopicPartitions (75), version 0: partitions of topics, page by page (KIP-966).
+
+Needs DESCRIBE on the topic; where all topics are asked for, others are left out. Topics come in
+the order of their names; a page ends at the limit of partitions, and the cursor says where the
+next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.authorized_operations import compute_authorized_operations
+from gateway.codec import response_schema
+from gateway.topics.catalogue import PartitionKey
+from gateway.topics.requests import find_topic_by_name, is_allowed
+from model.errors import ErrorCode
+from model.topics import Topic
+
+KEY = 75
+wire = response_schema(KEY)
+
+PARTITIONS_PER_RESPONSE_MAX: Final = 2_000
+"""Kafka's ``max.request.partition.size.limit``."""
+
+
+class _Start(NamedTuple):
+    """Where the page begins."""
+
+    name: str
+    partition: int
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Describe one page."""
+    names = sorted({topic.name for topic in request.topics})
+    cursor = request.cursor
+    start = _Start("", 0) if cursor is None else _Start(cursor.topic_name, cursor.partition_index)
+    if start.partition < 0 or (cursor is not None and names and start.name not in names):
+        context.reply(failed(context, request, ErrorCode.INVALID_REQUEST, "bad cursor"))
+        return
+    if names:
+        found = [_find(context, name) for name in names if name >= start.name]
+    else:
+        found = list(_find_all(context, start.name))
+    limit = max(min(request.response_partition_limit, PARTITIONS_PER_RESPONSE_MAX), 1)
+    context.reply(_make_page(context, found, start, limit))
+
+
+class _Found(NamedTuple):
+    """A topic, or why it is not described."""
+
+    name: str
+    topic: Topic | None
+    error: ErrorCode
+
+
+def _find(context: RequestContext, name: str) -> _Found:
+    image = context.node.topics.image
+    return _Found(name, *find_topic_by_name(context, image, name, Operation.DESCRIBE))
+
+
+def _find_all(context: RequestContext, first: str) -> Iterator[_Found]:
+    by_name = context.node.topics.image.by_name
+    for name in sorted(name for name in by_name if name >= first):
+        if is_allowed(context, Operation.DESCRIBE, name):
+            yield _Found(name, by_name[name], ErrorCode.NONE)
+
+
+def _make_page(context: RequestContext, found: Sequence[_Found], start: _Start, limit: int) -> Any:
+    topics = []
+    cursor = None
+    left = limit
+    for name, topic, error in found:
+        first = start.partition if name == start.name else 0
+        partitions = topic.partitions if topic is not None else 0
+        if left == 0:
+            cursor = wire.Cursor(topic_name=name, partition_index=first)
+            break
+        last = min(partitions, first + left)
+        topics.append(_make_topic(context, name, topic, error, range(first, last)))
+        left -= max(last - first, 0)
+        if last < partitions and last > first:
+            cursor = wire.Cursor(topic_name=name, partition_index=last)
+            break
+    return wire.DescribeTopicPartitionsResponse(throttle_time=0, topics=topics, next_cursor=cursor)
+
+
+def _make_topic(
+    context: RequestContext, name: str, topic: Topic | None, error: ErrorCode, page: range
+) -> Any:
+    may_know = error != ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return wire.DescribeTopicPartitionsResponseTopic(
+        error_code=error,
+        name=name,
+        topic_id=topic.topic_id if topic is not None else None,
+        partitions=[_make_partition(context, topic, number) for number in page] if topic else [],
+        topic_authorized_operations=compute_authorized_operations(
+            context, ResourceType.TOPIC, name, may_know
+        ),
+    )
+
+
+def _make_partition(context: RequestContext, topic: Topic, partition: int) -> Any:
+    leader = context.node.topics.leader_of(PartitionKey(topic.topic_id, partition))
+    own = context.node.settings.node_id
+    is_own = leader.node_id is None
+    return wire.DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=partition,
+        leader_id=own if is_own else leader.node_id,
+        leader_epoch=leader.epoch,
+        replica_nodes=(own,) if is_own else leader.replicas,
+        isr_nodes=(own,) if is_own else leader.in_sync,
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every topic."""
+    topics = [
+        wire.DescribeTopicPartitionsResponseTopic(
+            error_code=code, name=topic.name, topic_id=None, partitions=[]
+        )
+        for topic in request.topics
+    ]
+    return wire.DescribeTopicPartitionsResponse(throttle_time=0, topics=topics)
+
+
+API = Api(
+    key=KEY,
+    name="DescribeTopicPartitions",
+    versions=range(1),
+    handler=handle,
+    failed=failed,
+)

@@ -1,0 +1,48 @@
+"""All APIs of the Kafka wire: what is listed here is served and advertised, nothing else."""
+
+from __future__ import annotations
+
+from gateway.api import Api
+from gateway.apis import (
+    k00_produce,
+    k01_fetch,
+    k02_list_offsets,
+    k03_metadata,
+    k08_offset_commit,
+    k09_offset_fetch,
+    k10_find_coordinator,
+    k15_describe_groups,
+    k16_list_groups,
+    k18_api_versions,
+    k19_create_topics,
+    k20_delete_topics,
+    k22_init_producer_id,
+    k32_describe_configs,
+    k37_create_partitions,
+    k60_describe_cluster,
+    k68_consumer_group_heartbeat,
+    k69_consumer_group_describe,
+    k75_describe_topic_partitions,
+)
+
+APIS: tuple[Api, ...] = (
+    k00_produce.API,
+    k01_fetch.API,
+    k02_list_offsets.API,
+    k03_metadata.API,
+    k08_offset_commit.API,
+    k09_offset_fetch.API,
+    k10_find_coordinator.API,
+    k15_describe_groups.API,
+    k16_list_groups.API,
+    k18_api_versions.API,
+    k19_create_topics.API,
+    k20_delete_topics.API,
+    k22_init_producer_id.API,
+    k32_describe_configs.API,
+    k37_create_partitions.API,
+    k60_describe_cluster.API,
+    k68_consumer_group_heartbeat.API,
+    k69_consumer_group_describe.API,
+    k75_describe_topic_partitions.API,
+)

@@ -1,0 +1,17 @@
+"""The brokers that a client is told of: this server first, then those that lead its topics."""
+
+from __future__ import annotations
+
+from gateway.api import RequestContext
+from gateway.topics.catalogue import Broker
+
+
+def compute_brokers(context: RequestContext) -> list[Broker]:
+    """This server at the address that this client is told, and the catalogue's brokers."""
+    settings = context.node.settings
+    host, port = context.advertised
+    this = Broker(settings.node_id, host, port, settings.rack)
+    others = [
+        broker for broker in context.node.topics.brokers() if broker.node_id != settings.node_id
+    ]
+    return [this, *others]

@@ -1,0 +1,475 @@
+"""One connection of the Kafka wire: frames in, answers out in the order of the requests.
+
+The bytes come from strangers. A frame's length is held against the limit before a byte of it is
+kept, what is kept is bounded over all connections, the requests that wait for their answers are
+bounded by not reading on, and so are answers that nobody reads. What is no Kafka request closes
+the connection with one line in the log; what a handler gets wrong is logged and answered.
+
+``data_received`` is the hot path: a heartbeat that repeats the last one is answered in it, without
+an object being made (``gateway.heartbeats``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.api import GatewayNode, RequestContext
+from gateway.decoding import DecodeError
+from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
+from gateway.heartbeats import HEARTBEAT_KEY
+from gateway.parking import Parked
+from gateway.peers import compute_java_host, describe_peer
+from gateway.refusals import Refusals
+from gateway.steady import ConnectionHeartbeats, Steady
+from model.commands import Caller
+from model.errors import ErrorCode
+
+logger = logging.getLogger("muster.gateway")
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Kafka's name for a client that has not authenticated, which none need do yet."""
+
+_SIZE: Final = struct.Struct(">i")
+_TLS_HANDSHAKE: Final = 0x16
+_HTTP_METHODS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PRI ")
+_HEARTBEAT_ROUTE: Final = struct.pack(">hb", HEARTBEAT_KEY, 0)
+_HTTP_HINT: Final = "it speaks HTTP: this is the Kafka port"
+_JOIN_LIMIT: Final = 64 * 1024
+_LINGER_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the connections of one server share and change."""
+
+    node: GatewayNode
+    routes: Routes
+    refusals: Refusals
+    connections: set[Connection] = field(default_factory=set)
+    queued_bytes: int = 0
+
+
+class Connection(asyncio.Protocol):
+    """The protocol of one accepted connection."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._node = shared.node
+        self._settings = shared.node.settings
+        self._time = shared.node.clock.time
+        self._routes = shared.routes.known
+        self._hearts = shared.node.heartbeats
+        self.heartbeats = ConnectionHeartbeats()
+        self._transport: asyncio.Transport | None = None
+        self._peer = "?"
+        self._host = "/?"
+        self._advertised = ("", 0)
+        self._caller = Caller(ANONYMOUS, "", "/?")
+        self._plain_header: bytes | None = None
+        self._tagged_header: bytes | None = None
+        self._queue: deque[RequestContext] = deque()
+        self._out: list[bytes] | None = None
+        self._chunks: list[bytes] = []
+        self._have = 0
+        self._need = 0
+        self._is_first = True
+        self._limit_name = "gateway.unauthenticated.request.max.bytes"
+        self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
+        self._is_held = False
+        self._heard_at = 0.0
+        self._frame_since: float | None = None
+        self._stalled_since: float | None = None
+
+    # ------------------------------------------------------------------------- asyncio's calls
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        peername = transport.get_extra_info("peername")
+        self._peer = describe_peer(peername)
+        self._host = compute_java_host(peername)
+        self._advertised = self._compute_advertised(transport.get_extra_info("sockname"))
+        self._heard_at = self._time()
+        if len(self._shared.connections) >= self._settings.max_connections:
+            self.refuse("too-many-connections", "max.connections is reached")
+            return
+        self._shared.connections.add(self)
+        transport.set_write_buffer_limits(high=self._settings.gateway_response_buffer_bytes)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._shared.connections.discard(self)
+        self._drop_chunks()
+        queue, self._queue = self._queue, deque()
+        for context in queue:
+            try:
+                context.abandon()
+            except Exception:
+                logger.exception("kafka_handler_failed peer=%s while abandoned", self._peer)
+        if self.heartbeats.parked is not None:
+            self.heartbeats.parked.drop()
+        self._hearts.forget_all(self.heartbeats)
+
+    def pause_writing(self) -> None:
+        self._stalled_since = self._time()
+        self._update_reading()
+
+    def resume_writing(self) -> None:
+        self._stalled_since = None
+        self._update_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._time()
+        if self._chunks or self._is_held:
+            self._chunks.append(data)
+            self._have += len(data)
+            self._shared.queued_bytes += len(data)
+            if self._have < self._need or self._is_held:
+                self._check_queued_bytes()
+                return
+            data = b"".join(self._chunks)
+            self._drop_chunks()
+        self._serve(data)
+
+    # ------------------------------------------------------------------------------ frames
+
+    def _serve(self, data: bytes) -> None:
+        """Handle all whole frames in ``data``; keep what is left."""
+        out: list[bytes] = []
+        self._out = out
+        pos = self._serve_frames(data, out)
+        self._out = None
+        if self._transport is None:
+            return
+        if out:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if pos:
+            self._frame_since = None
+        if pos < len(data):
+            self._keep(data[pos:] if pos else data)
+
+    def _serve_frames(self, data: bytes, out: list[bytes]) -> int:
+        """Handle frames until one is not whole or too many wait; the position reached."""
+        size = len(data)
+        pos = 0
+        now = self._heard_at
+        now_ms = int(now * 1_000)
+        heartbeats = self.heartbeats
+        steady_of = heartbeats.steady.get
+        if self._is_first and size >= 4 and not self._check_first_bytes(data):
+            return size
+        while size - pos >= 4:
+            end = pos + 4 + _SIZE.unpack_from(data, pos)[0]
+            if end > size or end < pos + 4 + FIXED_BYTES:
+                if not self._check_frame(end - pos - 4):
+                    return size
+                break
+            if data[pos + 5] == HEARTBEAT_KEY and heartbeats.steady:
+                steady = steady_of(data[pos + 12 : end])
+                if (
+                    steady is not None
+                    and data[pos + 7] == steady.version
+                    and not data[pos + 4]
+                    and not data[pos + 6]
+                    and steady.ticket.touch(now_ms)
+                    and (steady.rights is None or self._hearts.allows(steady))
+                ):
+                    if heartbeats.parked is not None:
+                        heartbeats.parked.end()
+                    self._serve_steady(steady, data, pos, now, out)
+                    pos = end
+                    continue
+            if heartbeats.parked is not None:
+                heartbeats.parked.end()
+            self._serve_request(data, pos + 4, end)
+            if self._transport is None:
+                return size
+            pos = end
+            if len(self._queue) >= self._settings.gateway_pipelined_requests_max:
+                self._is_held = True
+                self._update_reading()
+                break
+        return pos
+
+    def _check_first_bytes(self, data: bytes) -> bool:
+        """Whether the connection begins like Kafka's; refuses it otherwise."""
+        self._is_first = False
+        if data[0] == _TLS_HANDSHAKE:
+            self.refuse("tls", "it begins with a TLS handshake: this port speaks plaintext")
+            return False
+        if data[:4] in _HTTP_METHODS:
+            self.refuse("http", _HTTP_HINT)
+            return False
+        return True
+
+    def _check_frame(self, length: int) -> bool:
+        """Whether a frame of this announced length may come; refuses it otherwise."""
+        if length < 0:
+            self.refuse("frame-length", f"a frame of {length} bytes was announced")
+        elif length > self._request_max_bytes:
+            limit = f"{self._limit_name}={self._request_max_bytes}"
+            self.refuse("frame-length", f"a frame of {length} bytes was announced, {limit}")
+        elif length < FIXED_BYTES:
+            self.refuse("frame-length", f"a frame of {length} bytes is shorter than its header")
+        else:
+            return True
+        return False
+
+    def _keep(self, rest: bytes) -> None:
+        """Keep the beginning of a frame, or whole frames that have to wait."""
+        self._chunks.append(rest)
+        self._have = len(rest)
+        self._shared.queued_bytes += len(rest)
+        self._need = 4 + _SIZE.unpack_from(rest)[0] if len(rest) >= 4 else 4
+        if self._frame_since is None:
+            self._frame_since = self._heard_at
+        self._check_queued_bytes()
+
+    def _drop_chunks(self) -> None:
+        self._shared.queued_bytes -= self._have
+        self._chunks.clear()
+        self._have = 0
+
+    def _check_queued_bytes(self) -> None:
+        limit = self._settings.queued_max_request_bytes
+        if self._shared.queued_bytes > limit:
+            self.refuse("queued-bytes", f"queued.max.request.bytes={limit} is reached")
+
+    # ---------------------------------------------------------------------------- requests
+
+    def _serve_steady(
+        self, steady: Steady, data: bytes, pos: int, now: float, out: list[bytes]
+    ) -> None:
+        """A heartbeat of kept bytes, at ``pos``: answer it, or park it."""
+        correlation = data[pos + 8 : pos + 12]
+        park_ms = self._hearts.compute_steady_park_ms(self.heartbeats, steady, now)
+        if self._queue:
+            if park_ms:
+                self._hearts.tell_steady(self.heartbeats, steady)
+            self.reopen(steady, correlation).reply_encoded(steady.tail[1:])
+        elif park_ms:
+            Parked(self._hearts, self, steady.command, steady, None, correlation).start(park_ms)
+        else:
+            out += (steady.head, correlation, steady.tail)
+
+    def send_steady(self, steady: Steady, correlation: bytes) -> None:
+        if self._out is not None:
+            self._out += (steady.head, correlation, steady.tail)
+        elif self._transport is not None:
+            self._transport.write(steady.head + correlation + steady.tail)
+
+    def reopen(self, steady: Steady, correlation: bytes) -> RequestContext:
+        route = self._shared.routes.find(_HEARTBEAT_ROUTE + bytes((steady.version,)))
+        assert route is not None
+        context = RequestContext(
+            self._node,
+            self,
+            route,
+            correlation,
+            steady.command.caller,
+            self._advertised,
+            raw=steady.member.steady_bytes,
+        )
+        self._queue.append(context)
+        return context
+
+    def _serve_request(self, data: bytes, pos: int, end: int) -> None:
+        """Handle the request in ``data[pos:end]``."""
+        key = data[pos : pos + 4]
+        route = self._routes.get(key) or self._shared.routes.find(key)
+        if route is None:
+            self._refuse_api(data, pos)
+            return
+        # A client's requests all have the same client id, so the last header tells this one's.
+        header = self._tagged_header if route.header_tags else self._plain_header
+        body_at = pos + FIXED_BYTES
+        try:
+            if header is not None and data.startswith(header, body_at, end):
+                body_at += len(header)
+            else:
+                body_at = self._read_header(data, body_at, end, route.header_tags)
+            request = route.decode(data, body_at, end)
+        except DecodeError as error:
+            self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
+            return
+        if self._request_max_bytes != self._settings.socket_request_max_bytes:
+            self._trust()
+        raw = data[pos + FIXED_BYTES : end] if route.api.key == HEARTBEAT_KEY else b""
+        context = RequestContext(
+            self._node,
+            self,
+            route,
+            data[pos + 4 : pos + 8],
+            self._caller,
+            self._advertised,
+            request,
+            raw,
+        )
+        self._queue.append(context)
+        try:
+            route.api.handler(context, request)
+        except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
+            self.fail(context, error)
+
+    def _trust(self) -> None:
+        """The client has sent a whole request, which is all that is asked of the anonymous."""
+        self._limit_name = "socket.request.max.bytes"
+        self._request_max_bytes = self._settings.socket_request_max_bytes
+
+    def _read_header(self, data: bytes, pos: int, end: int, header_tags: bool) -> int:
+        """Read the client id and what follows it; the position of the body."""
+        client_id, body_at = skip_header(data, pos, end, header_tags)
+        try:
+            self._caller = Caller(ANONYMOUS, client_id.decode(), self._host)
+        except UnicodeDecodeError as error:
+            raise DecodeError("the client id is not UTF-8") from error
+        self._plain_header = data[pos : pos + 2 + len(client_id)]
+        self._tagged_header = self._plain_header + b"\x00"
+        return body_at
+
+    def _refuse_api(self, data: bytes, pos: int) -> None:
+        """A key or version that is not served: ApiVersions is answered, others are closed."""
+        key, version, correlation = struct.unpack_from(">hh4s", data, pos)
+        if key == API_VERSIONS_KEY:
+            # KIP-511: answered in version 0, which every client reads, with what is served.
+            route = self._shared.routes.find(b"\x00\x12\x00\x00")
+            if route is not None:
+                caller = Caller(ANONYMOUS, "", self._host)
+                context = RequestContext(
+                    self._node, self, route, correlation, caller, self._advertised
+                )
+                self._queue.append(context)
+                context.reply_failed(ErrorCode.UNSUPPORTED_VERSION, "")
+                return
+        known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
+        self.refuse("unsupported", f"a request {known}: key {key}, version {version}")
+
+    # ----------------------------------------------------------------------------- answers
+
+    @property
+    def closed(self) -> bool:
+        return self._transport is None
+
+    def is_latest(self, context: RequestContext) -> bool:
+        return bool(self._queue) and self._queue[-1] is context
+
+    def deliver(self, context: RequestContext, body: bytes | None) -> None:
+        if context.answered:
+            logger.error("kafka_double_reply api=%s", context.api.name)
+            return
+        context.answered = True
+        context.body = body
+        queue = self._queue
+        while queue and queue[0].answered:
+            self._write(queue.popleft())
+        if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
+            self._node.clock.call_later(0, self._resume)
+
+    def _write(self, context: RequestContext) -> None:
+        body, transport = context.body, self._transport
+        if body is None or transport is None:
+            return
+        route = context.route
+        head = route.pack_head(route.head_size + len(body), context.correlation)
+        if self._out is not None:
+            self._out += (head, body)
+        elif len(body) < _JOIN_LIMIT:
+            transport.write(head + body)
+        else:
+            transport.write(head)
+            transport.write(body)
+
+    def fail(self, context: RequestContext, error: BaseException) -> None:
+        logger.error(
+            "kafka_handler_failed api=%s peer=%s", context.api.name, self._peer, exc_info=error
+        )
+        failed = context.api.failed
+        if failed is not None and not context.answered:
+            try:
+                code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "the server failed; see its log"
+                response = failed(context, context.request, code, message)
+                body = response if type(response) is bytes else context.route.encode(response)
+            except Exception:
+                logger.exception("kafka_error_response_failed api=%s", context.api.name)
+            else:
+                self.deliver(context, body)
+                return
+        if not context.answered:
+            self.close()
+
+    def refuse(self, reason: str, detail: str) -> None:
+        """Close the connection for what it sent, after the answers that it has coming."""
+        self._shared.refusals.refuse(reason, self._peer, detail)
+        self.close()
+
+    def close(self) -> None:
+        """Close after what was answered is sent; requests that wait are abandoned."""
+        transport = self._transport
+        if transport is None:
+            return
+        if self._out:
+            transport.write(b"".join(self._out))
+            self._out.clear()
+        transport.close()
+        if transport.get_write_buffer_size():
+            # A peer that does not read must not hold the socket for ever.
+            self._node.clock.call_later(_LINGER_S, transport.abort)
+        self.connection_lost(None)
+
+    # ----------------------------------------------------------------------------- reading
+
+    def _update_reading(self) -> None:
+        """Read while few answers are outstanding and the client takes those there are."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._is_held or self._stalled_since is not None:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _resume(self) -> None:
+        """Enough answers have left: go on with the frames that had to wait."""
+        if not self._is_held or self._transport is None:
+            return
+        self._is_held = False
+        data = b"".join(self._chunks)
+        self._drop_chunks()
+        if data:
+            self._serve(data)
+        self._update_reading()
+
+    def end_park(self) -> None:
+        """Answer a parked heartbeat now."""
+        if self.heartbeats.parked is not None:
+            self.heartbeats.parked.end()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every request was answered."""
+        return not self._queue and self.heartbeats.parked is None
+
+    def check_deadlines(self, now: float) -> None:
+        """Close a connection that is idle, or too slow in sending or in reading."""
+        settings = self._settings
+        idle_s = settings.connections_max_idle_ms / 1_000
+        stall_s = settings.gateway_response_stall_timeout_ms / 1_000
+        if self._stalled_since is not None:
+            if now - self._stalled_since > stall_s:
+                self.refuse("slow-reader", f"it read no answer for {stall_s:g} s")
+        elif self._frame_since is not None and not self._is_held:
+            allowed_s = settings.gateway_request_read_timeout_ms / 1_000 + self._need / 2**20
+            if now - self._frame_since > allowed_s:
+                self.refuse("slow-sender", f"{self._have} of {self._need} bytes in {allowed_s:g} s")
+        elif self.is_idle and now - self._heard_at > idle_s:
+            self._shared.refusals.refuse("idle", self._peer, f"nothing came for {idle_s:g} s")
+            self.close()
+
+    def _compute_advertised(self, sockname: Any) -> tuple[str, int]:
+        settings = self._settings
+        host, port = settings.advertised_host, settings.advertised_port
+        own = sockname if isinstance(sockname, tuple) else ("localhost", 0)
+        return (own[0] if host is None else host, own[1] if port is None else port)

@@ -1,0 +1,114 @@
+"""Request and response headers, and which API and version a request is for."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.api import Api
+from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
+from gateway.encoding import encode
+from gateway.schema import request_type, response_type
+
+API_VERSIONS_KEY: Final = 18
+FIXED_BYTES: Final = 8
+"""API key, version and correlation id, with which every request begins."""
+
+_HEADER_TAGS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How to read a request of one API and version, and how its response is written.
+
+    ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
+    the size and header of a response out of its size and correlation id; the header takes
+    ``head_size`` bytes, an empty tag section included where the version has one.
+    """
+
+    api: Api
+    version: int
+    header_tags: bool
+    head_size: int
+    pack_head: Callable[[int, bytes], bytes]
+    decode: Callable[[bytes, int, int], Any]
+    encode: Callable[[Any], bytes]
+
+
+class Routes:
+    """The APIs that are served, by the four bytes of key and version."""
+
+    def __init__(self, apis: tuple[Api, ...], elements: int) -> None:
+        self._apis: Mapping[int, Api] = {api.key: api for api in apis}
+        self._elements = elements
+        self.known: dict[bytes, Route] = {}
+        """The routes that were asked for."""
+
+    def find(self, key_and_version: bytes) -> Route | None:
+        """The route of a request; ``None`` where the API or the version is not served."""
+        route = self.known.get(key_and_version)
+        if route is None:
+            key = int.from_bytes(key_and_version[:2], "big", signed=True)
+            version = int.from_bytes(key_and_version[2:], "big", signed=True)
+            api = self._apis.get(key)
+            if api is None or version not in api.versions:
+                return None
+            route = self.known[key_and_version] = self._make(api, version)
+        return route
+
+    def knows(self, key: int) -> bool:
+        """Whether any version of this API is served."""
+        return key in self._apis
+
+    def _make(self, api: Api, version: int) -> Route:
+        request: Any = request_type(api.key, version)
+        response: Any = response_type(api.key, version)
+        elements = self._elements
+
+        def decode_body(data: bytes, pos: int, end: int) -> Any:
+            return decode(request, data, pos, end, elements)
+
+        by_hand = api.decode
+        has_tags = response.__header_schema__.__flexible__
+        head = struct.Struct(">i4sx" if has_tags else ">i4s")
+        return Route(
+            api=api,
+            version=version,
+            header_tags=request.__header_schema__.__flexible__,
+            head_size=head.size - 4,
+            pack_head=head.pack,
+            decode=decode_body if by_hand is None else by_hand(version, elements) or decode_body,
+            encode=lambda entity: encode(response, entity),
+        )
+
+
+def skip_header(data: bytes, pos: int, end: int, header_tags: bool) -> tuple[bytes, int]:
+    """The client id's bytes, and where the body begins; raises ``DecodeError``.
+
+    ``pos`` is where the client id begins. It is in the old string form in every header version,
+    so that any broker can read it (KIP-511).
+    """
+    if end - pos < 2:
+        raise DecodeError("the header is cut off")
+    length = int.from_bytes(data[pos : pos + 2], "big", signed=True)
+    pos += 2
+    if length < -1 or length > end - pos:
+        raise DecodeError(f"the client id announces {length} bytes, {end - pos} are left")
+    client_id = data[pos : pos + max(length, 0)]
+    pos += max(length, 0)
+    if not header_tags:
+        return client_id, pos
+    if pos < end and data[pos] == 0:
+        return client_id, pos + 1
+    return client_id, _skip_tags(Cursor(data, pos, end, _HEADER_TAGS_MAX))
+
+
+def _skip_tags(cursor: Cursor) -> int:
+    tags = read_unsigned_varint(cursor)
+    cursor.spend(tags)
+    for _ in range(tags):
+        read_unsigned_varint(cursor)
+        cursor.take(read_unsigned_varint(cursor))
+    return cursor.pos

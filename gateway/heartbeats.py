@@ -1,0 +1,263 @@
+"""Heartbeats of consumer groups on the wire: parked until there is news, cheap while there is none.
+
+A heartbeat whose answer would say nothing new is held back (``gateway.parking``) or, where its
+bytes are those of the last one, answered from what was kept (``gateway.steady``). This module
+decides which, and what interval each answer tells (``gateway.pacing``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from coordinator.runtime.api import Answer, Coordinator, MemberTicket
+from coordinator.runtime.authorizer import AllowAll, Authorizer
+from gateway.clock import Clock
+from gateway.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
+from gateway.parking import SHORTEST_PARK_MS, Parked, ParkEnds
+from gateway.settings import GatewaySettings
+from gateway.steady import ConnectionHeartbeats, Member, MemberKey, Steady, compute_rights
+from model.commands import ConsumerGroupHeartbeat
+from model.errors import GroupError
+from model.responses import ConsumerGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from gateway.api import RequestContext
+
+HEARTBEAT_KEY: Final = 68
+_LATENCY_DECAY: Final = 0.8
+
+EncodeBody: TypeAlias = Callable[[ConsumerGroupHeartbeatResponse, int], tuple[bytes, int]]
+"""(response, interval told) -> the body, and where in it the interval stands."""
+
+
+class Heartbeats:
+    """Heartbeats of all connections of a server: who is parked, and at what pace.
+
+    ``encode`` makes the body of an answer; it is given so that this module knows no schema.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        authorizer: Authorizer,
+        settings: GatewaySettings,
+        clock: Clock,
+        encode: EncodeBody,
+    ) -> None:
+        self.coordinator = coordinator
+        self.clock = clock
+        self.settings = settings
+        self._authorizer = authorizer
+        self._encode = encode
+        self.ends = ParkEnds(clock, settings.gateway_wake_slice)
+        self._checks_rights = not isinstance(authorizer, AllowAll)
+        self._latency_ms = 0.0
+        self._is_draining = False
+        self.members = 0
+        self.pace = self._compute_pace()
+
+    # ---------------------------------------------------------------------------- the pace
+
+    def _compute_pace(self) -> Pace:
+        interval_ms = self.coordinator.settings.group_consumer_heartbeat_interval_ms
+        return compute_pace(self.settings, self.members, interval_ms)
+
+    def _count_members(self, change: int) -> None:
+        self.members += change
+        self.pace = self._compute_pace()
+
+    def _member_of(self, connection: ConnectionHeartbeats, key: MemberKey) -> Member:
+        """The member as this connection knows it; made when first heard from."""
+        member = connection.members.get(key)
+        if member is None:
+            if len(connection.members) >= self.settings.gateway_steady_cache_entries:
+                self.forget_all(connection)
+            member = connection.members[key] = Member(key)
+            self._count_members(1)
+        return member
+
+    def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
+        """The member has left, or is none."""
+        if connection.forget(key):
+            self._count_members(-1)
+
+    def forget_all(self, connection: ConnectionHeartbeats) -> None:
+        """The connection is gone, or has too many members to remember."""
+        self._count_members(-len(connection.members))
+        connection.members.clear()
+        connection.steady.clear()
+
+    def _compute_rest_ms(self, connection: ConnectionHeartbeats, member: Member) -> int:
+        """The interval of a member at rest.
+
+        Nothing is parked of a connection with several members (a proxy, a load generator), nor
+        where parking is off, so nothing would be gained there by more heartbeats than Kafka's.
+        """
+        if len(connection.members) > 1 or self.settings.gateway_park_ms == 0:
+            return member.heartbeat_interval_ms
+        return min(self.pace.interval_ms, member.heartbeat_interval_ms)
+
+    def _tell(
+        self, connection: ConnectionHeartbeats, member: Member, is_news: bool, is_settled: bool
+    ) -> int:
+        """The interval to tell a member now; it is noted as told.
+
+        A member that waits for partitions is to come back soon, but no sooner than answers take:
+        it would give them up (a slow disk), and ask again.
+        """
+        rest_ms = self._compute_rest_ms(connection, member)
+        told_ms = rest_ms
+        if self.settings.gateway_park_ms:
+            first_ms = step_ms = self.pace.return_ms
+            if not is_settled:
+                first_ms = self.settings.gateway_wait_interval_ms
+                step_ms = self.settings.gateway_park_gap_ms
+            first_ms = max(first_ms, round(2 * self._latency_ms))
+            previous_ms = 0 if is_news else member.told_ms
+            told_ms = compute_told_ms(previous_ms, first_ms, step_ms, rest_ms)
+        member.told_ms = told_ms
+        return told_ms
+
+    def stop_parking(self) -> None:
+        """The server is stopping: no heartbeat is parked any more."""
+        self._is_draining = True
+
+    def _compute_park_ms(self, connection: ConnectionHeartbeats, member: Member, now: float) -> int:
+        """How long a heartbeat without news is parked, 0 for not at all; it is counted.
+
+        Not at all where it comes too often to be a client's, or where others use its connection.
+        """
+        if now >= member.quiet_until:
+            member.quiet_until = now + member.told_ms / 1_000
+            member.quiet = 0
+        member.quiet += 1
+        if (
+            member.quiet > self.settings.gateway_burst_heartbeats
+            or len(connection.members) > 1
+            or self._is_draining
+        ):
+            return 0
+        gap_ms = self.settings.gateway_park_gap_ms
+        park_ms = compute_park_ms(member.told_ms, gap_ms, self.pace.park_ms)
+        return park_ms if park_ms >= SHORTEST_PARK_MS else 0
+
+    # ------------------------------------------------------------------------- first time
+
+    def submit(
+        self, context: RequestContext, command: ConsumerGroupHeartbeat, may_park: bool = True
+    ) -> None:
+        """Submit a heartbeat and answer it, now or after parking it."""
+        member = self._member_of(context.door.heartbeats, (command.group_id, command.member_id))
+        ticket = None
+        if command.member_epoch > 0:
+            ticket = self.coordinator.ticket(command.group_id, command.member_id)
+        submitted = self.clock.time()
+
+        def on_answer(answer: Answer) -> None:
+            now = self.clock.time()
+            self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, (now - submitted) * 1_000)
+            self._answer(context, command, member, ticket, answer, may_park, now)
+
+        context.submit(command, on_answer)
+
+    def _answer(
+        self,
+        context: RequestContext,
+        command: ConsumerGroupHeartbeat,
+        member: Member,
+        ticket: MemberTicket | None,
+        answer: Answer,
+        may_park: bool,
+        now: float,
+    ) -> None:
+        connection = context.door.heartbeats
+        if isinstance(answer, GroupError):
+            self.forget(connection, member.key)
+            context.reply_failed(answer.code, answer.message)
+            return
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        if answer.news:
+            member.quiet_until = 0.0
+        member.heartbeat_interval_ms = answer.heartbeat_interval_ms
+        is_quiet = (
+            not answer.news
+            and answer.parkable
+            and command.member_epoch > 0
+            and _repeats_owned(command, answer)
+        )
+        steady = None
+        if is_quiet and ticket is not None and ticket.is_valid() and context.raw:
+            steady = self._keep(context, command, member, ticket, answer)
+        if is_quiet and may_park:
+            park_ms = self._compute_park_ms(connection, member, now)
+            if park_ms and context.door.is_latest(context):
+                parked = Parked(self, context.door, command, steady, context, b"")
+                context.on_abandoned(parked.drop)
+                parked.start(park_ms)
+                return
+        self._reply(context, member, answer)
+
+    def _reply(
+        self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
+    ) -> None:
+        told_ms = self._tell(context.door.heartbeats, member, answer.news, answer.settled)
+        body, _ = self._encode(answer, told_ms)
+        context.reply_encoded(body)
+
+    def _keep(
+        self,
+        context: RequestContext,
+        command: ConsumerGroupHeartbeat,
+        member: Member,
+        ticket: MemberTicket,
+        answer: ConsumerGroupHeartbeatResponse,
+    ) -> Steady:
+        connection = context.door.heartbeats
+        connection.steady.pop(member.steady_bytes, None)
+        rights = compute_rights(command) if self._checks_rights else None
+        body, interval_at = self._encode(answer, 0)
+        steady = Steady(
+            context.version, ticket, command, member, rights, answer.settled, body, interval_at
+        )
+        member.steady_bytes = context.raw
+        connection.steady[context.raw] = steady
+        return steady
+
+    # ----------------------------------------------------------------------- again the same
+
+    def allows(self, steady: Steady) -> bool:
+        """Whether the sender of a kept heartbeat still has the rights that it needs."""
+        caller = steady.command.caller
+        return steady.rights is None or all(
+            self._authorizer.authorize(caller.principal, caller.client_host, *right)
+            for right in steady.rights
+        )
+
+    def tell_steady(self, connection: ConnectionHeartbeats, steady: Steady) -> None:
+        """Put the interval to be told now into a kept answer."""
+        told_ms = self._tell(connection, steady.member, False, steady.is_settled)
+        if told_ms != steady.told_ms:
+            steady.tell(told_ms)
+
+    def compute_steady_park_ms(
+        self, connection: ConnectionHeartbeats, steady: Steady, now: float
+    ) -> int:
+        """How long a heartbeat of kept bytes is parked; at 0 its answer is ready to be sent."""
+        member = steady.member
+        park_ms = self._compute_park_ms(connection, member, now)
+        if not park_ms:
+            rest_ms = self._compute_rest_ms(connection, member)
+            if member.told_ms != rest_ms or steady.told_ms != rest_ms:
+                self.tell_steady(connection, steady)
+        return park_ms
+
+
+def _repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse) -> bool:
+    """Whether the answer's assignment, if it has one, is what the client says that it owns.
+
+    Otherwise the answer that brought the assignment was lost, and this one is awaited.
+    """
+    if answer.assignment is None:
+        return True
+    return command.owned is not None and set(command.owned) == set(answer.assignment)

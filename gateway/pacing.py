@@ -1,0 +1,61 @@
+"""How long a heartbeat is parked, and which interval its answer tells: pure arithmetic.
+
+Two facts of real clients shape it. librdkafka gives a heartbeat up when the interval that it was
+last told has passed since it sent it, so a heartbeat is parked at most for that interval less a
+gap. And it sends the next one when the newly told interval has passed since then: whatever the
+new interval is longer than the park, the member is out of reach, and that is what a group's
+convergence waits for. A member at rest is out of reach for the gap alone. But one that is told
+its interval at rest right after news, however early its heartbeat was answered, cannot be reached
+for nearly all of it, and the next member to join waits. So the interval after news is short, and
+grows back in steps of about the gap: a second change then meets members that are in reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.settings import GatewaySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What holds for members: at rest parked for ``park_ms`` and told ``interval_ms``.
+
+    ``return_ms`` is told a settled member after news, and is the step to the rest.
+    """
+
+    park_ms: int
+    interval_ms: int
+    return_ms: int
+
+
+def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms: int) -> Pace:
+    """The pace at rest with ``members`` members that may be parked.
+
+    The park stretches so that ``gateway.park.rate.max`` heartbeats a second are not exceeded, up
+    to ``gateway.park.max.ms``; beyond that only the interval grows, at most to Kafka's. Nor are
+    they by all members that return after news: those of a large group go straight to rest.
+    """
+    if settings.gateway_park_ms == 0:
+        return Pace(0, heartbeat_interval_ms, heartbeat_interval_ms)
+    gap = settings.gateway_park_gap_ms
+    needed = members * 1_000 // settings.gateway_park_rate_max
+    park = max(settings.gateway_park_ms, min(needed - gap, settings.gateway_park_max_ms))
+    interval = max(park + gap, min(needed, heartbeat_interval_ms))
+    return Pace(park, interval, min(max(2 * gap, needed), interval))
+
+
+def compute_told_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int) -> int:
+    """The interval to tell a member that was told ``previous_ms`` before.
+
+    0 says that there is news, or that it was told nothing yet: then it is ``first_ms``. It grows
+    by ``step_ms`` with every answer without news until the member is at rest.
+    """
+    if previous_ms == 0:
+        return min(first_ms, rest_ms)
+    return min(max(previous_ms + step_ms, first_ms), rest_ms)
+
+
+def compute_park_ms(told_ms: int, gap_ms: int, park_ms: int) -> int:
+    """How long a heartbeat may be parked whose sender was last told ``told_ms`` (0: unknown)."""
+    return max(0, min(park_ms, told_ms - gap_ms))

@@ -1,0 +1,38 @@
+"""One log line for what was refused, and no flood of them.
+
+A port scanner or a client in a loop makes thousands of bad connections; each reason is said once
+a second at most, with the number that were left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+logger = logging.getLogger("muster.gateway")
+
+_INTERVAL_S = 1.0
+
+
+class Refusals:
+    """Counts refusals by reason and logs them, each reason at most once a second."""
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        self._next: dict[str, float] = {}
+        self._held_back: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+
+    def refuse(self, reason: str, peer: str, detail: str) -> None:
+        """Note a refusal; ``reason`` is a stable slug, ``detail`` one line for people."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        now = self._time()
+        if now < self._next.get(reason, 0.0):
+            self._held_back[reason] = self._held_back.get(reason, 0) + 1
+            return
+        self._next[reason] = now + _INTERVAL_S
+        held_back = self._held_back.pop(reason, 0)
+        more = f" ({held_back} more like it since)" if held_back else ""
+        logger.warning(
+            "kafka_connection_refused reason=%s peer=%s %s%s", reason, peer, detail, more
+        )

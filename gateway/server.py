@@ -1,0 +1,131 @@
+"""The server of the Kafka wire: listens, drains, stops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+from coordinator.runtime.api import Coordinator
+from coordinator.runtime.authorizer import AllowAll, Authorizer
+from gateway.api import Api, GatewayNode
+from gateway.apis.heartbeat_wire import encode_heartbeat_response
+from gateway.apis.registry import APIS
+from gateway.clock import Clock, Timer
+from gateway.connection import Connection, Shared
+from gateway.headers import Routes
+from gateway.heartbeats import Heartbeats
+from gateway.refusals import Refusals
+from gateway.settings import GatewaySettings
+
+if TYPE_CHECKING:
+    from gateway.topics.catalogue import TopicCatalogue
+
+logger = logging.getLogger("muster.gateway")
+
+_SWEEP_S: Final = 1.0
+_DRAIN_POLL_S: Final = 0.005
+_BACKLOG: Final = 1_024
+
+
+class KafkaServer:
+    """Serves Kafka clients on one address."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        authorizer: Authorizer,
+        topics: TopicCatalogue,
+        settings: GatewaySettings,
+        *,
+        clock: Clock | None = None,
+        apis: tuple[Api, ...] = APIS,
+    ) -> None:
+        self._coordinator = coordinator
+        self._authorizer = authorizer
+        self._topics = topics
+        self._settings = settings
+        self._clock = clock
+        self._apis = apis
+        self._shared: Shared | None = None
+        self._server: asyncio.Server | None = None
+        self._sweeper: Timer | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._shared.connections) if self._shared is not None else 0
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many connections were refused, by reason."""
+        return dict(self._shared.refusals.counts) if self._shared is not None else {}
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port is the one bound, also where ``port`` is 0. Raises ``OSError``."""
+        loop = asyncio.get_running_loop()
+        clock: Clock = self._clock or loop
+        heartbeats = Heartbeats(
+            self._coordinator, self._authorizer, self._settings, clock, encode_heartbeat_response
+        )
+        node = GatewayNode(
+            coordinator=self._coordinator,
+            authorizer=self._authorizer,
+            topics=self._topics,
+            settings=self._settings,
+            clock=clock,
+            heartbeats=heartbeats,
+            apis=self._apis,
+            allows_all=isinstance(self._authorizer, AllowAll),
+        )
+        routes = Routes(self._apis, self._settings.gateway_array_elements_max)
+        shared = Shared(node, routes, Refusals(clock.time))
+        self._shared = shared
+        self._server = await loop.create_server(
+            lambda: Connection(shared), host, port, backlog=_BACKLOG
+        )
+        self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def _sweep(self) -> None:
+        """Close what is idle or too slow."""
+        assert self._shared is not None
+        clock = self._shared.node.clock
+        now = clock.time()
+        for connection in list(self._shared.connections):
+            connection.check_deadlines(now)
+        self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
+
+    async def drain(self, grace_s: float) -> None:
+        """Accept nobody, answer parked heartbeats, and wait for the answers still outstanding."""
+        if self._server is None or self._shared is None:
+            return
+        self._server.close()
+        self._shared.node.heartbeats.stop_parking()
+        connections = list(self._shared.connections)
+        for number, connection in enumerate(connections):
+            connection.end_park()
+            if number % self._settings.gateway_wake_slice == 0:
+                await asyncio.sleep(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while not self._is_idle():  # noqa: ASYNC110 - once, at the end
+                    await asyncio.sleep(_DRAIN_POLL_S)
+
+    def _is_idle(self) -> bool:
+        assert self._shared is not None
+        return all(connection.is_idle for connection in self._shared.connections)
+
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Drain for at most ``grace_s``, then close every connection."""
+        if self._server is None or self._shared is None:
+            return
+        await self.drain(grace_s)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self._shared.connections):
+            connection.close()
+        self._server.close()
+        await self._server.wait_closed()
+        self._server = None

@@ -1,0 +1,45 @@
+"""Settings of the Kafka wire, resolved; their names are the fields' with dots for underscores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """What the Kafka door obeys. Sizes in bytes, times in the unit of the field's name.
+
+    ``advertised_host`` and ``advertised_port`` are what Metadata and FindCoordinator tell; where
+    they are ``None`` a client is told the address that it connected to. ``park_ms`` 0 turns
+    parking off; heartbeat intervals are Kafka's then.
+    """
+
+    node_id: int = 1
+    rack: str | None = None
+    advertised_host: str | None = None
+    advertised_port: int | None = None
+    auto_create_topics_enable: bool = False
+    num_partitions: int = 1
+
+    gateway_park_ms: int = 500
+    gateway_park_gap_ms: int = 50
+    gateway_park_max_ms: int = 2_500
+    gateway_park_rate_max: int = 2_000
+    gateway_wait_interval_ms: int = 50
+    gateway_wake_slice: int = 100
+    gateway_burst_heartbeats: int = 3
+
+    socket_request_max_bytes: int = 100 * MIB
+    gateway_unauthenticated_request_max_bytes: int = 1 * MIB
+    queued_max_request_bytes: int = 512 * MIB
+    max_connections: int = 20_000
+    connections_max_idle_ms: int = 600_000
+    gateway_request_read_timeout_ms: int = 30_000
+    gateway_pipelined_requests_max: int = 128
+    gateway_response_buffer_bytes: int = 4 * MIB
+    gateway_response_stall_timeout_ms: int = 60_000
+    gateway_steady_cache_entries: int = 4_096
+    gateway_array_elements_max: int = 250_000
+    gateway_id_max_bytes: int = 1_024

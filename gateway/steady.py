@@ -1,0 +1,138 @@
+"""What a connection keeps of its members, so that a repeated heartbeat costs almost nothing.
+
+The bytes of a repeated heartbeat are the same but for the correlation id. After the first one its
+bytes, a ``MemberTicket`` and the answer are kept (``Steady``); the next one with these bytes
+touches the ticket and gets the kept answer without being decoded. The ticket is taken before the
+heartbeat is submitted and must still live when it is answered: only then nothing happened in
+between that the answer does not show.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from coordinator.runtime.api import MemberTicket
+from coordinator.runtime.authorizer import Operation, ResourceType
+from model.commands import ConsumerGroupHeartbeat
+
+if TYPE_CHECKING:
+    from gateway.parking import Parked
+
+MemberKey: TypeAlias = tuple[str, str]
+"""Group id and member id."""
+
+Rights: TypeAlias = tuple[tuple[Operation, ResourceType, str], ...]
+
+_pack_int32: Final = struct.Struct(">i").pack
+
+
+class Member:
+    """A member as one connection knows it: its pace, and whether it behaves like one member.
+
+    ``told_ms`` is the interval last told, 0 before any; ``heartbeat_interval_ms`` is Kafka's, as
+    the coordinator last answered it. ``quiet`` counts the heartbeats without news in the interval
+    that ends at ``quiet_until``; more than a few are no client's but a load generator's, and are
+    answered at once. ``steady_bytes`` is the heartbeat whose answer is kept.
+    """
+
+    __slots__ = (
+        "heartbeat_interval_ms",
+        "key",
+        "quiet",
+        "quiet_until",
+        "steady_bytes",
+        "told_ms",
+    )
+
+    def __init__(self, key: MemberKey) -> None:
+        self.key = key
+        self.told_ms = 0
+        self.heartbeat_interval_ms = 0
+        self.quiet = 0
+        self.quiet_until = 0.0
+        self.steady_bytes = b""
+
+
+class Steady:
+    """The kept answer to a heartbeat of certain bytes.
+
+    ``head`` and ``tail`` go around the correlation id. ``rights`` are what the sender must still
+    be allowed to do, ``None`` where everybody may everything. ``is_settled``: the member is where
+    the target wants it.
+    """
+
+    __slots__ = (
+        "_interval_at",
+        "command",
+        "head",
+        "is_settled",
+        "member",
+        "rights",
+        "tail",
+        "ticket",
+        "told_ms",
+        "version",
+    )
+
+    def __init__(
+        self,
+        version: int,
+        ticket: MemberTicket,
+        command: ConsumerGroupHeartbeat,
+        member: Member,
+        rights: Rights | None,
+        is_settled: bool,
+        body: bytes,
+        interval_at: int,
+    ) -> None:
+        """``interval_at`` is where in ``body`` the interval stands."""
+        self.version = version
+        self.ticket = ticket
+        self.command = command
+        self.member = member
+        self.rights = rights
+        self.is_settled = is_settled
+        # The header of the response ends with an empty tag section.
+        self.tail = b"\x00" + body
+        self.head = _pack_int32(len(self.tail) + 4)
+        self._interval_at = interval_at + 1
+        self.told_ms = 0
+
+    def tell(self, told_ms: int) -> None:
+        """Put an interval into the kept answer."""
+        at = self._interval_at
+        self.tail = self.tail[:at] + _pack_int32(told_ms) + self.tail[at + 4 :]
+        self.told_ms = told_ms
+
+
+class ConnectionHeartbeats:
+    """What one connection knows of the members that speak through it.
+
+    ``steady`` is by the bytes of the request from its client id on, ``parked`` the heartbeat that
+    is held back.
+    """
+
+    __slots__ = ("members", "parked", "steady")
+
+    def __init__(self) -> None:
+        self.steady: dict[bytes, Steady] = {}
+        self.members: dict[MemberKey, Member] = {}
+        self.parked: Parked | None = None
+
+    def forget(self, key: MemberKey) -> bool:
+        """The member has left, or is none; whether it was known."""
+        member = self.members.pop(key, None)
+        if member is None:
+            return False
+        self.steady.pop(member.steady_bytes, None)
+        return True
+
+
+def compute_rights(command: ConsumerGroupHeartbeat) -> Rights:
+    """What the sender of a heartbeat must be allowed to do."""
+    group = (Operation.READ, ResourceType.GROUP, command.group_id)
+    names = command.subscribed_topic_names
+    if not isinstance(names, tuple):
+        return (group,)
+    return (group, *((Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names))

@@ -1,0 +1,58 @@
+"""Open files of the topic store, never more than a set number; the least recently used close."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+
+class OpenFiles:
+    """File descriptors by path. A descriptor is good until the next call for another path."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._open: OrderedDict[Path, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, path: Path) -> int:
+        """A descriptor to read and write the file, which is made if it is not there."""
+        descriptor = self._open.get(path)
+        if descriptor is not None:
+            self._open.move_to_end(path)
+            return descriptor
+        while len(self._open) >= self._limit:
+            os.close(self._open.popitem(last=False)[1])
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._open[path] = descriptor
+        return descriptor
+
+    def forget(self, path: Path) -> None:
+        """Close the file if it is open."""
+        descriptor = self._open.pop(path, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Close all."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+
+def write_at(descriptor: int, data: bytes, position: int) -> None:
+    """Write all of ``data`` at ``position``; raises ``OSError``."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, position)
+        view = view[written:]
+        position += written
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put a file in place whole: a reader, also after a crash, sees the old one or the new."""
+    draft = path.with_name(path.name + ".tmp")
+    with draft.open("wb") as file:
+        file.write(data)
+    draft.replace(path)

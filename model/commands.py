@@ -1,0 +1,298 @@
+"""Commands: what a door asks of the coordinator, and what the coordinator tells itself.
+
+A command is frozen data. The doors have decoded it, checked its size, authenticated and
+authorised it; sentinels of the wire (-1, null, "") have become ``None`` or ``UNCHANGED``. Time and
+ids that need randomness are put in by the shell.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.records import PartitionOffset, TopicPartitions
+from model.value import value
+
+
+class Unchanged(Enum):
+    """The one value of it, ``UNCHANGED``, means: as it was said before."""
+
+    UNCHANGED = 0
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
+
+
+class Now(NamedTuple):
+    """The time at which a command is handled.
+
+    ``wall_ms`` goes into records and offset expiry; it never goes back. ``monotonic_ms`` is what
+    deadlines are measured with.
+    """
+
+    wall_ms: int
+    monotonic_ms: int
+
+
+@value
+class Caller:
+    """Who asks. ``client_host`` is Java's form of an address: ``/127.0.0.1``."""
+
+    principal: str
+    client_id: str
+    client_host: str
+
+
+INTERNAL: Final = Caller("", "", "")
+"""The coordinator itself: timers, targets, topic changes."""
+
+
+# ------------------------------------------------------------------------------ consumer groups
+
+
+@value
+class ConsumerGroupHeartbeat:
+    """KIP-848 heartbeat with a member epoch of 0 or more; epoch 0 joins.
+
+    ``rebalance_timeout_ms``, ``subscribed_topic_names``, ``rack_id`` and ``server_assignor`` are
+    ``UNCHANGED`` where the client sent null or -1. ``owned`` is ``None`` where the client does
+    not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int
+    rebalance_timeout_ms: int | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    subscribed_topic_names: tuple[TopicName, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    owned: tuple[TopicPartitions, ...] | None = None
+    rack_id: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    server_assignor: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    instance_id: InstanceId | None = None
+    subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
+
+
+@value
+class ConsumerGroupLeave:
+    """A member leaves: a heartbeat with epoch -1, or -2 for a static member that will return."""
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int = -1
+    instance_id: InstanceId | None = None
+
+
+@value
+class ReconcileMember:
+    """Bring a member as far towards the target as it may go, and answer its heartbeat.
+
+    The second half of a heartbeat that changed the group: it runs once the targets of the flush
+    are there, in the same batch. ``before`` is what the member held when the heartbeat came,
+    as the numbers of its group's partitions; the answer carries the assignment when it differs
+    or when ``full`` is set. ``epoch_before`` is the epoch that the client sent.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    owned: tuple[TopicPartitions, ...] | None
+    full: bool
+    has_subscription_changed: bool
+    before: tuple[int, ...]
+    epoch_before: int
+
+
+class Deadline(Enum):
+    """Which deadline of a member."""
+
+    SESSION = "session timeout"
+    REBALANCE = "rebalance timeout"
+
+
+@value
+class ExpireMember:
+    """A deadline passed: the session timeout, or the rebalance timeout of ``member_epoch``.
+
+    The runtime sends it; the core checks that it still holds.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    deadline: Deadline
+    member_epoch: int | None = None
+
+
+@value
+class RefreshTopics:
+    """Topics changed: see whether the group's metadata hash did."""
+
+    caller: Caller
+    group_id: GroupId
+
+
+@value
+class ConsumerGroupDescribe:
+    """Describe consumer groups; answers are in the order asked for."""
+
+    caller: Caller
+    group_ids: tuple[GroupId, ...]
+
+
+@value
+class ListGroups:
+    """List groups. Empty filters pass everything; filters are compared without case."""
+
+    caller: Caller
+    states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+@value
+class DescribeGroups:
+    """Describe classic groups."""
+
+    caller: Caller
+    group_ids: tuple[GroupId, ...]
+
+
+# ------------------------------------------------------------------------------------- offsets
+
+
+@value
+class TopicOffsets:
+    """Offsets to commit for one topic.
+
+    Named by ``topic_id`` (wire version 10 and gRPC clients that know ids), by ``name``, or by
+    both; the other is filled in from the topics known here.
+    """
+
+    name: TopicName | None
+    topic_id: TopicId | None
+    partitions: tuple[PartitionOffset, ...]
+
+
+@value
+class OffsetCommit:
+    """Commit offsets. ``member_epoch`` is ``None`` for a commit without a group (-1 on the wire).
+
+    ``by_consumer_protocol`` is false for OffsetCommit below version 9, which a member of a
+    consumer group must not use. ``retention_time_ms`` is ``None`` for the coordinator's rule.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int | None
+    topics: tuple[TopicOffsets, ...]
+    instance_id: InstanceId | None = None
+    retention_time_ms: int | None = None
+    by_consumer_protocol: bool = True
+
+
+@value
+class TopicToFetch:
+    """Partitions of one topic, named by id, by name, or by both."""
+
+    name: TopicName | None
+    topic_id: TopicId | None
+    partitions: tuple[int, ...]
+
+
+@value
+class OffsetFetch:
+    """Fetch committed offsets of one group; ``topics`` ``None`` fetches all of them.
+
+    ``member_id`` and ``member_epoch`` are checked where both are given (from version 9).
+    """
+
+    caller: Caller
+    group_id: GroupId
+    topics: tuple[TopicToFetch, ...] | None
+    member_id: MemberId | None = None
+    member_epoch: int | None = None
+    require_stable: bool = False
+
+
+# -------------------------------------------------------------------------------------- topics
+
+
+@value
+class CreateTopic:
+    """Create a topic. ``topic_id`` is fresh, made by the shell."""
+
+    caller: Caller
+    name: TopicName
+    topic_id: TopicId
+    partitions: int
+    validate_only: bool = False
+
+
+@value
+class GrowTopic:
+    """Raise the number of partitions to ``partitions``."""
+
+    caller: Caller
+    name: TopicName
+    partitions: int
+    validate_only: bool = False
+
+
+@value
+class DeleteTopic:
+    """Delete a topic, by name or by id, and with it the offsets committed for it."""
+
+    caller: Caller
+    name: TopicName | None
+    topic_id: TopicId | None = None
+
+
+@value
+class DeleteTopicOffsets:
+    """Tombstone these offsets, committed for a topic that is deleted."""
+
+    caller: Caller
+    group_id: GroupId
+    topic: TopicName
+    partitions: tuple[int, ...]
+
+
+@value
+class ForgetDeletedTopic:
+    """All offsets of a deleted topic are gone."""
+
+    caller: Caller
+    topic_id: TopicId
+
+
+@value
+class AllocateProducerId:
+    """Hand out one producer id, never handed out before."""
+
+    caller: Caller
+
+
+GroupCommand: TypeAlias = (
+    ConsumerGroupHeartbeat
+    | ConsumerGroupLeave
+    | ReconcileMember
+    | ExpireMember
+    | RefreshTopics
+    | OffsetCommit
+    | OffsetFetch
+    | DeleteTopicOffsets
+)
+"""Commands of one group, handled by the shard of its log partition."""
+
+TopicCommand: TypeAlias = (
+    CreateTopic | GrowTopic | DeleteTopic | ForgetDeletedTopic | AllocateProducerId
+)
+"""Commands of the topic catalogue that is kept here."""
+
+ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups
+"""Commands that read groups of several shards and change nothing."""
+
+Command: TypeAlias = GroupCommand | TopicCommand | ReadCommand
+"""What a door may submit."""

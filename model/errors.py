@@ -1,0 +1,181 @@
+"""Kafka's error codes, and the one tree of errors that a group operation may raise.
+
+A ``GroupError`` is an answer, not a bug: it is raised before anything has changed and becomes an
+error code on the Kafka wire and in gRPC answers. Bugs are assertions and end the process.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ErrorCode(IntEnum):
+    """Kafka's protocol error codes that Muster gives."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    MESSAGE_TOO_LARGE = 10
+    OFFSET_METADATA_TOO_LARGE = 12
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    INVALID_REQUEST = 42
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
+    INVALID_PRODUCER_EPOCH = 47
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    KAFKA_STORAGE_ERROR = 56
+    UNKNOWN_PRODUCER_ID = 59
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    MEMBER_ID_REQUIRED = 79
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
+    INVALID_RECORD = 87
+    UNSTABLE_OFFSET_COMMIT = 88
+    THROTTLING_QUOTA_EXCEEDED = 89
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    INVALID_REGULAR_EXPRESSION = 128
+
+
+class GroupError(Exception):
+    """An error answer: ``code`` for programs, ``message`` for people."""
+
+    code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class UnknownServerError(GroupError):
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class CoordinatorLoadInProgress(GroupError):
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class CoordinatorNotAvailable(GroupError):
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class NotCoordinator(GroupError):
+    code = ErrorCode.NOT_COORDINATOR
+
+
+class InvalidGroupId(GroupError):
+    code = ErrorCode.INVALID_GROUP_ID
+
+
+class UnknownMemberId(GroupError):
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class IllegalGeneration(GroupError):
+    code = ErrorCode.ILLEGAL_GENERATION
+
+
+class TopicAuthorizationFailed(GroupError):
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class GroupAuthorizationFailed(GroupError):
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class ClusterAuthorizationFailed(GroupError):
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+class UnsupportedVersion(GroupError):
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+
+class InvalidTopic(GroupError):
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+class TopicAlreadyExists(GroupError):
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class UnknownTopicOrPartition(GroupError):
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class UnknownTopicId(GroupError):
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+
+
+class InvalidPartitions(GroupError):
+    code = ErrorCode.INVALID_PARTITIONS
+
+
+class InvalidReplicationFactor(GroupError):
+    code = ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+class InvalidRequest(GroupError):
+    code = ErrorCode.INVALID_REQUEST
+
+
+class NonEmptyGroup(GroupError):
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class GroupIdNotFound(GroupError):
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class GroupMaxSizeReached(GroupError):
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class FencedMemberEpoch(GroupError):
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
+class StaleMemberEpoch(GroupError):
+    code = ErrorCode.STALE_MEMBER_EPOCH
+
+
+class UnsupportedAssignor(GroupError):
+    code = ErrorCode.UNSUPPORTED_ASSIGNOR

@@ -1,0 +1,39 @@
+"""Identifiers, as distinct types so that mypy catches a swap."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NewType
+
+GroupId = NewType("GroupId", str)
+MemberId = NewType("MemberId", str)
+InstanceId = NewType("InstanceId", str)
+TopicName = NewType("TopicName", str)
+TopicId = NewType("TopicId", bytes)
+"""The 16 bytes of a topic's UUID, big endian, as Kafka writes them."""
+
+LogPartition = NewType("LogPartition", int)
+"""A partition of the ``__consumer_offsets`` log, which is also the number of a shard."""
+
+LogOffset = NewType("LogOffset", int)
+
+ZERO_TOPIC_ID = TopicId(bytes(16))
+
+
+def compute_java_hash(text: str) -> int:
+    """Java's ``String.hashCode`` over UTF-16 code units, as a signed 32-bit integer."""
+    value = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 0x100000000 if value >= 0x80000000 else value
+
+
+@lru_cache(maxsize=65_536)
+def compute_log_partition(group_id: GroupId, partitions: int) -> LogPartition:
+    """The log partition that holds a group: ``Utils.abs(hashCode) % partitions``.
+
+    ``Integer.MIN_VALUE`` has no positive twin and counts as 0, as in Kafka.
+    """
+    value = compute_java_hash(group_id)
+    return LogPartition((0 if value == -0x80000000 else abs(value)) % partitions)

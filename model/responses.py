@@ -1,0 +1,194 @@
+"""Responses: what the coordinator answers. An error answer is a ``GroupError``, raised."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from model.errors import ErrorCode
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.records import TopicPartitions
+from model.topics import Topic
+from model.value import value
+
+
+@value
+class ConsumerGroupHeartbeatResponse:
+    """``assignment`` is ``None`` where nothing changed for the member since its last request.
+
+    ``news``: this answer says something that the member may not know, a new epoch or an
+    assignment; a door gives it at once. ``parkable``: the member is STABLE or
+    UNRELEASED_PARTITIONS, so that a heartbeat without news may wait for some. ``settled``: the
+    member is STABLE at the target, and has nothing to come back for before its interval.
+    """
+
+    member_id: MemberId
+    member_epoch: int
+    heartbeat_interval_ms: int
+    assignment: tuple[TopicPartitions, ...] | None
+    news: bool
+    parkable: bool
+    settled: bool
+
+
+@value
+class ConsumerGroupLeaveResponse:
+    member_id: MemberId
+    member_epoch: int
+
+
+@value
+class PartitionResult:
+    """The result for one partition of a commit."""
+
+    partition: int
+    error: ErrorCode
+
+
+@value
+class TopicResult:
+    """Results of a commit for one topic; name and id as they are known, ``None`` where not."""
+
+    name: TopicName | None
+    topic_id: TopicId | None
+    partitions: tuple[PartitionResult, ...]
+
+
+@value
+class OffsetCommitResponse:
+    topics: tuple[TopicResult, ...]
+
+
+@value
+class FetchedOffset:
+    """A committed offset; ``offset`` -1 where there is none."""
+
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    metadata: str
+    error: ErrorCode = ErrorCode.NONE
+
+
+@value
+class FetchedTopic:
+    name: TopicName | None
+    topic_id: TopicId | None
+    partitions: tuple[FetchedOffset, ...]
+
+
+@value
+class OffsetFetchResponse:
+    group_id: GroupId
+    topics: tuple[FetchedTopic, ...]
+
+
+@value
+class NamedTopicPartitions:
+    """Partitions of a topic that exists, with its name."""
+
+    topic_id: TopicId
+    topic_name: TopicName
+    partitions: tuple[int, ...]
+
+
+@value
+class DescribedMember:
+    """A member as ConsumerGroupDescribe shows it. ``member_type`` 1 speaks the new protocol."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[TopicName, ...]
+    subscribed_topic_regex: str | None
+    assignment: tuple[NamedTopicPartitions, ...]
+    pending_revocation: tuple[NamedTopicPartitions, ...]
+    target_assignment: tuple[NamedTopicPartitions, ...]
+    state: str
+    member_type: int = 1
+
+
+@value
+class DescribedConsumerGroup:
+    """A consumer group, or the error that asking for it gave."""
+
+    group_id: GroupId
+    error: ErrorCode
+    error_message: str | None
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor_name: str
+    members: tuple[DescribedMember, ...]
+
+
+@value
+class ConsumerGroupDescribeResponse:
+    groups: tuple[DescribedConsumerGroup, ...]
+
+
+@value
+class ListedGroup:
+    """``group_type`` and ``state`` in Kafka's spelling: ``consumer``, ``Stable``."""
+
+    group_id: GroupId
+    protocol_type: str
+    state: str
+    group_type: str
+    members: int
+    group_epoch: int
+
+
+@value
+class ListGroupsResponse:
+    groups: tuple[ListedGroup, ...]
+
+
+@value
+class DescribedClassicGroup:
+    """A classic group without members, or the error that asking for it gave."""
+
+    group_id: GroupId
+    error: ErrorCode
+    error_message: str | None
+    state: str
+    protocol_type: str
+    protocol: str
+
+
+@value
+class DescribeGroupsResponse:
+    groups: tuple[DescribedClassicGroup, ...]
+
+
+@value
+class TopicResponse:
+    """The topic as it is after a create or grow, or as it was before a delete."""
+
+    topic: Topic
+
+
+@value
+class ProducerIdResponse:
+    producer_id: int
+
+
+@value
+class Done:
+    """A command of the coordinator's own was carried out, or had nothing left to do."""
+
+
+Response: TypeAlias = (
+    ConsumerGroupHeartbeatResponse
+    | ConsumerGroupLeaveResponse
+    | OffsetCommitResponse
+    | OffsetFetchResponse
+    | ConsumerGroupDescribeResponse
+    | ListGroupsResponse
+    | DescribeGroupsResponse
+    | TopicResponse
+    | ProducerIdResponse
+    | Done
+)

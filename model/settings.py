@@ -1,0 +1,23 @@
+"""Settings that the core and the runtime obey, resolved; names and defaults in ``cli.settings``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """Each field is the Kafka setting of its name with dots for underscores, where there is one."""
+
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_assignment_interval_ms: int = 0
+    offset_metadata_max_bytes: int = 4_096
+    group_id_max_bytes: int = 32_767
+    group_subscriptions_max: int = 10_000
+    assignor_inline_budget_ms: int = 5
+    assignor_time_limit_ms: int = 30_000
+    log_min_free_bytes: int = 256 * 1024 * 1024
+    flush_records_max: int = 5_000

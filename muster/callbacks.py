@@ -1,0 +1,69 @@
+"""Callbacks of the application: plain functions and coroutine functions alike."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from muster.errors import CallbackFailed
+from muster.membership import Assign, Lose, Partitions, Revoke
+
+_LOG = logging.getLogger("muster")
+
+Callback: TypeAlias = Callable[[Partitions], Awaitable[None] | None]
+CallbackStep: TypeAlias = Assign | Revoke | Lose
+
+
+class Callbacks:
+    """Calls the application and keeps what it raises until somebody asks."""
+
+    __slots__ = ("_errors", "_on_assigned", "_on_lost", "_on_revoked")
+
+    def __init__(
+        self,
+        on_assigned: Callback | None,
+        on_revoked: Callback | None,
+        on_lost: Callback | None,
+    ) -> None:
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self._on_lost = on_lost
+        self._errors: list[CallbackFailed] = []
+
+    def call(self, step: CallbackStep) -> Awaitable[None] | None:
+        """Calls the callback of the step. What is returned must be awaited."""
+        match step:
+            case Assign(partitions):
+                callback = self._on_assigned
+            case Revoke(partitions):
+                callback = self._on_revoked
+            case Lose(partitions):
+                callback = self._on_lost
+        if callback is None:
+            return None
+        try:
+            result = callback(partitions)
+        except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
+            self._keep(step, error)
+            return None
+        return self._finish(step, result) if inspect.isawaitable(result) else None
+
+    def raise_kept(self) -> None:
+        """Raises the oldest ``CallbackFailed`` that nobody has seen."""
+        if self._errors:
+            raise self._errors.pop(0)
+
+    async def _finish(self, step: CallbackStep, result: Awaitable[None]) -> None:
+        try:
+            await result
+        except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
+            self._keep(step, error)
+
+    def _keep(self, step: CallbackStep, error: Exception) -> None:
+        name = {Assign: "on_assigned", Revoke: "on_revoked", Lose: "on_lost"}[type(step)]
+        _LOG.error("callback_failed callback=%s", name, exc_info=error)
+        failure = CallbackFailed(f"{name} raised {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        self._errors.append(failure)

@@ -1,0 +1,279 @@
+"""A connection to a server: one channel and one session stream for all members that use it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import random
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import grpc
+import grpc.aio
+
+from muster.errors import MusterError
+from muster.lease import read_clock
+from muster.stream import Stream
+from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
+
+_LOG = logging.getLogger("muster")
+_BACKOFF_MIN_S: Final = 0.05
+_BACKOFF_MAX_S: Final = 2.0
+_SILENCE_MIN_S: Final = 1.0
+_SILENCE_DEFAULT_S: Final = 15.0
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.enable_http_proxy", 0),
+    # Probing for bandwidth would double the cost of small messages, here and at the server.
+    ("grpc.http2.bdp_probe", 0),
+    # Each client is one connection of its own, also where two go to the same place.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class StreamMember(Protocol):
+    """A member, as its connection sees it."""
+
+    group_id: str
+    member_id: str
+
+    def on_stream(self, stream: Stream) -> None:
+        """A stream is open: join, or resume, on it."""
+
+    def on_stream_lost(self, stream: Stream) -> None:
+        """The stream is gone."""
+
+    def on_update(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
+        """The server tells the member something."""
+
+    def check_lease(self, now: float) -> float | None:
+        """Loses the partitions if the lease has ended; when to look again, if ever."""
+
+
+class Client:
+    """A connection to ``target`` (``host:port``); members that share it share one stream.
+
+    Make it on the event loop that its members live on. ``credentials`` are for TLS, ``options``
+    are gRPC channel arguments.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        options: Sequence[tuple[str, int | str]] = (),
+    ) -> None:
+        self.target = target
+        self._credentials = credentials
+        self._options = (*_OPTIONS, *options)
+        self._channel = self._open_channel()
+        self.stub = group_pb2_grpc.GroupServiceStub(self._channel)
+        self._members: dict[tuple[str, str], StreamMember] = {}
+        self._commits: dict[int, asyncio.Future[group_pb2.CommitResult | None]] = {}
+        self._correlation_ids = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._stream: Stream | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._silence_s = _SILENCE_DEFAULT_S
+        self._is_silent = False
+        self._is_closed = False
+        self._last_error = "it did not answer"
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection. Members still on it own what they own until they expire."""
+        self._is_closed = True
+        if self._timer is not None and not self._members:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self._channel.close(None)
+
+    # ------------------------------------------------------------------------ used by members
+
+    @property
+    def trouble(self) -> str:
+        """Why the server cannot be reached, for people."""
+        return self._last_error
+
+    def enter(self, member: StreamMember) -> None:
+        """The member joins on the stream there is, or on the next one."""
+        key = (member.group_id, member.member_id)
+        if self._is_closed:
+            raise MusterError("this client is closed")
+        if key in self._members:
+            raise MusterError(f"this client has a member {member.member_id!r} of the group already")
+        self._members[key] = member
+        if self._stream is not None:
+            member.on_stream(self._stream)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    def leave(self, member: StreamMember) -> None:
+        """The member is done; without members the stream ends."""
+        key = (member.group_id, member.member_id)
+        if self._members.get(key) is member:
+            del self._members[key]
+        if not self._members and self._stream is not None:
+            self._stream.shut()
+
+    def rename(self, old_member_id: str, member: StreamMember) -> None:
+        """The member has another id now."""
+        self._members.pop((member.group_id, old_member_id), None)
+        self._members[(member.group_id, member.member_id)] = member
+
+    async def commit(
+        self, member: StreamMember, member_epoch: int, topics: Sequence[types_pb2.TopicOffsets]
+    ) -> group_pb2.CommitResult | None:
+        """Commits on the stream; ``None`` where the stream broke before the answer."""
+        if self._stream is None:
+            return None
+        correlation_id = next(self._correlation_ids)
+        answer: asyncio.Future[group_pb2.CommitResult | None] = self._loop.create_future()
+        self._commits[correlation_id] = answer
+        commit = group_pb2.Commit(
+            correlation_id=correlation_id,
+            member_epoch=member_epoch,
+            topics=topics,
+        )
+        self._stream.send(
+            group_pb2.MemberAction(
+                group_id=member.group_id, member_id=member.member_id, commit=commit
+            )
+        )
+        try:
+            return await answer
+        finally:
+            self._commits.pop(correlation_id, None)
+
+    def expect(self, heartbeat_interval_ms: int) -> None:
+        """The server promised a sign of life at least so often."""
+        self._silence_s = max(_SILENCE_MIN_S, 3 * heartbeat_interval_ms / 1000)
+        self.arm(read_clock() + self._silence_s)
+
+    def arm(self, deadline: float) -> None:
+        """Looks at leases no later than that."""
+        delay = max(0.0, deadline - read_clock())
+        if self._timer is None or self._timer.when() > self._loop.time() + delay:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_later(delay, self._on_timer)
+
+    # ------------------------------------------------------------------------------- internal
+
+    def _open_channel(self) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self.target, options=self._options)
+        return grpc.aio.secure_channel(self.target, self._credentials, options=self._options)
+
+    async def _replace_channel(self) -> None:
+        """A connection whose other end is gone without a word looks well: begin a new one."""
+        old, self._channel = self._channel, self._open_channel()
+        self.stub = group_pb2_grpc.GroupServiceStub(self._channel)
+        await old.close(None)
+
+    async def _run(self) -> None:
+        backoff_s = _BACKOFF_MIN_S
+        while self._members:
+            if self._is_silent:
+                self._is_silent = False
+                await self._replace_channel()
+            await self._channel.channel_ready()
+            opened_at = read_clock()
+            stream = Stream(self.stub.Session(None), self._receive)
+            try:
+                await self._serve(stream)
+            except grpc.aio.AioRpcError as error:
+                self._last_error = error.details() or error.code().name
+                _LOG.info("session_lost target=%s cause=%s", self.target, self._last_error)
+            if not self._members:
+                return
+            backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
+            if stream.received_at - opened_at > _BACKOFF_MAX_S:
+                # It served for a while: one that fails again and again must not be rushed.
+                backoff_s = _BACKOFF_MIN_S
+            await asyncio.sleep(backoff_s * random.uniform(0.5, 1.0))
+
+    async def _serve(self, stream: Stream) -> None:
+        self._stream = stream
+        self.arm(read_clock() + self._silence_s)
+        for member in tuple(self._members.values()):
+            member.on_stream(stream)
+        try:
+            await stream.run()
+        finally:
+            self._stream = None
+            for member in tuple(self._members.values()):
+                member.on_stream_lost(stream)
+            for answer in self._commits.values():
+                if not answer.done():
+                    answer.set_result(None)
+
+    def _receive(self, response: group_pb2.SessionResponse) -> None:
+        stream = self._stream
+        assert stream is not None
+        for update in response.updates:
+            if update.HasField("commit_result"):
+                answer = self._commits.get(update.commit_result.correlation_id)
+                if answer is not None and not answer.done():
+                    answer.set_result(update.commit_result)
+                continue
+            member = self._members.get((update.group_id, update.member_id))
+            if member is not None:
+                member.on_update(update, stream)
+
+    def _on_timer(self) -> None:
+        """Leases end by our own clock, and a server that is silent is given up."""
+        self._timer = None
+        now = read_clock()
+        deadlines = []
+        for member in tuple(self._members.values()):
+            deadline = member.check_lease(now)
+            if deadline is not None:
+                deadlines.append(deadline)
+        stream = self._stream
+        if stream is not None:
+            silent_at = stream.received_at + self._silence_s
+            if silent_at <= now:
+                self._last_error = "it fell silent"
+                self._is_silent = True
+                stream.shut()
+            else:
+                deadlines.append(silent_at)
+        if deadlines:
+            self.arm(min(deadlines))
+
+
+_SHARED: Final[dict[tuple[asyncio.AbstractEventLoop, str], tuple[Client, int]]] = {}
+
+
+def acquire_shared_client(target: str) -> Client:
+    """The client that members of this event loop share for a target; release it once."""
+    key = (asyncio.get_running_loop(), target)
+    client, users = _SHARED.get(key) or (Client(target), 0)
+    _SHARED[key] = (client, users + 1)
+    return client
+
+
+async def release_shared_client(client: Client) -> None:
+    """The last to release it closes it."""
+    key = (asyncio.get_running_loop(), client.target)
+    _, users = _SHARED[key]
+    if users > 1:
+        _SHARED[key] = (client, users - 1)
+        return
+    del _SHARED[key]
+    await client.close()

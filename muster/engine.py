@@ -1,0 +1,399 @@
+"""Carries out what ``Membership`` decides: callbacks, messages and timers of one member."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from muster.callbacks import Callbacks, CallbackStep
+from muster.client import Client
+from muster.errors import JoinRefused, MemberLost, MusterError, decode_error
+from muster.lease import Lease, read_clock
+from muster.membership import (
+    Acknowledge,
+    Assign,
+    Lose,
+    Membership,
+    Partitions,
+    Rejoin,
+    Revoke,
+    Status,
+)
+from muster.partitions import encode_partitions, make_member_id
+from muster.stream import Stream
+from muster.v1 import group_pb2
+
+_LOG = logging.getLogger("muster")
+_RETRY_DELAY_S: Final = 0.1
+_RECEIPT_DELAY_S: Final = 0.1
+_LEAVE_TIMEOUT_S: Final = 5.0
+_NOTHING: Final[Partitions] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOptions:
+    """What a member says of itself when it joins."""
+
+    topics: tuple[str, ...]
+    rebalance_timeout_ms: int
+    server_assignor: str
+    rack_id: str
+    client_id: str
+    rejoin: bool
+
+
+class Engine:
+    """One member on one connection. ``changed`` is set for a moment at each change."""
+
+    def __init__(
+        self,
+        client: Client,
+        group_id: str,
+        member_id: str,
+        options: MemberOptions,
+        callbacks: Callbacks,
+    ) -> None:
+        self.client = client
+        self.group_id = group_id
+        self.member_id = member_id
+        self.membership = Membership()
+        self.failure: MusterError | None = None
+        self._options = options
+        self._callbacks = callbacks
+        self._loop = asyncio.get_running_loop()
+        self._stream: Stream | None = None
+        self._lease = Lease()
+        self._changed = asyncio.Event()
+        self._callback: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[None] | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._receipt: asyncio.TimerHandle | None = None
+        self._may_begin = False
+        self._is_closing = False
+
+    # --------------------------------------------------------------------- used by the member
+
+    @property
+    def holds(self) -> bool:
+        """Whether the member is one at this moment, by its own clock too."""
+        if self.membership.status is not Status.MEMBER:
+            return False
+        return read_clock() < self._compute_lease_deadline()
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the member is one, and on a stream."""
+        return self.holds and self._stream is not None and self.membership.is_answered
+
+    @property
+    def is_in_callback(self) -> bool:
+        """Whether this is called from a callback of the member."""
+        return self._callback is not None and self._callback is asyncio.current_task()
+
+    def start(self) -> None:
+        """Joins as soon as there is a stream."""
+        self.membership.status = Status.JOINING
+        self.client.enter(self)
+
+    def begin(self) -> None:
+        """Callbacks may be called from now on."""
+        self._may_begin = True
+        self._advance()
+
+    async def wait_for_change(self) -> None:
+        """Returns after the next change of anything."""
+        await self._changed.wait()
+
+    def leave_at_once(self, failure: MusterError) -> None:
+        """Leaves without asking the application, which does not answer."""
+        if self.membership.status is Status.OUT:
+            return
+        self.failure = failure
+        if self._stream is not None and self.membership.status is not Status.LOST:
+            self._send_leave(self._stream)
+        self._lose()
+
+    def return_to_group(self) -> None:
+        """Joins again after ``leave_at_once``."""
+        self.failure = None
+        self.membership.return_to_group()
+        self._advance()
+
+    async def give_up(self) -> None:
+        """Lets the application finish, then leaves. Nothing else happens to the member after."""
+        self._is_closing = True
+        self._notify()
+        if self._callback is not None:
+            await asyncio.wait((self._callback,))
+        if self.holds:
+            revoked = frozenset(self.membership.owned)
+            if revoked:
+                await self._call(Revoke(revoked))
+                self.membership.finish_revoke(revoked)
+        if self.membership.status in (Status.MEMBER, Status.JOINING):
+            # A Join that is under way would leave a member behind that nobody speaks for.
+            await self._leave()
+        self.membership.lose()
+        if self.membership.lost:
+            await self._call(Lose(frozenset(self.membership.lost)))
+        self.membership.leave()
+
+    def detach(self) -> None:
+        """Forgets everything. The member stays in its group until it expires, if it is there."""
+        self._is_closing = True
+        if self._stream is not None and self.membership.status is Status.JOINING:
+            self._send_leave(self._stream)
+        self.membership.leave()
+        for timer in (self._retry, self._receipt):
+            if timer is not None:
+                timer.cancel()
+        if self._callback is not None:
+            self._callback.cancel()
+        self.client.leave(self)
+        self._notify()
+
+    # ------------------------------------------------------------------ told by the connection
+
+    def on_stream(self, stream: Stream) -> None:
+        """A stream is open: join, or resume, on it."""
+        self._stream = stream
+        self.check_lease(read_clock())
+        if self.membership.status in (Status.JOINING, Status.MEMBER):
+            self._send_join(stream)
+
+    def on_stream_lost(self, stream: Stream) -> None:
+        """The member stays one as long as its lease."""
+        self._lease.settle(stream.sent)
+        self._stream = None
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
+        self._notify()
+
+    def on_update(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
+        """The server tells the member something."""
+        kind = update.WhichOneof("update")
+        if kind == "left":
+            if self._left is not None and not self._left.done():
+                self._left.set_result(None)
+        elif update.join_id != self.membership.join_id:
+            # It was said before the server had seen our last Join.
+            return
+        elif kind == "assignment":
+            self._on_assignment(update, stream)
+        elif kind == "fenced":
+            self._on_fenced(update.fenced)
+        elif kind == "refused":
+            self._on_refused(update.refused, stream)
+
+    def check_lease(self, now: float) -> float | None:
+        """Loses the partitions if the lease has ended; when to look again, if ever."""
+        if self.membership.status is not Status.MEMBER:
+            return None
+        deadline = self._compute_lease_deadline()
+        if now < deadline:
+            return deadline
+        _LOG.warning("member_expired group=%s member=%s", self.group_id, self.member_id)
+        self._lose()
+        return None
+
+    # ------------------------------------------------------------------------------- internal
+
+    def _compute_lease_deadline(self) -> float:
+        return self._lease.compute_deadline(None if self._stream is None else self._stream.sent)
+
+    def _on_assignment(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
+        assignment = update.assignment
+        is_answer = not self.membership.is_answered
+        if not self.membership.handle_assignment(update.join_id, assignment):
+            return
+        if is_answer:
+            self._lease.note_joined(stream.next_sequence, assignment.session_timeout_ms)
+            self.client.expect(assignment.heartbeat_interval_ms)
+        deadline = self.check_lease(read_clock())
+        if deadline is not None:
+            self.client.arm(deadline)
+        if self._callback is not None:
+            self._arm_receipt()
+        self._advance()
+
+    def _on_fenced(self, fenced: group_pb2.Fenced) -> None:
+        reason = fenced.error.reason
+        _LOG.warning(
+            "member_fenced group=%s member=%s reason=%s", self.group_id, self.member_id, reason
+        )
+        if fenced.superseded:
+            # Somebody else uses this id: with another one both can live.
+            old, self.member_id = self.member_id, make_member_id()
+            self.client.rename(old, self)
+        self._lose()
+
+    def _on_refused(self, refused: group_pb2.Refused, stream: Stream) -> None:
+        if refused.retriable:
+            self._arm_retry()
+            if not self.membership.is_answered:
+                self._lease.settle(stream.sent)
+            return
+        self.failure = decode_error(refused.error, JoinRefused)
+        if self.membership.status is Status.JOINING:
+            self.membership.leave()
+            self._notify()
+        else:
+            self._lose()
+
+    def _lose(self) -> None:
+        self._lease.end()
+        self.membership.lose()
+        self._advance()
+
+    def _advance(self) -> None:
+        """Takes steps until there is nothing to do, or a callback has to be awaited."""
+        while self._callback is None and self._may_begin and not self._is_closing:
+            step = self.membership.compute_step()
+            match step:
+                case None:
+                    break
+                case Acknowledge(message):
+                    if self._stream is None:
+                        break
+                    self._send(self._stream, acknowledge=message)
+                    self.membership.acknowledged_id = message.assignment_id
+                case Rejoin():
+                    self._rejoin()
+                    break
+                case Assign() | Revoke() | Lose():
+                    self._begin(step)
+                case _:
+                    assert_never(step)
+        self._notify()
+
+    def _begin(self, step: CallbackStep) -> None:
+        if isinstance(step, Assign):
+            self.membership.begin_assign(step.partitions)
+        waiting = self._callbacks.call(step)
+        if waiting is None:
+            self._finish(step)
+        else:
+            self._callback = asyncio.ensure_future(waiting)
+            self._callback.add_done_callback(lambda _: self._on_callback_done(step))
+            self._arm_receipt()
+
+    def _finish(self, step: CallbackStep) -> None:
+        match step:
+            case Assign():
+                pass
+            case Revoke(partitions):
+                self.membership.finish_revoke(partitions)
+            case Lose(partitions):
+                self.membership.finish_lose(partitions)
+            case _:
+                assert_never(step)
+
+    def _on_callback_done(self, step: CallbackStep) -> None:
+        self._callback = None
+        self._finish(step)
+        self._advance()
+
+    async def _call(self, step: CallbackStep) -> None:
+        waiting = self._callbacks.call(step)
+        if waiting is not None:
+            await waiting
+
+    def _rejoin(self) -> None:
+        """Back into the group, as nobody; or out of it for good."""
+        if self.failure is None and not self._options.rejoin:
+            self.failure = MemberLost("the member was fenced or has expired")
+        if self.failure is not None:
+            self.membership.leave()
+            return
+        self.membership.status = Status.JOINING
+        if self._stream is not None:
+            self._send_join(self._stream)
+
+    async def _leave(self) -> None:
+        if self._stream is None:
+            return
+        self._left = self._loop.create_future()
+        self._send_leave(self._stream)
+        try:
+            async with asyncio.timeout(_LEAVE_TIMEOUT_S):
+                await self._left
+        except TimeoutError:
+            _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)
+
+    # --------------------------------------------------------------------------------- sending
+
+    def _send_join(self, stream: Stream) -> None:
+        membership, options = self.membership, self._options
+        self._lease.settle(stream.sent)
+        self._lease.note_join_sent(read_clock())
+        join_id = membership.begin_join()
+        join = group_pb2.Join(
+            join_id=join_id,
+            member_epoch=membership.member_epoch,
+            rebalance_timeout_ms=options.rebalance_timeout_ms,
+            subscription=group_pb2.Subscription(subscribed_topic_names=options.topics),
+            owned=encode_partitions(membership.owned),
+            server_assignor=options.server_assignor,
+            rack_id=options.rack_id,
+            client_id=options.client_id,
+        )
+        self._send(stream, join=join)
+
+    def _send_leave(self, stream: Stream) -> None:
+        self._send(stream, leave=group_pb2.Leave(member_epoch=-1))
+
+    def _send(
+        self,
+        stream: Stream,
+        *,
+        join: group_pb2.Join | None = None,
+        acknowledge: group_pb2.Acknowledge | None = None,
+        leave: group_pb2.Leave | None = None,
+    ) -> None:
+        stream.send(
+            group_pb2.MemberAction(
+                group_id=self.group_id,
+                member_id=self.member_id,
+                join=join,
+                acknowledge=acknowledge,
+                leave=leave,
+            )
+        )
+
+    def _arm_receipt(self) -> None:
+        """A callback may take long: the server must know that its word has come, or it waits."""
+        if self._receipt is None:
+            self._receipt = self._loop.call_later(_RECEIPT_DELAY_S, self._send_receipt)
+
+    def _send_receipt(self) -> None:
+        self._receipt = None
+        membership = self.membership
+        is_due = (
+            self._callback is not None
+            and membership.status is Status.MEMBER
+            and membership.assignment_id != membership.acknowledged_id
+        )
+        if is_due and self._stream is not None:
+            message = membership.compute_acknowledge(is_final=False)
+            self._send(self._stream, acknowledge=message)
+
+    def _arm_retry(self) -> None:
+        if self._retry is None:
+            self._retry = self._loop.call_later(_RETRY_DELAY_S, self._on_retry)
+
+    def _on_retry(self) -> None:
+        self._retry = None
+        membership = self.membership
+        if self._stream is None or membership.status not in (Status.JOINING, Status.MEMBER):
+            return
+        if membership.is_answered:
+            membership.acknowledged_id = 0
+            self._advance()
+        else:
+            self._send_join(self._stream)
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed.clear()

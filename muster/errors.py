@@ -1,0 +1,62 @@
+"""What goes wrong in the SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from muster.partitions import TopicPartition
+from muster.v1 import types_pb2
+
+UNKNOWN_MEMBER_ID: Final = 25
+STALE_MEMBER_EPOCH: Final = 113
+FENCED_MEMBER_EPOCH: Final = 110
+FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, 69, 82})
+"""Codes of a commit or fetch by a member that is none any more."""
+
+PASSING: Final = frozenset({14, 15, 16})
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
+
+
+class MusterError(Exception):
+    """Anything that this package raises. ``code`` and ``reason`` are Kafka's; 0 and "" for none."""
+
+    def __init__(self, message: str, code: int = 0, reason: str = "") -> None:
+        super().__init__(f"{reason}: {message}" if reason and message else reason or message)
+        self.code = code
+        self.reason = reason
+
+
+class JoinRefused(MusterError):
+    """The server does not let the member join, and would not the next time either."""
+
+
+class JoinTimeout(MusterError):
+    """The server did not answer a join in time, or could not be reached."""
+
+
+class MemberLost(MusterError):
+    """The member was fenced, has expired or has left: what was asked needs a living member."""
+
+
+class PollIntervalExceeded(MemberLost):
+    """The application did not call ``poll`` for ``max_poll_interval_ms``; the member has left."""
+
+
+class CallbackFailed(MusterError):
+    """A callback of the application raised; what it raised is the cause."""
+
+
+class CommitFailed(MusterError):
+    """Some partitions were not committed; all others of the same commit were."""
+
+    def __init__(self, failures: Mapping[TopicPartition, MusterError]) -> None:
+        first = next(iter(failures.items()))
+        more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+        super().__init__(f"{first[0]}{more} not committed: {first[1]}", first[1].code)
+        self.failures = failures
+
+
+def decode_error(error: types_pb2.Error, kind: type[MusterError] = MusterError) -> MusterError:
+    """The exception of an error in an answer."""
+    return kind(error.error_message, error.error_code, error.reason)

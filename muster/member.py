@@ -1,0 +1,250 @@
+"""A member of a group: ``async with Member(...)`` joins, and leaving the block leaves the group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import TracebackType
+from typing import Final
+
+from muster.callbacks import Callback, Callbacks
+from muster.client import Client, acquire_shared_client, release_shared_client
+from muster.engine import Engine, MemberOptions
+from muster.errors import JoinTimeout, MemberLost, MusterError, PollIntervalExceeded
+from muster.membership import Partitions, Status
+from muster.offsets import commit_offsets, fetch_offsets
+from muster.partitions import OffsetAndMetadata, TopicPartition, make_member_id
+
+_DEFAULT_TIMEOUT_MS: Final = 300_000
+
+
+class Member:
+    """A member of ``group_id`` that reads ``topics``.
+
+    ``target`` is ``host:port``; the members of a process share a connection to it. Or pass a
+    ``Client``. Callbacks get the partitions that change hands, one callback at a time, and may be
+    functions or coroutine functions:
+
+    - ``on_assigned``: the member owns these from now on.
+    - ``on_revoked``: the member must stop with these; nobody gets them before it returns.
+    - ``on_lost``: somebody may have them already (the member was fenced or has expired).
+
+    What a callback raises comes out of the next ``poll`` or ``commit``, or of leaving the block.
+
+    The application calls ``poll`` at least every ``max_poll_interval_ms``, or the member leaves the
+    group by itself (``on_lost``) and joins again with the next ``poll``; ``None`` turns that off.
+    ``rebalance_timeout_ms`` is how long ``on_revoked`` may take, by default the same. A member
+    that was fenced or has expired joins again, unless ``rejoin`` is false.
+    """
+
+    def __init__(
+        self,
+        target: str | Client,
+        group_id: str,
+        *,
+        topics: Iterable[str],
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+        max_poll_interval_ms: int | None = _DEFAULT_TIMEOUT_MS,
+        rebalance_timeout_ms: int | None = None,
+        join_timeout_ms: int = 30_000,
+        server_assignor: str = "",
+        rack_id: str = "",
+        client_id: str = "",
+        member_id: str | None = None,
+        rejoin: bool = True,
+    ) -> None:
+        if isinstance(topics, str):
+            raise TypeError("topics is a collection of names, not one name")
+        self.group_id = group_id
+        self._target = target
+        self._member_id = member_id or make_member_id()
+        self._callbacks = Callbacks(on_assigned, on_revoked, on_lost)
+        self._max_poll_interval_ms = max_poll_interval_ms
+        self._join_timeout_ms = join_timeout_ms
+        self._options = MemberOptions(
+            topics=tuple(topics),
+            rebalance_timeout_ms=(
+                rebalance_timeout_ms or max_poll_interval_ms or _DEFAULT_TIMEOUT_MS
+            ),
+            server_assignor=server_assignor,
+            rack_id=rack_id,
+            client_id=client_id,
+            rejoin=rejoin,
+        )
+        self._engine: Engine | None = None
+        self._is_closing = False
+        self._is_closed = False
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._polled_at = 0.0
+
+    async def __aenter__(self) -> Member:
+        await self.join()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+        if error is None:
+            self._callbacks.raise_kept()
+
+    @property
+    def member_id(self) -> str:
+        """Another one after somebody else was found to use the same."""
+        return self._member_id if self._engine is None else self._engine.member_id
+
+    @property
+    def epoch(self) -> int:
+        """The member epoch; 0 while the member is none."""
+        engine = self._engine
+        return engine.membership.member_epoch if engine is not None and engine.holds else 0
+
+    @property
+    def assignment(self) -> Partitions:
+        """What the member owns at this moment, by its own clock too: see ``muster.lease``."""
+        engine = self._engine
+        if engine is None or not engine.holds:
+            return frozenset()
+        return frozenset(engine.membership.owned)
+
+    def poll(self) -> Partitions:
+        """Shows that the application makes progress. The assignment.
+
+        Raises ``CallbackFailed``, or why the member is out of its group for good.
+        """
+        engine = self._running()
+        self._polled_at = asyncio.get_running_loop().time()
+        self._callbacks.raise_kept()
+        if isinstance(engine.failure, PollIntervalExceeded) and self._options.rejoin:
+            engine.return_to_group()
+            self._start_watchdog()
+        if engine.failure is not None:
+            raise engine.failure
+        return self.assignment
+
+    async def changes(self) -> AsyncIterator[Partitions]:
+        """The assignment now and after each change; of several changes at once only the last.
+
+        Ends when the member is closed. Raises why the member is out of its group for good.
+        """
+        engine = self._running()
+        seen: Partitions | None = None
+        while not self._is_closing:
+            assignment = self.assignment
+            if assignment != seen:
+                seen = assignment
+                yield assignment
+            elif engine.failure is not None:
+                raise engine.failure
+            else:
+                await engine.wait_for_change()
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        *,
+        timeout_ms: int = 30_000,
+    ) -> None:
+        """Commits offsets, those of the next records to read; returns when they are durable.
+
+        Works in ``on_revoked`` too. Raises ``CommitFailed`` for partitions that the member does
+        not own or that were refused, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
+        """
+        engine = self._running()
+        self._callbacks.raise_kept()
+        async with asyncio.timeout(timeout_ms / 1000):
+            await commit_offsets(engine, offsets)
+
+    async def fetch_offsets(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 30_000
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Committed offsets of these partitions, or of all that the member owns.
+
+        ``None`` where nothing is committed. Raises ``MemberLost``, ``TimeoutError``.
+        """
+        engine = self._running()
+        wanted = self.assignment if partitions is None else frozenset(partitions)
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await fetch_offsets(engine, wanted, self._options.client_id)
+
+    async def join(self) -> None:
+        """Joins the group; returns when the server has accepted the member.
+
+        ``async with`` does this, and ``close``. Raises ``JoinRefused`` or ``JoinTimeout``.
+        """
+        if self._engine is not None:
+            raise MusterError("a Member joins once: make another one")
+        target = self._target
+        client = target if isinstance(target, Client) else acquire_shared_client(target)
+        engine = self._engine = Engine(
+            client, self.group_id, self._member_id, self._options, self._callbacks
+        )
+        self._polled_at = asyncio.get_running_loop().time()
+        self._start_watchdog()
+        try:
+            engine.start()
+            async with asyncio.timeout(self._join_timeout_ms / 1000):
+                while engine.membership.status is not Status.MEMBER:
+                    if engine.failure is not None:
+                        raise engine.failure
+                    await engine.wait_for_change()
+            # In the next turn of the loop: callbacks may use what our caller is about to bind.
+            asyncio.get_running_loop().call_soon(engine.begin)
+        except TimeoutError:
+            await self._abandon(engine)
+            raise JoinTimeout(
+                f"cannot join group {self.group_id!r} at {client.target}: {client.trouble}"
+            ) from None
+        except BaseException:
+            await self._abandon(engine)
+            raise
+
+    async def close(self) -> None:
+        """Gives everything up (``on_revoked``) and leaves the group. Closing twice does nothing."""
+        engine = self._engine
+        if engine is None or self._is_closing:
+            return
+        if engine.is_in_callback:
+            raise MusterError("a callback cannot close its own member")
+        self._is_closing = True
+        try:
+            await engine.give_up()
+        finally:
+            await self._abandon(engine)
+
+    async def _abandon(self, engine: Engine) -> None:
+        self._is_closing = self._is_closed = True
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        engine.detach()
+        if not isinstance(self._target, Client):
+            await release_shared_client(engine.client)
+
+    def _running(self) -> Engine:
+        if self._engine is None or self._is_closed:
+            raise MemberLost("the member has not joined, or is closed")
+        return self._engine
+
+    def _start_watchdog(self) -> None:
+        if self._max_poll_interval_ms is not None:
+            self._arm_watchdog(self._max_poll_interval_ms / 1000)
+
+    def _arm_watchdog(self, delay_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._watchdog = loop.call_later(delay_s, self._on_watchdog)
+
+    def _on_watchdog(self) -> None:
+        assert self._max_poll_interval_ms is not None
+        interval_s = self._max_poll_interval_ms / 1000
+        idle_s = asyncio.get_running_loop().time() - self._polled_at
+        if idle_s < interval_s:
+            self._arm_watchdog(interval_s - idle_s)
+        else:
+            self._running().leave_at_once(
+                PollIntervalExceeded(f"poll was not called for {self._max_poll_interval_ms} ms")
+            )

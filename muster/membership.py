@@ -1,0 +1,165 @@
+"""What one member is, owns and has to do next; pure.
+
+The server tells states (``Assignment``, ``Fenced``), the shell (``muster.engine``) carries out
+steps one after another: an application sees ``Revoke`` before the server hears of it, and never two
+callbacks at a time. What is told while a callback runs replaces what was told before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from muster.partitions import Owned, TopicPartition, decode_partitions, encode_partitions
+from muster.v1 import group_pb2, types_pb2
+
+Partitions: TypeAlias = frozenset[TopicPartition]
+
+
+class Status(Enum):
+    """JOINING until the server has answered; LOST until ``on_lost`` has returned."""
+
+    JOINING = "joining"
+    MEMBER = "member"
+    LOST = "lost"
+    OUT = "out"
+
+
+class Revoke(NamedTuple):
+    """Call ``on_revoked``, then ``finish_revoke``."""
+
+    partitions: Partitions
+
+
+class Assign(NamedTuple):
+    """Call ``on_assigned``; the partitions are owned already."""
+
+    partitions: Partitions
+
+
+class Lose(NamedTuple):
+    """Call ``on_lost``, then ``finish_lose``. The partitions are owned no more."""
+
+    partitions: Partitions
+
+
+class Acknowledge(NamedTuple):
+    """Send this."""
+
+    message: group_pb2.Acknowledge
+
+
+class Rejoin(NamedTuple):
+    """Join again at epoch 0."""
+
+
+Step: TypeAlias = Revoke | Assign | Lose | Acknowledge | Rejoin
+
+
+@dataclass(slots=True, eq=False)
+class Membership:
+    """``owned``: handed to the application and not given up. ``told``: the latest assignment."""
+
+    status: Status = Status.OUT
+    member_epoch: int = 0
+    join_id: int = 0
+    incarnation: int = 0
+    owned: Owned = field(default_factory=dict)
+    lost: set[TopicPartition] = field(default_factory=set)
+    told: Owned | None = None
+    assignment_id: int = 0
+    acknowledged_id: int = 0
+    is_answered: bool = False
+    names: dict[bytes, str] = field(default_factory=dict)
+
+    def begin_join(self) -> int:
+        """A Join is about to be sent: at epoch 0, or to resume. Its ``join_id``.
+
+        What was told before and not done yet is dropped: the claim of the Join is what is owned
+        now, and nothing may be added to it before the answer.
+        """
+        self.join_id += 1
+        self.is_answered = False
+        self.told = None
+        self.assignment_id = self.acknowledged_id = 0
+        if self.status is not Status.MEMBER:
+            self.status = Status.JOINING
+            self.incarnation += 1
+        return self.join_id
+
+    def handle_assignment(self, join_id: int, assignment: group_pb2.Assignment) -> bool:
+        """Whether it was for us: what was told before our last Join was handled is not."""
+        if join_id != self.join_id or self.status not in (Status.JOINING, Status.MEMBER):
+            return False
+        if assignment.HasField("assignment"):
+            topics = assignment.assignment.topics
+            self.names.update({t.topic_id: t.topic_name for t in topics if t.topic_name})
+            self.told = decode_partitions(topics, self.names)
+        self.status = Status.MEMBER
+        self.is_answered = True
+        self.member_epoch = assignment.member_epoch
+        self.assignment_id = assignment.assignment_id
+        return True
+
+    def lose(self) -> None:
+        """The member is none any more: all that it owned is lost."""
+        if self.status is Status.OUT:
+            return
+        self.status = Status.LOST
+        self.member_epoch = 0
+        self.told = None
+        self.lost.update(self.owned)
+        self.owned.clear()
+
+    def leave(self) -> None:
+        """The member is out; the application has given everything up, or was told."""
+        self.lose()
+        self.status = Status.OUT
+        self.lost.clear()
+
+    def return_to_group(self) -> None:
+        """A member that is out is to join again."""
+        if self.status is Status.OUT:
+            self.status = Status.LOST
+
+    def compute_step(self) -> Step | None:
+        """What to do next; ``None`` until something is told."""
+        if self.status is Status.LOST:
+            return Lose(frozenset(self.lost)) if self.lost else Rejoin()
+        if self.status is not Status.MEMBER or self.told is None:
+            return None
+        revoked = frozenset(p for p, topic in self.owned.items() if self.told.get(p) != topic)
+        if revoked:
+            return Revoke(revoked)
+        assigned = frozenset(self.told.keys() - self.owned.keys())
+        if assigned:
+            return Assign(assigned)
+        if self.acknowledged_id != self.assignment_id:
+            return Acknowledge(self.compute_acknowledge(is_final=True))
+        return None
+
+    def compute_acknowledge(self, *, is_final: bool) -> group_pb2.Acknowledge:
+        """``is_final`` says what is owned; without it the member is still at it."""
+        owned = None
+        if is_final:
+            owned = types_pb2.PartitionSet(topics=encode_partitions(self.owned))
+        return group_pb2.Acknowledge(
+            assignment_id=self.assignment_id, member_epoch=self.member_epoch, owned=owned
+        )
+
+    def begin_assign(self, partitions: Partitions) -> None:
+        """The application is about to be told that it owns these."""
+        assert self.told is not None
+        for partition in partitions:
+            self.owned[partition] = self.told[partition]
+
+    def finish_revoke(self, partitions: Partitions) -> None:
+        """The application has given these up, be the member still one or not."""
+        for partition in partitions:
+            self.owned.pop(partition, None)
+            self.lost.discard(partition)
+
+    def finish_lose(self, partitions: Partitions) -> None:
+        """The application knows that these are lost."""
+        self.lost.difference_update(partitions)

@@ -1,0 +1,152 @@
+"""Commits and fetches of a member, tried again as long as that can help."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from muster.engine import Engine
+from muster.errors import (
+    FENCING,
+    PASSING,
+    STALE_MEMBER_EPOCH,
+    CommitFailed,
+    MemberLost,
+    MusterError,
+    decode_error,
+)
+from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
+from muster.v1 import group_pb2, types_pb2
+
+_RETRY_DELAY_S: Final = 0.1
+
+
+async def commit_offsets(
+    engine: Engine, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+) -> None:
+    """Returns when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``."""
+    membership = engine.membership
+    incarnation = membership.incarnation
+    check_holds(engine)
+    strange = [key for key in offsets if TopicPartition(*key) not in membership.owned]
+    if strange:
+        # The server would take them: they would overwrite what the owner commits.
+        error = MusterError("the member does not own it")
+        raise CommitFailed({TopicPartition(*key): error for key in strange})
+    topics = encode_offsets(offsets, membership.owned)
+    while topics:
+        epoch = await _wait_for_epoch(engine, incarnation)
+        result = await engine.client.commit(engine, epoch, topics)
+        if result is None:
+            # The stream broke; whether it was committed is not known. Again does no harm.
+            continue
+        if result.HasField("error"):
+            await _handle_error(engine, result.error, epoch)
+            continue
+        passing = _find_passing(result)
+        if passing is None:
+            failures = _decode_failures(result, topics)
+            if failures:
+                raise CommitFailed(failures)
+            return
+        await _handle_error(engine, passing, epoch)
+
+
+async def fetch_offsets(
+    engine: Engine, partitions: Iterable[TopicPartition], client_id: str
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """Committed offsets; ``None`` where there is none. Raises ``MemberLost``, ``MusterError``."""
+    incarnation = engine.membership.incarnation
+    wanted = types_pb2.PartitionSet(topics=encode_names(partitions))
+    while True:
+        epoch = await _wait_for_epoch(engine, incarnation)
+        request = group_pb2.FetchOffsetsRequest(
+            group_id=engine.group_id,
+            member_id=engine.member_id,
+            member_epoch=epoch,
+            client_id=client_id,
+            partitions=wanted,
+        )
+        try:
+            response = await engine.client.stub.FetchOffsets(request)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise MusterError(error.details() or error.code().name) from error
+            await asyncio.sleep(_RETRY_DELAY_S)
+            continue
+        if not response.HasField("error"):
+            return _decode_offsets(response)
+        await _handle_error(engine, response.error, epoch)
+
+
+def check_holds(engine: Engine) -> None:
+    """Raises ``MemberLost``, or why the member is out, unless it is one."""
+    if not engine.holds:
+        raise engine.failure or MemberLost("the member was fenced or has expired")
+
+
+async def _wait_for_epoch(engine: Engine, incarnation: int) -> int:
+    """The member epoch, once the member is on a stream. Raises ``MemberLost``."""
+    while not engine.can_ask:
+        check_holds(engine)
+        await engine.wait_for_change()
+    if engine.membership.incarnation != incarnation:
+        raise MemberLost("the member was fenced or has expired, and has joined again since")
+    return engine.membership.member_epoch
+
+
+async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> None:
+    """Returns when it makes sense to try again; else raises."""
+    if error.error_code in FENCING:
+        raise decode_error(error, MemberLost)
+    if error.error_code in PASSING:
+        await asyncio.sleep(_RETRY_DELAY_S)
+    elif error.error_code == STALE_MEMBER_EPOCH:
+        # The new epoch is on its way to us.
+        while engine.holds and engine.membership.member_epoch == epoch:
+            await engine.wait_for_change()
+    else:
+        raise decode_error(error)
+
+
+def _find_passing(result: group_pb2.CommitResult) -> types_pb2.Error | None:
+    """An error that a partition failed with and that a repeated commit may not meet."""
+    for topic in result.failures:
+        for partition in topic.partitions:
+            if partition.error.error_code in PASSING | FENCING | {STALE_MEMBER_EPOCH}:
+                return partition.error
+    return None
+
+
+def _decode_failures(
+    result: group_pb2.CommitResult, topics: list[types_pb2.TopicOffsets]
+) -> dict[TopicPartition, MusterError]:
+    names = {topic.topic_id: topic.topic_name for topic in topics}
+    return {
+        TopicPartition(
+            topic.topic_name or names.get(topic.topic_id, ""), failure.partition
+        ): decode_error(failure.error)
+        for topic in result.failures
+        for failure in topic.partitions
+    }
+
+
+def _decode_offsets(
+    response: group_pb2.FetchOffsetsResponse,
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    for topic in response.topics:
+        for entry in topic.partitions:
+            if entry.HasField("error"):
+                raise decode_error(entry.error)
+            leader_epoch = entry.leader_epoch if entry.HasField("leader_epoch") else None
+            offsets[TopicPartition(topic.topic_name, entry.partition)] = (
+                OffsetAndMetadata(entry.offset, entry.metadata, leader_epoch)
+                if entry.HasField("offset")
+                else None
+            )
+    return offsets

@@ -1,0 +1,39 @@
+# Generated from proto/muster/v1/admin.proto.
+from collections.abc import AsyncIterator
+from typing import overload
+
+import grpc
+import grpc.aio
+from muster.v1 import admin_pb2
+
+class AdminServiceStub:
+    ListGroups: grpc.UnaryUnaryMultiCallable[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]
+    DescribeGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]
+    ListTopics: grpc.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
+    CreateTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]
+    GrowTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]
+    DeleteTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse]
+    @overload
+    def __new__(cls, channel: grpc.aio.Channel) -> AdminServiceAsyncStub: ...
+    @overload
+    def __new__(cls, channel: grpc.Channel) -> AdminServiceStub: ...
+
+class AdminServiceAsyncStub(AdminServiceStub):
+    ListGroups: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]
+    DescribeGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]
+    ListTopics: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
+    CreateTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]
+    GrowTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]
+    DeleteTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse]
+
+class AdminServiceServicer:
+    async def ListGroups(self, request: admin_pb2.ListGroupsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]) -> admin_pb2.ListGroupsResponse: ...
+    async def DescribeGroup(self, request: admin_pb2.DescribeGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]) -> admin_pb2.DescribeGroupResponse: ...
+    async def ListTopics(self, request: admin_pb2.ListTopicsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]) -> admin_pb2.ListTopicsResponse: ...
+    async def CreateTopic(self, request: admin_pb2.CreateTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]) -> admin_pb2.CreateTopicResponse: ...
+    async def GrowTopic(self, request: admin_pb2.GrowTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]) -> admin_pb2.GrowTopicResponse: ...
+    async def DeleteTopic(self, request: admin_pb2.DeleteTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse]) -> admin_pb2.DeleteTopicResponse: ...
+
+def add_AdminServiceServicer_to_server(
+    servicer: AdminServiceServicer, server: grpc.Server | grpc.aio.Server
+) -> None: ...

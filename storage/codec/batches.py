@@ -1,0 +1,409 @@
+"""RecordBatch v2, the frame of Kafka's log: encoding, decoding, markers.
+
+Facts of Kafka's ``DefaultRecordBatch`` and ``DefaultRecord``. A batch has a header of 61 bytes,
+then records in varints; the CRC-32C covers everything from the attributes on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import crc32c
+
+from storage.codec import wire
+from storage.codec.errors import (
+    ChecksumError,
+    CodecError,
+    TruncatedError,
+    UnsupportedCompressionError,
+)
+
+HEADER_SIZE = 61
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+
+_PREFIX = struct.Struct(">qiibI")
+_BODY_HEAD = struct.Struct(">hiqqqhii")
+_CRC_START = _PREFIX.size
+_LENGTH_OFFSET = 12
+"""Batch length counts from after itself: base offset and length are not in it."""
+
+_MAGIC = 2
+_COMPRESSION_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+_ZIGZAG = tuple(wire.encode_zigzag(value) for value in range(1 << 13))
+"""Lengths and offset deltas up to here are looked up; longer ones are computed."""
+
+Decompress = Callable[[int, bytes], bytes]
+"""Records of a batch from a codec number (``compression``) and its bytes."""
+
+
+class BatchRecord(NamedTuple):
+    """A record of a batch; ``timestamp`` in wall ms, a value of ``None`` is a tombstone."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """What a batch says of itself. ``size`` is all its bytes; timestamps are wall ms."""
+
+    base_offset: int
+    last_offset: int
+    size: int
+    leader_epoch: int
+    crc: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def compression(self) -> int:
+        """0 for none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & _COMPRESSION_MASK
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction of its producer id."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its record is a marker that ends a transaction."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether every record has the time of the append, ``max_timestamp``."""
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When a cleaner may drop tombstones and markers; it is kept as base timestamp."""
+        return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(BatchHeader):
+    """A batch with its records, of which compaction may have left any number, even none."""
+
+    records: tuple[BatchRecord, ...]
+
+
+class Marker(NamedTuple):
+    """The control record that ends a transaction."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
+# ------------------------------------------------------------------------------------ encoding
+
+
+def encode_batch(
+    base_offset: int,
+    records: Sequence[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    *,
+    leader_epoch: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = 0,
+    is_transactional: bool = False,
+) -> bytes:
+    """A batch of keys and values at consecutive offsets with one timestamp, not compressed.
+
+    The same bytes as Kafka's group coordinator writes, whose base sequence is always 0.
+    """
+    parts: list[bytes] = []
+    append = parts.append
+    zigzag = _ZIGZAG
+    delta = 0
+    for key, value in records:
+        try:
+            if value is None:
+                body = b"\0\0%b%b%b\x01\0" % (zigzag[delta], zigzag[len(key)], key)
+            else:
+                body = b"\0\0%b%b%b%b%b\0" % (
+                    zigzag[delta],
+                    zigzag[len(key)],
+                    key,
+                    zigzag[len(value)],
+                    value,
+                )
+            append(zigzag[len(body)])
+        except IndexError:
+            body = _encode_body(0, delta, key, value, ())
+            append(wire.encode_zigzag(len(body)))
+        append(body)
+        delta += 1
+    return _frame(
+        base_offset,
+        delta - 1,
+        leader_epoch,
+        _TRANSACTIONAL if is_transactional else 0,
+        (timestamp_ms, timestamp_ms),
+        (producer_id, producer_epoch, base_sequence),
+        delta,
+        b"".join(parts),
+    )
+
+
+def encode_marker(
+    base_offset: int,
+    timestamp_ms: int,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    committed: bool,
+    coordinator_epoch: int,
+    leader_epoch: int = 0,
+) -> bytes:
+    """The control batch that commits or aborts a producer's transaction: one offset."""
+    key = struct.pack(">hh", 0, 1 if committed else 0)
+    body = _encode_body(0, 0, key, struct.pack(">hi", 0, coordinator_epoch), ())
+    return _frame(
+        base_offset,
+        0,
+        leader_epoch,
+        _TRANSACTIONAL | _CONTROL,
+        (timestamp_ms, timestamp_ms),
+        (producer_id, producer_epoch, NO_SEQUENCE),
+        1,
+        wire.encode_zigzag(len(body)) + body,
+    )
+
+
+def reencode_batch(batch: Batch) -> bytes:
+    """The bytes of a decoded batch that was not compressed: gaps, headers, times and all."""
+    if batch.compression:
+        raise UnsupportedCompressionError("a compressed batch cannot be encoded again")
+    parts: list[bytes] = []
+    for record in batch.records:
+        delta = 0 if batch.is_log_append_time else record.timestamp - batch.base_timestamp
+        offset_delta = record.offset - batch.base_offset
+        body = _encode_body(delta, offset_delta, record.key, record.value, record.headers)
+        parts += (wire.encode_zigzag(len(body)), body)
+    return _frame(
+        batch.base_offset,
+        batch.last_offset - batch.base_offset,
+        batch.leader_epoch,
+        batch.attributes,
+        (batch.base_timestamp, batch.max_timestamp),
+        (batch.producer_id, batch.producer_epoch, batch.base_sequence),
+        len(batch.records),
+        b"".join(parts),
+    )
+
+
+def _encode_nullable(data: bytes | None) -> bytes:
+    return b"\x01" if data is None else wire.encode_zigzag(len(data)) + data
+
+
+def _encode_body(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]],
+) -> bytes:
+    parts = [
+        b"\0",
+        wire.encode_zigzag(timestamp_delta),
+        wire.encode_zigzag(offset_delta),
+        _encode_nullable(key),
+        _encode_nullable(value),
+        wire.encode_zigzag(len(headers)),
+    ]
+    for name, data in headers:
+        parts += (_encode_nullable(name.encode()), _encode_nullable(data))
+    return b"".join(parts)
+
+
+def _frame(
+    base_offset: int,
+    last_delta: int,
+    leader_epoch: int,
+    attributes: int,
+    timestamps: tuple[int, int],
+    producer: tuple[int, int, int],
+    count: int,
+    records: bytes,
+) -> bytes:
+    body = _BODY_HEAD.pack(attributes, last_delta, *timestamps, *producer, count) + records
+    length = len(body) + _CRC_START - _LENGTH_OFFSET
+    crc = crc32c.crc32c(body)
+    return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc) + body
+
+
+# ------------------------------------------------------------------------------------ decoding
+
+
+def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
+    """The header at a position, of a batch that lies whole in ``data``; no CRC is looked at."""
+    left = len(data) - pos
+    if left < HEADER_SIZE:
+        raise TruncatedError(f"a batch header has {HEADER_SIZE} bytes, {left} left at {pos}")
+    base_offset, length, leader_epoch, magic, crc = _PREFIX.unpack_from(data, pos)
+    attributes, last_delta, *rest = _BODY_HEAD.unpack_from(data, pos + _CRC_START)
+    if magic != _MAGIC:
+        raise CodecError(f"batch at {pos} has message format v{magic}, only v2 can be read")
+    size = length + _LENGTH_OFFSET
+    if size < HEADER_SIZE or last_delta < 0 or rest[-1] < 0:
+        raise CodecError(f"batch at {pos} has a header that cannot be")
+    if size > left:
+        raise TruncatedError(f"batch at {pos} has {size} bytes, {left} are there")
+    return BatchHeader(
+        base_offset, base_offset + last_delta, size, leader_epoch, crc, attributes, *rest
+    )
+
+
+def check_crc(data: bytes, pos: int, header: BatchHeader) -> None:
+    """Raises ``ChecksumError`` unless the bytes of the batch are those that were written."""
+    actual = crc32c.crc32c(memoryview(data)[pos + _CRC_START : pos + header.size])
+    if actual != header.crc:
+        raise ChecksumError(
+            f"batch at offset {header.base_offset} has CRC {actual:08x}, not {header.crc:08x}"
+        )
+
+
+def decode_batches(data: bytes, *, decompress: Decompress | None = None) -> Iterator[Batch]:
+    """The batches that ``data`` consists of, each with its CRC verified.
+
+    ``decompress`` is needed for compressed batches only (``storage.compression`` has one).
+    """
+    pos = 0
+    while pos < len(data):
+        batch = decode_batch(data, pos, decompress=decompress)
+        yield batch
+        pos += batch.size
+
+
+def decode_batch(data: bytes, pos: int = 0, *, decompress: Decompress | None = None) -> Batch:
+    """The batch at a position, with its CRC verified; the next one begins at its ``size``."""
+    header = read_batch_header(data, pos)
+    check_crc(data, pos, header)
+    records = data[pos + HEADER_SIZE : pos + header.size]
+    what = f"batch at offset {header.base_offset}"
+    if header.compression:
+        records = _decompress(what, header.compression, records, decompress)
+    try:
+        decoded = _decode_records(header, records)
+    except wire.BAD_INPUT as error:
+        raise wire.compute_codec_error(what, error) from None
+    return Batch(
+        header.base_offset,
+        header.last_offset,
+        header.size,
+        header.leader_epoch,
+        header.crc,
+        header.attributes,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.count,
+        decoded,
+    )
+
+
+def decode_marker(record: BatchRecord) -> Marker | None:
+    """What a control record says; ``None`` for control types that end no transaction."""
+    key, value = record.key or b"", record.value or b""
+    if len(key) < 4:
+        raise TruncatedError(f"control record at offset {record.offset} has no type")
+    control_type = int.from_bytes(key[2:4], "big")
+    if control_type > 1:
+        return None
+    if len(value) < 6:
+        raise TruncatedError(f"marker at offset {record.offset} has no coordinator epoch")
+    return Marker(control_type == 1, int.from_bytes(value[2:6], "big", signed=True))
+
+
+def _decompress(
+    what: str, compression: int, records: bytes, decompress: Decompress | None
+) -> bytes:
+    name = _CODECS.get(compression)
+    if name is None:
+        raise UnsupportedCompressionError(f"{what} has unknown compression {compression}")
+    if decompress is None:
+        raise UnsupportedCompressionError(f"{what} is compressed with {name}")
+    return decompress(compression, records)
+
+
+def _decode_records(header: BatchHeader, data: bytes) -> tuple[BatchRecord, ...]:
+    wire.check_count(data, 0, header.count, 7)
+    records = []
+    pos = 0
+    last = header.base_offset - 1
+    for _ in range(header.count):
+        length, pos = wire.read_zigzag(data, pos)
+        end = pos + length
+        if length < 0 or end > len(data):
+            raise TruncatedError(f"record at byte {pos} has {length} bytes")
+        record = _decode_record(header, data, pos, end)
+        if not last < record.offset <= header.last_offset:
+            raise CodecError(f"offset {record.offset} of a record is out of order or range")
+        last = record.offset
+        records.append(record)
+        pos = end
+    if pos != len(data):
+        raise CodecError(f"{len(data) - pos} bytes follow the last record")
+    return tuple(records)
+
+
+def _decode_record(header: BatchHeader, data: bytes, pos: int, end: int) -> BatchRecord:
+    delta, pos = wire.read_zigzag(data, pos + 1, 10)
+    offset_delta, pos = wire.read_zigzag(data, pos)
+    key, pos = _read_nullable(data, pos)
+    value, pos = _read_nullable(data, pos)
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    count, pos = wire.read_zigzag(data, pos)
+    if count:
+        wire.check_count(data, pos, count, 2)
+        headers, pos = _read_headers(data, pos, count)
+    if pos != end:
+        raise CodecError(f"record at byte {pos} does not end at byte {end}")
+    if header.attributes & _LOG_APPEND_TIME:
+        timestamp = header.max_timestamp
+    else:
+        timestamp = header.base_timestamp + delta
+    return BatchRecord(header.base_offset + offset_delta, timestamp, key, value, headers)
+
+
+def _read_nullable(data: bytes, pos: int) -> tuple[bytes | None, int]:
+    length, pos = wire.read_zigzag(data, pos)
+    if length == -1:
+        return None, pos
+    return wire.take(data, pos, length), pos + length
+
+
+def _read_headers(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    headers = []
+    for _ in range(count):
+        name, pos = _read_nullable(data, pos)
+        value, pos = _read_nullable(data, pos)
+        if name is None:
+            raise CodecError(f"record header before byte {pos} has no name")
+        headers.append((name.decode(), value))
+    return tuple(headers), pos

@@ -1,0 +1,88 @@
+"""Keys and values of records as the JSON that Kafka's own tools print, and back to bytes.
+
+All types of Kafka 4.3, also those that this coordinator only passes through. Bytes are base64,
+UUIDs are Kafka's 22 characters, tagged fields with their defaults are left out. Tagged fields
+that are not known here are added as ``unknownTaggedFields``, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeAlias, cast
+
+from model.records import RecordType
+from storage.codec import wire
+from storage.codec.errors import CodecError
+from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
+from storage.codec.kinds import Compiled
+from storage.codec.record_schemas import RECORD_SCHEMAS, RecordSchema
+from storage.codec.records import read_type, read_version
+from storage.codec.wire import INT16
+
+JsonObject: TypeAlias = dict[str, Any]
+
+_SCHEMAS: dict[int, tuple[str, RecordSchema]] = {
+    **{type_id: (RecordType(type_id).name, schema) for type_id, schema in RECORD_SCHEMAS.items()},
+    **FOREIGN_SCHEMAS,
+}
+
+
+def compute_type_name(type_id: int) -> str | None:
+    """Kafka's name of a record type, such as ``OFFSET_COMMIT``; ``None`` for unknown types."""
+    return _SCHEMAS[type_id][0] if type_id in _SCHEMAS else None
+
+
+def key_to_json(data: bytes) -> JsonObject:
+    """A key's fields; raises ``CodecError`` for types that Kafka 4.3 does not have."""
+    return _to_json("key", _key_codec(read_type(data)), data)
+
+
+def value_to_json(key_type: int, data: bytes) -> JsonObject:
+    """A value's fields; raises ``CodecError`` for types and versions not known here."""
+    return _to_json("value", _value_codec(key_type, read_version(data)), data)
+
+
+def key_from_json(type_id: int, value: JsonObject) -> bytes:
+    """The key with these fields; raises ``CodecError`` where they are not those of the type."""
+    return _from_json("key", type_id, _key_codec(type_id), value)
+
+
+def value_from_json(key_type: int, version: int, value: JsonObject) -> bytes:
+    """The value with these fields, in a version."""
+    return _from_json("value", version, _value_codec(key_type, version), value)
+
+
+@cache
+def _key_codec(type_id: int) -> Compiled:
+    if type_id not in _SCHEMAS:
+        raise CodecError(f"record type {type_id} is unknown")
+    return _SCHEMAS[type_id][1].key.compile(0)
+
+
+@cache
+def _value_codec(type_id: int, version: int) -> Compiled:
+    if type_id not in _SCHEMAS:
+        raise CodecError(f"record type {type_id} is unknown")
+    name, schema = _SCHEMAS[type_id]
+    if not 0 <= version <= schema.max_version:
+        raise CodecError(f"{name} has no value of version {version}")
+    return schema.value.compile(version)
+
+
+def _to_json(what: str, codec: Compiled, data: bytes) -> JsonObject:
+    try:
+        value, end = codec.read(data, 2)
+        if end != len(data):
+            raise CodecError(f"{len(data) - end} bytes too many")
+        return cast(JsonObject, codec.to_json(value))
+    except wire.BAD_INPUT as error:
+        raise wire.compute_codec_error(what, error) from None
+
+
+def _from_json(what: str, head: int, codec: Compiled, value: JsonObject) -> bytes:
+    try:
+        out = bytearray(INT16.pack(head))
+        codec.write(out, codec.from_json(value))
+        return bytes(out)
+    except wire.BAD_INPUT as error:
+        raise wire.compute_codec_error(what, error) from None

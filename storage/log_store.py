@@ -1,0 +1,252 @@
+"""The seam between the coordinator and whatever keeps its log: ``LogStore``.
+
+A store holds, for each partition of the ``__consumer_offsets`` log, its record batches in offset
+order (``log``) and the last committed record of every key (``latest``, the log compacted), and
+beside them what Kafka's records cannot hold (``side``). One writer; all that one ``write`` takes
+lands together or not at all.
+
+Calls come from one thread, but ``sync``, which may run in another while that thread goes on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from model.ids import GroupId, LogOffset, LogPartition
+from model.value import value
+
+_LATEST_HEAD = struct.Struct(">qq")
+_BATCH_RANGE = struct.Struct(">q15xi")
+_LEGACY_OFFSET_TYPE = b"\x00\x00"
+_OFFSET_TYPE = b"\x00\x01"
+_LOG_START = LogOffset(0)
+
+
+class StoreError(Exception):
+    """The store cannot do what was asked; the message is one line for people."""
+
+
+class StoreLocked(StoreError):
+    """Another process, or another store object of this one, has the folder open."""
+
+
+class StoreCorrupt(StoreError):
+    """Files are missing or damaged, or the folder holds something else than a store."""
+
+
+class FormatTooNew(StoreError):
+    """A newer version wrote the store."""
+
+
+class WatermarkViolation(StoreError):
+    """The log ends before what had been acknowledged as durable."""
+
+
+class StoreStalled(StoreError):
+    """The store is behind with its background work: nothing was written, try again later."""
+
+
+class StoreFailed(StoreError):
+    """A write or an fsync failed; what the disk holds is unknown until the store is reopened."""
+
+
+class LatestEntry(NamedTuple):
+    """The last record of a key: ``timestamp`` in wall ms, ``value`` as the log has it."""
+
+    key: bytes
+    offset: LogOffset
+    timestamp: int
+    value: bytes
+
+
+@value
+class PartitionAppend:
+    """One batch for one partition, and what it does to ``latest``.
+
+    ``batch`` is one RecordBatch v2 that takes the ``records`` offsets from ``base_offset`` on.
+    ``latest`` maps record keys, as ``compute_latest_key`` gives them, to ``pack_latest`` or to
+    ``None``, which deletes; of several records with one key only the last is in it.
+    """
+
+    partition: LogPartition
+    base_offset: LogOffset
+    batch: bytes
+    records: int
+    latest: Mapping[bytes, bytes | None]
+
+
+class LogStore(Protocol):
+    """An append-only log of record batches per partition, its compaction, and side records.
+
+    Every method raises ``StoreError``, or ``ValueError`` where the caller broke the contract.
+    """
+
+    @property
+    def partitions(self) -> int:
+        """The number of log partitions, fixed when the store was made."""
+        ...
+
+    @property
+    def cluster_id(self) -> str:
+        """Made with the store, 22 characters as Kafka's cluster ids."""
+        ...
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        """The offset that the next record written to the partition gets."""
+        ...
+
+    def write(
+        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+    ) -> None:
+        """Writes all of it atomically, not yet durably; a side value of ``None`` deletes.
+
+        Several appends may go to one partition, in offset order. Raises ``ValueError`` where a
+        base offset is not the next one, ``StoreStalled`` where nothing was written and
+        ``StoreFailed`` where it is unknown what was.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Blocks until all that was written before the call is durable.
+
+        Meant for a worker thread: it lets other threads run. Raises ``StoreFailed``; it is never
+        retried.
+        """
+        ...
+
+    def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
+        """Moves the watermark: the next offsets up to which the log is durable.
+
+        Called between ``sync`` and the answers. Raises ``ValueError`` for an offset that no
+        finished ``sync`` covers.
+        """
+        ...
+
+    def sync_watermark(self) -> None:
+        """Makes the watermark durable, once a second; ``close`` does it too."""
+        ...
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        """Record batches in offset order, from the one that holds ``start`` on."""
+        ...
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        """The entries whose record key begins with the prefix, in the order of the keys."""
+        ...
+
+    def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
+        """The entry of a record key; a legacy offset key finds its type-1 twin."""
+        ...
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        """``get_latest`` for many keys, in their order."""
+        ...
+
+    def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
+        """The groups that have committed offsets, each once, without reading each offset."""
+        ...
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Side records whose key begins with the prefix, in the order of the keys."""
+        ...
+
+    def close(self) -> None:
+        """Makes everything durable and lets go of the files. Closing twice does nothing."""
+        ...
+
+
+def pack_latest(offset: int, timestamp: int, value: bytes) -> bytes:
+    """What ``latest`` holds for a key: offset, timestamp (wall ms) and value of its record."""
+    return _LATEST_HEAD.pack(offset, timestamp) + value
+
+
+def unpack_latest(key: bytes, packed: bytes) -> LatestEntry:
+    """The entry of a record key; raises ``StoreCorrupt`` where the bytes are too short."""
+    if len(packed) < _LATEST_HEAD.size:
+        raise StoreCorrupt(f"the entry of record key {key.hex()} has only {len(packed)} bytes")
+    offset, timestamp = _LATEST_HEAD.unpack_from(packed)
+    return LatestEntry(key, LogOffset(offset), timestamp, packed[_LATEST_HEAD.size :])
+
+
+def compute_latest_key(key: bytes) -> bytes:
+    """The key under which ``latest`` keeps a record: legacy offset keys become type 1.
+
+    Both types lay group, topic and partition out alike, and the later of the two wins.
+    """
+    return _OFFSET_TYPE + key[2:] if key[:2] == _LEGACY_OFFSET_TYPE else key
+
+
+def check_append(append: PartitionAppend, next_offset: int) -> None:
+    """Raises ``ValueError`` unless the append continues its partition and is what it says."""
+    if append.base_offset != next_offset:
+        raise ValueError(
+            f"partition {append.partition} continues at offset {next_offset}, "
+            f"not at {append.base_offset}"
+        )
+    base_offset, count = read_batch_range(append.batch)
+    if base_offset != append.base_offset or count != append.records:
+        raise ValueError(
+            f"a batch of {count} offsets from {base_offset} was said to have {append.records} "
+            f"from {append.base_offset}"
+        )
+    for key in append.latest:
+        if key[:2] == _LEGACY_OFFSET_TYPE:
+            raise ValueError(f"legacy offset key {key.hex()}: use compute_latest_key")
+
+
+def read_batch_range(batch: bytes) -> tuple[int, int]:
+    """The base offset of a RecordBatch v2 and how many offsets it takes."""
+    if len(batch) < _BATCH_RANGE.size:
+        raise ValueError(f"a record batch does not have {len(batch)} bytes")
+    base_offset, last_delta = _BATCH_RANGE.unpack_from(batch)
+    return base_offset, last_delta + 1
+
+
+def compute_watermark_violation(
+    log_ends: Sequence[int], durable: Sequence[int], sequences: tuple[int, int]
+) -> WatermarkViolation | None:
+    """The error where the log ends below what was marked as durable.
+
+    ``sequences`` are the store's own count of writes now and at the mark, which also counts what
+    is not in the log.
+    """
+    losses = [
+        f"log partition {partition} ends at offset {end}, {mark - end} records below {mark}"
+        for partition, (end, mark) in enumerate(zip(log_ends, durable, strict=True))
+        if end < mark
+    ]
+    if not losses and sequences[0] < sequences[1]:
+        losses = [f"the store ends at write {sequences[0]} of {sequences[1]}, within side records"]
+    if not losses:
+        return None
+    more = f" (and {len(losses) - 3} more partitions)" if len(losses) > 3 else ""
+    return WatermarkViolation(
+        f"acknowledged records are lost: {'; '.join(losses[:3])}{more}; "
+        "restore the data folder from a backup"
+    )
+
+
+def compute_prefix_end(prefix: bytes) -> bytes | None:
+    """The first key after all keys with the prefix, or ``None`` where there is none."""
+    stripped = prefix.rstrip(b"\xff")
+    if not stripped:
+        return None
+    return stripped[:-1] + bytes((stripped[-1] + 1,))
+
+
+def scan_offset_group_ids(seek: Callable[[bytes], bytes | None]) -> Iterator[GroupId]:
+    """Distinct groups of type-1 keys; ``seek`` finds the first record key at or after its own."""
+    position: bytes | None = _OFFSET_TYPE
+    while position is not None:
+        key = seek(position)
+        if key is None or key[:2] != _OFFSET_TYPE:
+            return
+        end = 4 + int.from_bytes(key[2:4], "big")
+        if len(key) < end + 2:
+            raise StoreCorrupt(f"offset key {key.hex()} ends within its group id")
+        yield GroupId(key[4:end].decode("utf-8", "replace"))
+        position = compute_prefix_end(key[:end])

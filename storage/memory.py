@@ -1,0 +1,253 @@
+"""``LogStore`` in memory, with a simulated disk: what is not synced can be lost.
+
+For the simulator and for tests: the same contract and the same checks as the store on RocksDB,
+deterministic. ``crash`` gives the store that a restart would find.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from model.ids import GroupId, LogOffset, LogPartition
+from storage.log_store import (
+    LatestEntry,
+    PartitionAppend,
+    StoreError,
+    check_append,
+    compute_latest_key,
+    compute_watermark_violation,
+    scan_offset_group_ids,
+    unpack_latest,
+)
+
+_LOG_START = LogOffset(0)
+
+
+class _SortedMap:
+    """Keys to values, read in the order of the keys; a scan sees the map as it was."""
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._keys: list[bytes] | None = []
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            if self._values.pop(key, None) is not None:
+                self._keys = None
+            return
+        if key not in self._values:
+            self._keys = None
+        self._values[key] = value
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._values.get(key)
+
+    def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        keys = self.keys()
+        found = []
+        for index in range(bisect_left(keys, prefix), len(keys)):
+            key = keys[index]
+            if not key.startswith(prefix):
+                break
+            found.append((key, self._values[key]))
+        return found
+
+    def keys(self) -> list[bytes]:
+        if self._keys is None:
+            self._keys = sorted(self._values)
+        return self._keys
+
+    def copy(self) -> _SortedMap:
+        copied = _SortedMap()
+        copied._values, copied._keys = self._values.copy(), None
+        return copied
+
+
+@dataclass(slots=True)
+class _Write:
+    appends: tuple[PartitionAppend, ...]
+    side: tuple[tuple[bytes, bytes | None], ...]
+
+
+@dataclass(slots=True)
+class _Content:
+    """What a disk, or the memory before it, holds; ``sequence`` counts writes."""
+
+    log: list[list[PartitionAppend]]
+    latest: list[_SortedMap]
+    side: _SortedMap = field(default_factory=_SortedMap)
+    sequence: int = 0
+
+    @classmethod
+    def empty(cls, partitions: int) -> Self:
+        return cls([[] for _ in range(partitions)], [_SortedMap() for _ in range(partitions)])
+
+    def apply(self, write: _Write) -> None:
+        for append in write.appends:
+            self.log[append.partition].append(append)
+            latest = self.latest[append.partition]
+            for key, packed in append.latest.items():
+                latest.put(key, packed)
+        for key, value in write.side:
+            self.side.put(key, value)
+        self.sequence += 1
+
+    def end(self, partition: int) -> int:
+        log = self.log[partition]
+        return log[-1].base_offset + log[-1].records if log else 0
+
+    def copy(self) -> _Content:
+        return _Content(
+            [log.copy() for log in self.log],
+            [latest.copy() for latest in self.latest],
+            self.side.copy(),
+            self.sequence,
+        )
+
+
+class MemoryLogStore:
+    """A ``LogStore`` without files. ``partitions`` and ``cluster_id`` are as the caller says."""
+
+    def __init__(self, partitions: int, cluster_id: str = "memory-cluster-0000000") -> None:
+        if partitions < 1:
+            raise ValueError(f"a store has at least one partition, not {partitions}")
+        self.partitions = partitions
+        self.cluster_id = cluster_id
+        self._durable = _Content.empty(partitions)
+        self._volatile = _Content.empty(partitions)
+        self._pending: list[_Write] = []
+        self._synced = ([0] * partitions, 0)
+        self._marked = [0] * partitions
+        self._marked_sequence = 0
+        self._is_closed = False
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        if not 0 <= partition < self.partitions:
+            raise ValueError(f"there is no log partition {partition} of {self.partitions}")
+        return LogOffset(self._volatile.end(partition))
+
+    def write(
+        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+    ) -> None:
+        """See ``LogStore``. Lost by a crash until ``sync``."""
+        self._check_open()
+        ends: dict[LogPartition, int] = {}
+        for append in appends:
+            check_append(append, ends.get(append.partition) or self.next_offset(append.partition))
+            ends[append.partition] = append.base_offset + append.records
+        write = _Write(tuple(appends), tuple(side))
+        self._volatile.apply(write)
+        self._pending.append(write)
+
+    def sync(self) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        for write in self._pending:
+            self._durable.apply(write)
+        self._pending.clear()
+        ends = [self._durable.end(partition) for partition in range(self.partitions)]
+        self._synced = (ends, self._durable.sequence)
+
+    def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        ends, sequence = self._synced
+        for partition, offset in offsets.items():
+            if not self._marked[partition] <= offset <= ends[partition]:
+                raise ValueError(
+                    f"partition {partition} is durable up to {ends[partition]} and marked up to "
+                    f"{self._marked[partition]}: {offset} is not between them"
+                )
+        for partition, offset in offsets.items():
+            self._marked[partition] = offset
+        self._marked_sequence = sequence
+
+    def sync_watermark(self) -> None:
+        """See ``LogStore``. A mark is as good as on disk: a crash here kills only the process."""
+        self._check_open()
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        """See ``LogStore``."""
+        self._check_open()
+        log = self._volatile.log[partition]
+        index = bisect_left(log, start + 1, key=lambda append: append.base_offset + append.records)
+        return (append.batch for append in log[index:])
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        """See ``LogStore``."""
+        self._check_open()
+        found = self._volatile.latest[partition].scan(key_prefix)
+        return (unpack_latest(key, packed) for key, packed in found)
+
+    def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
+        """See ``LogStore``."""
+        self._check_open()
+        canonical = compute_latest_key(key)
+        packed = self._volatile.latest[partition].get(canonical)
+        return None if packed is None else unpack_latest(canonical, packed)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        """See ``LogStore``."""
+        return [self.get_latest(partition, key) for key in keys]
+
+    def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
+        """See ``LogStore``."""
+        self._check_open()
+        keys = self._volatile.latest[partition].keys().copy()
+
+        def seek(key: bytes) -> bytes | None:
+            index = bisect_left(keys, key)
+            return keys[index] if index < len(keys) else None
+
+        return scan_offset_group_ids(seek)
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        self._check_open()
+        return iter(self._volatile.side.scan(prefix))
+
+    def close(self) -> None:
+        """See ``LogStore``."""
+        if not self._is_closed:
+            self.sync()
+            self._is_closed = True
+
+    def crash(self, survivors: int = 0) -> MemoryLogStore:
+        """The store that a restart finds, and the end of this one.
+
+        Everything synced survives, and of the writes since then the first ``survivors``, each
+        whole. Raises ``WatermarkViolation`` where that is less than what was marked, which only
+        a bug of the caller or of this class can bring about.
+        """
+        found = MemoryLogStore(self.partitions, self.cluster_id)
+        found._durable = self._durable
+        for write in self._pending[: max(survivors, 0)]:
+            found._durable.apply(write)
+        found._volatile = found._durable.copy()
+        ends = [found._durable.end(partition) for partition in range(self.partitions)]
+        found._synced = (ends, found._durable.sequence)
+        found._marked, found._marked_sequence = self._marked, self._marked_sequence
+        self._is_closed = True
+        violation = compute_watermark_violation(
+            ends, found._marked, (found._durable.sequence, found._marked_sequence)
+        )
+        if violation is not None:
+            raise violation
+        return found
+
+    @property
+    def unsynced_writes(self) -> int:
+        """How many writes a crash may lose: the range of ``crash``'s argument."""
+        return len(self._pending)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError("the store is closed")

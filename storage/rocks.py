@@ -1,0 +1,457 @@
+"""``LogStore`` on RocksDB; the only module that knows rocksdict.
+
+A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
+mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
+``side`` (key -> value) and ``meta`` (format, cluster id, partitions).
+
+rocksdict holds the GIL through every call but ``flush_wal``, so writes are not synced where they
+are made but by ``sync``, in a worker thread. It also keeps RocksDB open as long as an iterator
+lives, so every iterator is known here and dropped on ``close``.
+"""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from model.ids import GroupId, LogOffset, LogPartition
+from storage.data_folder import (
+    ROCKSDB_NAME,
+    FolderLock,
+    check_files,
+    open_or_create_watermark,
+)
+from storage.log_store import (
+    FormatTooNew,
+    LatestEntry,
+    PartitionAppend,
+    StoreCorrupt,
+    StoreError,
+    check_append,
+    compute_latest_key,
+    compute_watermark_violation,
+    read_batch_range,
+    scan_offset_group_ids,
+    unpack_latest,
+)
+from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
+from storage.wal_tail import cut_torn_tail
+from storage.watermark import (
+    FORMAT_VERSION,
+    Watermark,
+    WatermarkHeader,
+    sync_folder,
+)
+
+MAX_PARTITIONS = 1 << 16
+"""Partitions are two bytes of a key."""
+
+_PARTITION = struct.Struct(">H")
+_OFFSET = struct.Struct(">Q")
+_LOG_KEY = struct.Struct(">HQ")
+_FAMILIES = ("log", "latest", "side", "meta")
+_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
+_LOG_START = LogOffset(0)
+_WRITE_BUFFER_SIZE = 32 << 20
+_MAX_TOTAL_WAL_SIZE = 64 << 20
+"""What a start after a kill replays at most, and so how long it takes."""
+
+_BASE_OPTIONS = """\
+[Version]
+  rocksdb_version=9.8.4
+  options_file_version=1.1
+[DBOptions]
+  track_and_verify_wals_in_manifest=true
+[CFOptions "default"]
+"""
+_RAW_MODE = '{"raw_mode":true,"prefix_extractors":{}}'
+
+
+def open_store(
+    path: str | Path, *, partitions: int, cluster_id: str | None = None
+) -> RocksLogStore:
+    """Opens the store in a data folder, or makes one there if the folder is new or empty.
+
+    ``partitions`` and ``cluster_id`` (22 characters, random by default) are for a new store; an
+    existing one keeps its own. Raises ``StoreLocked``, ``StoreCorrupt``, ``FormatTooNew`` and
+    ``WatermarkViolation``, each with one line for the operator.
+    """
+    if not 0 < partitions <= MAX_PARTITIONS:
+        raise ValueError(f"a store has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
+    folder = Path(path)
+    with ExitStack() as undo:
+        lock = FolderLock(folder)
+        undo.callback(lock.release)
+        watermark = open_or_create_watermark(folder, partitions, cluster_id)
+        undo.callback(watermark.close)
+        check_files(folder, is_pristine=watermark.is_pristine)
+        db, cut_bytes = _open_rocksdb(folder / ROCKSDB_NAME, watermark)
+        undo.callback(db.close)
+        if watermark.is_pristine:
+            _finish_creation(folder, db, watermark)
+        _check_meta(folder, db, watermark.header)
+        undo.pop_all()
+    store = RocksLogStore(folder, db, watermark, lock)
+    store.cut_bytes = cut_bytes
+    return store
+
+
+class RocksLogStore:
+    """A ``LogStore`` in a data folder; ``open_store`` makes it.
+
+    ``cut_bytes`` is how much of a write torn by a crash ``open_store`` had to cut off.
+    """
+
+    cut_bytes = 0
+
+    def __init__(self, folder: Path, db: Rdict, watermark: Watermark, lock: FolderLock) -> None:
+        self.partitions = watermark.header.partitions
+        self.cluster_id = watermark.header.cluster_id
+        self._folder = folder
+        self._db = db
+        self._watermark = watermark
+        self._lock = lock
+        self._families = {name: db.get_column_family(name) for name in _FAMILIES}
+        self._handles = {name: db.get_column_family_handle(name) for name in _FAMILIES}
+        self._prefixes = tuple(map(_PARTITION.pack, range(self.partitions)))
+        self._write_options = WriteOptions()
+        self._write_options.no_slowdown = True
+        self._cursors: weakref.WeakSet[Scan | Seek] = weakref.WeakSet()
+        self._is_closed = False
+        try:
+            self._ends = [self._read_end(partition) for partition in range(self.partitions)]
+            self._synced = (self._ends.copy(), db.latest_sequence_number())
+            self._check_watermark()
+        except BaseException:
+            self._release()
+            raise
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        if not 0 <= partition < self.partitions:
+            raise ValueError(f"there is no log partition {partition} of {self.partitions}")
+        return LogOffset(self._ends[partition])
+
+    def write(
+        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+    ) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        batch = WriteBatch(raw_mode=True)
+        ends: dict[LogPartition, int] = {}
+        for append in appends:
+            partition = append.partition
+            check_append(append, ends.get(partition) or self.next_offset(partition))
+            ends[partition] = append.base_offset + append.records
+            self._put_append(batch, append)
+        side_family = self._handles["side"]
+        for key, value in side:
+            if value is None:
+                batch.delete(key, side_family)
+            else:
+                batch.put(key, value, side_family)
+        with errors_of(self._folder):
+            self._db.write(batch, self._write_options)
+        for partition, end in ends.items():
+            self._ends[partition] = end
+
+    def _put_append(self, batch: WriteBatch, append: PartitionAppend) -> None:
+        prefix = self._prefixes[append.partition]
+        put, delete, family = batch.put, batch.delete, self._handles["latest"]
+        put(prefix + _OFFSET.pack(append.base_offset), append.batch, self._handles["log"])
+        for key, packed in append.latest.items():
+            if packed is None:
+                delete(prefix + key, family)
+            else:
+                put(prefix + key, packed, family)
+
+    def sync(self) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        # Whatever was written before these two lines is in the WAL that is synced after them.
+        sequence = self._db.latest_sequence_number()
+        ends = self._ends.copy()
+        with errors_of(self._folder):
+            self._db.flush_wal(True)
+        self._synced = (ends, sequence)
+
+    def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        ends, sequence = self._synced
+        for partition, offset in offsets.items():
+            if not self._watermark.offsets[partition] <= offset <= ends[partition]:
+                raise ValueError(
+                    f"partition {partition} is durable up to {ends[partition]} and marked up to "
+                    f"{self._watermark.offsets[partition]}: {offset} is not between them"
+                )
+        self._watermark.mark(offsets, sequence)
+
+    def sync_watermark(self) -> None:
+        """See ``LogStore``. May run in a worker thread."""
+        self._check_open()
+        self._watermark.sync()
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        first = prefix + _OFFSET.pack(start)
+        key = self._seek("log").find_at_or_before(first)
+        if key is not None and key.startswith(prefix):
+            batch = self._get("log", key)
+            if batch is not None and sum(read_batch_range(batch)) > start:
+                first = key
+        return (batch for _, batch in self._scan("log", first, prefix))
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition] + key_prefix
+        scan = self._scan("latest", prefix, prefix)
+        return (unpack_latest(key[_PARTITION.size :], packed) for key, packed in scan)
+
+    def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
+        """See ``LogStore``."""
+        packed = self._get("latest", self._prefixes[partition] + compute_latest_key(key))
+        return None if packed is None else unpack_latest(compute_latest_key(key), packed)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        canonical = [compute_latest_key(key) for key in keys]
+        values = self._get("latest", [prefix + key for key in canonical])
+        return [
+            None if packed is None else unpack_latest(key, packed)
+            for key, packed in zip(canonical, values, strict=True)
+        ]
+
+    def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        cursor = self._seek("latest")
+
+        def seek(key: bytes) -> bytes | None:
+            found = cursor.find_at_or_after(prefix + key)
+            if found is None or not found.startswith(prefix):
+                return None
+            return found[_PARTITION.size :]
+
+        return scan_offset_group_ids(seek)
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        return self._scan("side", prefix, prefix)
+
+    def close(self) -> None:
+        """See ``LogStore``."""
+        if self._is_closed:
+            return
+        try:
+            self.sync()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._is_closed = True
+        for cursor in list(self._cursors):
+            cursor.drop()
+        for family in self._families.values():
+            family.close()
+        self._families.clear()
+        self._handles.clear()
+        self._db.close()
+        self._watermark.close()
+        self._lock.release()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"{self._folder} is closed")
+
+    def _get(self, family: str, key: Any) -> Any:
+        self._check_open()
+        try:
+            return self._families[family].get(key)
+        except Exception as error:
+            raise compute_store_error(self._folder, error) from error
+
+    def _scan(self, family: str, start: bytes, prefix: bytes) -> Scan:
+        self._check_open()
+        with errors_of(self._folder):
+            items = self._families[family].items(from_key=start)
+        scan = Scan(self._folder, items, prefix)
+        self._cursors.add(scan)
+        return scan
+
+    def _seek(self, family: str) -> Seek:
+        self._check_open()
+        seek = Seek(self._folder, self._families[family].iter())
+        self._cursors.add(seek)
+        return seek
+
+    def _read_end(self, partition: int) -> int:
+        """The next offset of a partition: what its last batch ends at.
+
+        What lies above the watermark was written in the last moments before a crash, and must
+        have no hole: the disk may have kept a later write and lost an earlier one.
+        """
+        prefix = self._prefixes[partition]
+        key = self._seek("log").find_at_or_before(prefix + b"\xff" * _OFFSET.size)
+        if key is None or not key.startswith(prefix):
+            return 0
+        end = self._read_batch_end(key)
+        marked = self._watermark.offsets[partition]
+        if end > marked:
+            expected = marked
+            for batch in self.read_log(LogPartition(partition), LogOffset(marked)):
+                base_offset, count = read_batch_range(batch)
+                if base_offset > expected:
+                    raise self._compute_damage(partition, f"nothing from offset {expected} on")
+                expected = base_offset + count
+        return end
+
+    def _read_batch_end(self, key: bytes) -> int:
+        partition, base_offset = _LOG_KEY.unpack(key)
+        batch_base, count = read_batch_range(self._get("log", key))
+        if batch_base != base_offset or count < 1:
+            raise self._compute_damage(partition, f"another batch at offset {base_offset}")
+        return batch_base + count
+
+    def _compute_damage(self, partition: int, what: str) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self._folder} is damaged, restore the data folder from a backup: log partition "
+            f"{partition} has {what}"
+        )
+
+    def _check_watermark(self) -> None:
+        ends, sequence = self._synced
+        marked = self._watermark
+        violation = compute_watermark_violation(ends, marked.offsets, (sequence, marked.sequence))
+        if violation is not None:
+            raise violation
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
+    """The database, and how many bytes of a torn tail had to be cut off for it to open."""
+    try:
+        return _open_rocksdb_as_is(path, create=watermark.is_pristine), 0
+    except StoreCorrupt:
+        cut_bytes = cut_torn_tail(path, watermark.sequence)
+        if not cut_bytes:
+            raise
+    return _open_rocksdb_as_is(path, create=watermark.is_pristine), cut_bytes
+
+
+def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
+    with errors_of(path):
+        options = _compute_options(path.parent, create=create)
+        families = {name: _compute_family_options(name) for name in ("default", *_FAMILIES)}
+        return Rdict(str(path), options, column_families=families)
+
+
+def _finish_creation(folder: Path, db: Rdict, watermark: Watermark) -> None:
+    header = watermark.header
+    batch = WriteBatch(raw_mode=True)
+    meta = db.get_column_family_handle("meta")
+    batch.put(_FORMAT_KEY, str(header.format_version).encode(), meta)
+    batch.put(_CLUSTER_ID_KEY, header.cluster_id.encode(), meta)
+    batch.put(_PARTITIONS_KEY, str(header.partitions).encode(), meta)
+    with errors_of(folder):
+        db.write(batch)
+        db.flush_wal(True)
+        sync_folder(folder)
+    watermark.mark({}, db.latest_sequence_number())
+    watermark.sync()
+
+
+def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
+    meta = db.get_column_family("meta")
+    try:
+        with errors_of(folder):
+            keys = (_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY)
+            version, cluster_id, partitions = (meta.get(key) for key in keys)
+    finally:
+        meta.close()
+    if version is not None and int(version) > FORMAT_VERSION:
+        raise FormatTooNew(
+            f"{folder} has format {int(version)}, this version reads up to {FORMAT_VERSION}: "
+            "use a newer version"
+        )
+    if cluster_id != header.cluster_id.encode() or partitions != str(header.partitions).encode():
+        raise StoreCorrupt(
+            f"{folder}: the watermark belongs to another store ({header.cluster_id}); "
+            "restore the data folder from one backup"
+        )
+
+
+def _compute_options(folder: Path, *, create: bool) -> Options:
+    options = _load_base_options(folder)
+    options.create_if_missing(create)
+    options.create_missing_column_families(True)
+    # A torn record at the end of the WAL was never acknowledged; any other damage is refused.
+    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
+    options.set_paranoid_checks(True)
+    options.set_max_total_wal_size(_MAX_TOTAL_WAL_SIZE)
+    options.set_max_background_jobs(2)
+    options.set_bytes_per_sync(1 << 20)
+    options.set_skip_stats_update_on_db_open(True)
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    options.set_keep_log_file_num(4)
+    options.set_max_log_file_size(4 << 20)
+    return options
+
+
+def _load_base_options(folder: Path) -> Options:
+    """Options that notice a WAL file that is gone or cut though a newer one is there.
+
+    Without it RocksDB opens such a store as if nothing were missing. rocksdict has no setter for
+    it, but reads any option from a file.
+    """
+    with TemporaryDirectory(prefix="options-", dir=folder) as name:
+        (Path(name) / "OPTIONS-000001").write_text(_BASE_OPTIONS)
+        (Path(name) / "rocksdict-config.json").write_text(_RAW_MODE)
+        options, _ = Options.load_latest(name)
+    return options
+
+
+def _compute_family_options(name: str) -> Options:
+    options = Options(raw_mode=True)
+    table = BlockBasedOptions()
+    if name == "log":
+        # Batches go to blob files and are never rewritten: only their keys are compacted. (FIFO
+        # compaction would do as well, but RocksDB gives it a time to live of 30 days.)
+        options.set_enable_blob_files(True)
+        options.set_min_blob_size(0)
+        options.set_blob_compression_type(DBCompressionType.lz4())
+        options.set_enable_blob_gc(True)
+    if name == "latest":
+        table.set_bloom_filter(10, False)
+        table.set_block_cache(Cache(32 << 20))
+        options.set_compression_type(DBCompressionType.lz4())
+    if name in ("log", "latest"):
+        options.set_write_buffer_size(_WRITE_BUFFER_SIZE)
+        options.set_max_write_buffer_number(4)
+    else:
+        options.set_write_buffer_size(4 << 20)
+    options.set_block_based_table_factory(table)
+    return options

@@ -1,0 +1,100 @@
+"""Reading through rocksdict: cursors that do not outlive the store, and errors in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from storage.log_store import StoreCorrupt, StoreError, StoreFailed, StoreLocked, StoreStalled
+
+
+class Scan:
+    """Keys and values from a key on while they have a prefix, until the store is closed.
+
+    The prefix is looked at here and not given to RocksDB as an upper bound: rocksdict 0.3.29 lets
+    go of the bound's memory while the iterator still reads it.
+    """
+
+    __slots__ = ("__weakref__", "_folder", "_items", "_prefix")
+
+    def __init__(self, folder: Path, items: Iterator[tuple[Any, Any]], prefix: bytes) -> None:
+        self._folder = folder
+        self._items: Iterator[tuple[Any, Any]] | None = items
+        self._prefix = prefix
+
+    def __iter__(self) -> Scan:
+        return self
+
+    def __next__(self) -> tuple[bytes, bytes]:
+        if self._items is None:
+            raise StoreError(f"{self._folder} was closed while it was read")
+        try:
+            item = next(self._items)
+        except StopIteration:
+            raise
+        except Exception as error:
+            raise compute_store_error(self._folder, error) from error
+        if not item[0].startswith(self._prefix):
+            self._items = iter(())
+            raise StopIteration
+        return item
+
+    def drop(self) -> None:
+        """Lets go of RocksDB."""
+        self._items = None
+
+
+class Seek:
+    """Finds keys next to others, until the store is closed."""
+
+    __slots__ = ("__weakref__", "_folder", "_iterator")
+
+    def __init__(self, folder: Path, iterator: Any) -> None:
+        self._folder = folder
+        self._iterator = iterator
+
+    def find_at_or_after(self, key: bytes) -> bytes | None:
+        """The first key that is not below this one."""
+        return self._find(lambda iterator: iterator.seek(key))
+
+    def find_at_or_before(self, key: bytes) -> bytes | None:
+        """The last key that is not above this one."""
+        return self._find(lambda iterator: iterator.seek_for_prev(key))
+
+    def _find(self, move: Any) -> bytes | None:
+        if self._iterator is None:
+            raise StoreError(f"{self._folder} was closed while it was read")
+        with errors_of(self._folder):
+            move(self._iterator)
+            self._iterator.status()
+            found: bytes | None = self._iterator.key() if self._iterator.valid() else None
+        return found
+
+    def drop(self) -> None:
+        """Lets go of RocksDB."""
+        self._iterator = None
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Turns what rocksdict raises into a ``StoreError`` that names the path."""
+    try:
+        yield
+    except (StoreError, ValueError):
+        raise
+    except Exception as error:
+        raise compute_store_error(path, error) from error
+
+
+def compute_store_error(path: Path, error: Exception) -> StoreError:
+    """rocksdict raises plain ``Exception``s with RocksDB's status as text."""
+    text = " ".join(str(error).split())
+    if text.startswith("Result incomplete"):
+        return StoreStalled(f"{path}: the store is behind with its background work, try again")
+    if "lock" in text and text.startswith("IO error"):
+        return StoreLocked(f"{path} is in use by another process: stop it or use another folder")
+    if text.startswith("Corruption") or "No such file" in text or "does not exist" in text:
+        return StoreCorrupt(f"{path} is damaged, restore the data folder from a backup: {text}")
+    return StoreFailed(f"{path}: {text}")

@@ -1,0 +1,105 @@
+"""Side records as bytes: the key is a kind and a name, the value a ``muster.store.v1`` message."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from google.protobuf.message import DecodeError, Message
+
+from model.ids import TopicId, TopicName
+from model.records import (
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    SideKey,
+    SideRecord,
+    SideValue,
+    TopicDeletionKey,
+    TopicDeletionValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from storage import side_pb2
+from storage.codec.errors import CodecError
+
+TOPIC_KIND = b"\x01"
+PRODUCER_ID_BLOCK_KIND = b"\x02"
+TOPIC_DELETION_KIND = b"\x03"
+
+_TOPIC_ID_SIZE = 16
+
+
+def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as ``LogStore.write`` takes them."""
+    value = None if record.value is None else encode_side_value(record.value)
+    return encode_side_key(record.key), value
+
+
+def decode_side(key: bytes, value: bytes | None) -> SideRecord:
+    """The record; raises ``CodecError`` for an unknown kind or a value that cannot be read."""
+    try:
+        side_key = _decode_key(key)
+        return SideRecord(side_key, None if value is None else _decode_value(side_key, value))
+    except (UnicodeDecodeError, DecodeError, CodecError) as error:
+        raise CodecError(f"side record {key.hex()}: {error}") from None
+
+
+def encode_side_key(key: SideKey) -> bytes:
+    """Kind and name."""
+    match key:
+        case TopicSideKey():
+            return TOPIC_KIND + key.topic.encode()
+        case TopicDeletionKey():
+            return TOPIC_DELETION_KIND + key.topic_id
+        case ProducerIdBlockKey():
+            return PRODUCER_ID_BLOCK_KIND
+        case _:
+            assert_never(key)
+
+
+def encode_side_value(value: SideValue) -> bytes:
+    """The message's bytes; raises ``CodecError`` where a field does not fit."""
+    try:
+        return _compute_message(value).SerializeToString(deterministic=True)
+    except (ValueError, TypeError) as error:
+        raise CodecError(f"{type(value).__name__}: {error}") from None
+
+
+def _compute_message(value: SideValue) -> Message:
+    match value:
+        case TopicSideValue():
+            return side_pb2.Topic(topic_id=value.topic_id, partitions=value.partitions)
+        case TopicDeletionValue():
+            return side_pb2.TopicDeletion(topic=value.topic)
+        case ProducerIdBlockValue():
+            return side_pb2.ProducerIdBlock(next_producer_id=value.next_producer_id)
+        case _:
+            assert_never(value)
+
+
+def _decode_key(key: bytes) -> SideKey:
+    kind, name = key[:1], key[1:]
+    if kind == TOPIC_KIND:
+        return TopicSideKey(TopicName(name.decode()))
+    if kind == TOPIC_DELETION_KIND and len(name) == _TOPIC_ID_SIZE:
+        return TopicDeletionKey(TopicId(name))
+    if kind == PRODUCER_ID_BLOCK_KIND and not name:
+        return ProducerIdBlockKey()
+    raise CodecError("unknown kind, or a name that this kind cannot have")
+
+
+def _decode_value(key: SideKey, data: bytes) -> SideValue:
+    match key:
+        case TopicSideKey():
+            topic = side_pb2.Topic.FromString(data)
+            if len(topic.topic_id) != _TOPIC_ID_SIZE or topic.partitions < 1:
+                raise CodecError(
+                    f"{len(topic.topic_id)} bytes of topic id and {topic.partitions} partitions"
+                )
+            return TopicSideValue(TopicId(topic.topic_id), topic.partitions)
+        case TopicDeletionKey():
+            return TopicDeletionValue(TopicName(side_pb2.TopicDeletion.FromString(data).topic))
+        case ProducerIdBlockKey():
+            block = side_pb2.ProducerIdBlock.FromString(data)
+            return ProducerIdBlockValue(block.next_producer_id)
+        case _:
+            assert_never(key)

@@ -1,0 +1,25 @@
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Topic(_message.Message):
+    __slots__ = ("topic_id", "partitions")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    topic_id: bytes
+    partitions: int
+    def __init__(self, topic_id: _Optional[bytes] = ..., partitions: _Optional[int] = ...) -> None: ...
+
+class ProducerIdBlock(_message.Message):
+    __slots__ = ("next_producer_id",)
+    NEXT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    next_producer_id: int
+    def __init__(self, next_producer_id: _Optional[int] = ...) -> None: ...
+
+class TopicDeletion(_message.Message):
+    __slots__ = ("topic",)
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    def __init__(self, topic: _Optional[str] = ...) -> None: ...

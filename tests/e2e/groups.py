@@ -1,0 +1,86 @@
+"""What groups look like from outside, over gRPC, and waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+import grpc.aio
+
+from muster.v1 import admin_pb2, admin_pb2_grpc
+
+POLL_S = 0.05
+
+
+class MemberView(NamedTuple):
+    """A member as DescribeGroup shows it: its epoch and (topic, partition) pairs."""
+
+    member_epoch: int
+    assigned: frozenset[tuple[str, int]]
+
+
+class GroupView(NamedTuple):
+    """A group as DescribeGroup shows it."""
+
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    members: dict[str, MemberView]
+
+    @property
+    def owners(self) -> dict[tuple[str, int], str]:
+        """The member that holds each partition; asserts that there is one."""
+        owners: dict[tuple[str, int], str] = {}
+        for member_id, member in self.members.items():
+            for where in member.assigned:
+                assert where not in owners, f"{where} has two owners"
+                owners[where] = member_id
+        return owners
+
+
+async def describe(target: str, group_id: str) -> GroupView:
+    """The group now."""
+    async with grpc.aio.insecure_channel(target) as channel:
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        response = await stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id=group_id))
+    group = response.group
+    return GroupView(
+        admin_pb2.GroupState.Name(group.state),
+        group.group_epoch,
+        group.assignment_epoch,
+        {
+            member.member_id: MemberView(
+                member.member_epoch,
+                frozenset(
+                    (topic.topic_name, partition)
+                    for topic in member.assignment
+                    for partition in topic.partitions
+                ),
+            )
+            for member in group.members
+        },
+    )
+
+
+async def wait_until(condition: Callable[[], bool], within_s: float, what: str) -> None:
+    """Until the condition holds; fails where it does not in time."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within_s
+    while not condition():
+        assert loop.time() < deadline, f"not within {within_s} s: {what}"
+        await asyncio.sleep(POLL_S)
+
+
+async def wait_for_group(
+    target: str, group_id: str, condition: Callable[[GroupView], bool], within_s: float
+) -> GroupView:
+    """Until the group is as wanted."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within_s
+    while True:
+        view = await describe(target, group_id)
+        if condition(view):
+            return view
+        assert loop.time() < deadline, f"not within {within_s} s: {view}"
+        await asyncio.sleep(POLL_S)

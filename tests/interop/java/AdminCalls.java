@@ -1,0 +1,244 @@
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.admin.DescribeClusterResult;
+import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
+import org.apache.kafka.clients.admin.MemberDescription;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+
+/**
+ * One method for each call of the admin client, with its answer as plain maps and lists.
+ *
+ * <p>Partitions are written {@code topic-0}; settings of a call are pairs {@code name=value}.
+ */
+final class AdminCalls {
+    private final Admin admin;
+    private final Map<String, Call> calls = new HashMap<>();
+
+    /** A call with its arguments; what it returns is printed as JSON. */
+    private interface Call {
+        Object make(List<String> arguments) throws Exception;
+    }
+
+    AdminCalls(Admin admin) {
+        this.admin = admin;
+        calls.put("listGroups", words -> listGroups());
+        calls.put("listConsumerGroups", words -> listConsumerGroups());
+        calls.put("describeConsumerGroups", this::describeConsumerGroups); // GROUP ...
+        calls.put("listConsumerGroupOffsets", this::listConsumerGroupOffsets); // GROUP ...
+        calls.put("alterConsumerGroupOffsets", this::alterConsumerGroupOffsets); // GROUP t-0=5 ...
+        calls.put("createTopics", this::createTopics); // TOPIC=PARTITIONS ...
+        calls.put("createPartitions", this::createPartitions); // TOPIC=PARTITIONS ...
+        calls.put("deleteTopics", this::deleteTopics); // TOPIC ...
+        calls.put("listTopics", words -> new ArrayList<>(admin.listTopics().names().get()));
+        calls.put("describeTopics", this::describeTopics); // TOPIC ...
+        calls.put("describeCluster", words -> describeCluster());
+        calls.put("describeConfigs", this::describeConfigs); // broker:1 topic:NAME group:ID ...
+        calls.put("listOffsets", this::listOffsets); // t-0=earliest t-1=latest t-2=TIMESTAMP ...
+    }
+
+    Object call(String name, List<String> arguments) throws Exception {
+        Call call = calls.get(name);
+        if (call == null) {
+            throw new IllegalArgumentException("no call " + name + " among " + calls.keySet());
+        }
+        return call.make(arguments);
+    }
+
+    private Object listGroups() throws Exception {
+        return admin.listGroups().all().get().stream()
+            .map(group -> fields(
+                "group_id", group.groupId(),
+                "type", group.type().map(Object::toString).orElse(null),
+                "protocol", group.protocol(),
+                "state", group.groupState().map(Object::toString).orElse(null)))
+            .toList();
+    }
+
+    @SuppressWarnings("removal") // Clients call it still.
+    private Object listConsumerGroups() throws Exception {
+        return admin.listConsumerGroups().all().get().stream()
+            .map(group -> fields(
+                "group_id", group.groupId(),
+                "type", group.type().map(Object::toString).orElse(null),
+                "simple", group.isSimpleConsumerGroup(),
+                "state", group.groupState().map(Object::toString).orElse(null)))
+            .toList();
+    }
+
+    private Object describeConsumerGroups(List<String> groups) throws Exception {
+        return byName(admin.describeConsumerGroups(groups).all().get(), AdminCalls::describe);
+    }
+
+    private static Map<String, Object> describe(ConsumerGroupDescription group) {
+        return fields(
+            "state", group.groupState().toString(),
+            "type", group.type().toString(),
+            "assignor", group.partitionAssignor(),
+            "simple", group.isSimpleConsumerGroup(),
+            "group_epoch", group.groupEpoch().orElse(null),
+            "target_assignment_epoch", group.targetAssignmentEpoch().orElse(null),
+            "coordinator", describe(group.coordinator()),
+            "members", group.members().stream().map(AdminCalls::describe).toList());
+    }
+
+    private static Map<String, Object> describe(MemberDescription member) {
+        return fields(
+            "member_id", member.consumerId(),
+            "instance_id", member.groupInstanceId().orElse(null),
+            "client_id", member.clientId(),
+            "host", member.host(),
+            "epoch", member.memberEpoch().orElse(null),
+            "upgraded", member.upgraded().orElse(null),
+            "assignment", Events.names(member.assignment().topicPartitions()),
+            "target_assignment", member.targetAssignment()
+                .map(target -> Events.names(target.topicPartitions())).orElse(null));
+    }
+
+    private Object listConsumerGroupOffsets(List<String> groups) throws Exception {
+        Map<String, ListConsumerGroupOffsetsSpec> specs = groups.stream()
+            .collect(Collectors.toMap(id -> id, id -> new ListConsumerGroupOffsetsSpec()));
+        return byName(admin.listConsumerGroupOffsets(specs).all().get(), Events::offsets);
+    }
+
+    private Object alterConsumerGroupOffsets(List<String> words) throws Exception {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        pairs(words.subList(1, words.size())).forEach((name, offset) -> offsets.put(
+            Events.partition(name), new OffsetAndMetadata(Long.parseLong(offset))));
+        admin.alterConsumerGroupOffsets(words.get(0), offsets).all().get();
+        return Events.offsets(offsets);
+    }
+
+    private Object createTopics(List<String> words) throws Exception {
+        List<NewTopic> topics = new ArrayList<>();
+        pairs(words).forEach((name, partitions) -> topics.add(
+            new NewTopic(name, Optional.of(Integer.valueOf(partitions)), Optional.empty())));
+        var result = admin.createTopics(topics);
+        result.all().get();
+        Map<String, Object> created = new TreeMap<>();
+        for (NewTopic topic : topics) {
+            created.put(topic.name(), fields(
+                "topic_id", result.topicId(topic.name()).get().toString(),
+                "partitions", result.numPartitions(topic.name()).get()));
+        }
+        return created;
+    }
+
+    private Object createPartitions(List<String> words) throws Exception {
+        Map<String, NewPartitions> counts = new HashMap<>();
+        pairs(words).forEach((name, count) ->
+            counts.put(name, NewPartitions.increaseTo(Integer.parseInt(count))));
+        admin.createPartitions(counts).all().get();
+        return List.copyOf(counts.keySet());
+    }
+
+    private Object deleteTopics(List<String> topics) throws Exception {
+        admin.deleteTopics(topics).all().get();
+        return topics;
+    }
+
+    private Object describeTopics(List<String> topics) throws Exception {
+        return byName(admin.describeTopics(topics).allTopicNames().get(), AdminCalls::describe);
+    }
+
+    private static Map<String, Object> describe(TopicDescription topic) {
+        return fields(
+            "topic_id", topic.topicId().toString(),
+            "partitions", topic.partitions().size(),
+            "leaders", topic.partitions().stream()
+                .map(partition -> partition.leader() == null ? null : partition.leader().id())
+                .collect(Collectors.toList()));
+    }
+
+    private Object describeCluster() throws Exception {
+        DescribeClusterResult cluster = admin.describeCluster();
+        Node controller = cluster.controller().get();
+        return fields(
+            "cluster_id", cluster.clusterId().get(),
+            "controller", controller == null ? null : controller.id(),
+            "nodes", cluster.nodes().get().stream().map(AdminCalls::describe).toList());
+    }
+
+    private static Map<String, Object> describe(Node node) {
+        return node == null
+            ? null
+            : fields("id", node.id(), "host", node.host(), "port", node.port());
+    }
+
+    private Object describeConfigs(List<String> words) throws Exception {
+        Set<ConfigResource> resources = words.stream().map(AdminCalls::resource)
+            .collect(Collectors.toSet());
+        Map<String, Object> shown = new TreeMap<>();
+        admin.describeConfigs(resources).all().get().forEach((resource, config) -> {
+            Map<String, String> entries = new TreeMap<>();
+            config.entries().forEach(entry -> entries.put(entry.name(), entry.value()));
+            shown.put(resource.type().name().toLowerCase() + ":" + resource.name(), entries);
+        });
+        return shown;
+    }
+
+    private static ConfigResource resource(String word) {
+        int colon = word.indexOf(':');
+        ConfigResource.Type type =
+            ConfigResource.Type.valueOf(word.substring(0, colon).toUpperCase());
+        return new ConfigResource(type, word.substring(colon + 1));
+    }
+
+    private Object listOffsets(List<String> words) throws Exception {
+        Map<TopicPartition, OffsetSpec> specs = new HashMap<>();
+        pairs(words).forEach((name, spec) -> specs.put(Events.partition(name), spec(spec)));
+        Map<String, Object> shown = new TreeMap<>();
+        admin.listOffsets(specs).all().get().forEach((partition, info) -> shown.put(
+            partition.toString(), fields("offset", info.offset(), "timestamp", info.timestamp())));
+        return shown;
+    }
+
+    private static OffsetSpec spec(String word) {
+        return switch (word) {
+            case "earliest" -> OffsetSpec.earliest();
+            case "latest" -> OffsetSpec.latest();
+            case "max-timestamp" -> OffsetSpec.maxTimestamp();
+            default -> OffsetSpec.forTimestamp(Long.parseLong(word));
+        };
+    }
+
+    private static Map<String, String> pairs(Collection<String> words) {
+        Map<String, String> pairs = new LinkedHashMap<>();
+        for (String word : words) {
+            int equals = word.lastIndexOf('=');
+            pairs.put(word.substring(0, equals), word.substring(equals + 1));
+        }
+        return pairs;
+    }
+
+    private static <V> Map<String, Object> byName(Map<String, V> values, Function<V, Object> show) {
+        Map<String, Object> shown = new TreeMap<>();
+        values.forEach((name, value) -> shown.put(name, show.apply(value)));
+        return shown;
+    }
+
+    private static Map<String, Object> fields(Object... namesAndValues) {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        for (int i = 0; i < namesAndValues.length; i += 2) {
+            fields.put((String) namesAndValues[i], namesAndValues[i + 1]);
+        }
+        return fields;
+    }
+}

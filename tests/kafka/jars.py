@@ -1,0 +1,97 @@
+"""Kafka's jars, copied once from the Maven repository of this machine into the checkout's cache.
+
+`python -m tests.kafka.jars` does it from the command line and prints the folder.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kafka.prerequisites import MissingPrerequisite, check_java, check_maven
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CACHE = CHECKOUT / ".cache"
+KAFKA_VERSION = "4.3.0"
+POM = Path(__file__).with_name("pom.xml")
+
+_COPY_TIMEOUT_S = 600
+
+
+def ensure_jars(cache: Path = CACHE) -> Path:
+    """Return the folder with Kafka's jars, copying them first where that was not done yet.
+
+    Safe for several processes at once: one copies, the others wait for it. Raises
+    MissingPrerequisite where Java or Maven is missing, or no Maven repository can be reached.
+    """
+    check_java()
+    home = cache / f"kafka-{KAFKA_VERSION}"
+    libs, stamp = home / "libs", home / "complete"
+    wanted = hashlib.sha256(POM.read_bytes()).hexdigest()
+    if _is_complete(stamp, wanted):
+        return libs
+    home.mkdir(parents=True, exist_ok=True)
+    with locked(home / "lock"):
+        if not _is_complete(stamp, wanted):
+            stamp.unlink(missing_ok=True)
+            # A copy that was cut short leaves half a jar behind, which Maven would not replace.
+            shutil.rmtree(libs, ignore_errors=True)
+            _copy_dependencies(libs)
+            stamp.write_text(wanted)
+    return libs
+
+
+def class_path(libs: Path) -> str:
+    """The class path of every jar in `libs`, in the form `java -cp` takes."""
+    return str(libs / "*")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on the file `path`, which is made; it ends with this process."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _is_complete(stamp: Path, wanted: str) -> bool:
+    try:
+        return stamp.read_text() == wanted
+    except FileNotFoundError:
+        return False
+
+
+def _copy_dependencies(libs: Path) -> None:
+    command = [check_maven(), "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+    done = subprocess.run(
+        [*command, f"-DoutputDirectory={libs}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_COPY_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
+        reason = errors[0] if errors else f"mvn ended with {done.returncode}"
+        raise MissingPrerequisite(
+            f"needs Kafka's jars: let mvn reach a Maven repository, then try again ({reason})"
+        )
+
+
+def main() -> int:
+    try:
+        libs = ensure_jars()
+    except MissingPrerequisite as missing:
+        sys.stderr.write(f"{missing}\n")
+        return 1
+    sys.stdout.write(f"{libs}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

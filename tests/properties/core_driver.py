@@ -1,0 +1,315 @@
+"""The core by hand: commands in, records replayed and kept, effects carried out or put off.
+
+As ``coordinator.core`` asks of its caller, without a runtime. Members tell the truth about what
+they own, and may be slow to hear and to acknowledge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from assignors.registry import ASSIGNORS
+from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.handle import ShardCommand, handle, has_news
+from coordinator.core.invariants import check_group
+from coordinator.core.outcome import ArmRebalanceTimeout, CancelRebalanceTimeout, ComputeTarget
+from coordinator.core.replay import replay
+from coordinator.core.shard import Shard
+from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
+from model.commands import (
+    INTERNAL,
+    Caller,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    Deadline,
+    ExpireMember,
+    Now,
+    RefreshTopics,
+)
+from model.errors import GroupError
+from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
+from model.records import Record, TopicPartitions
+from model.responses import ConsumerGroupHeartbeatResponse, Response
+from model.settings import CoordinatorSettings
+from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
+from tests.sim.server import make_topic_id
+from tests.sim.shadow import Place, Shadow, describe_shadow, describe_shards, places
+
+CALLER = Caller("User:p", "p", "/127.0.0.1")
+G = GroupId("g")
+
+
+@dataclass
+class Client:
+    """What a member believes. ``told`` is what it was last told to own."""
+
+    member_id: MemberId
+    epoch: int = 0
+    owned: set[Place] = field(default_factory=set)
+    told: frozenset[Place] = frozenset()
+
+    def owned_topics(self) -> tuple[TopicPartitions, ...]:
+        found: dict[TopicId, list[int]] = {}
+        for topic_id, partition in sorted(self.owned):
+            found.setdefault(topic_id, []).append(partition)
+        return tuple(TopicPartitions(topic, tuple(parts)) for topic, parts in found.items())
+
+
+class CoreDriver:
+    """One shard. ``log`` has every record, in order."""
+
+    def __init__(self) -> None:
+        self.shard = Shard(LogPartition(0), CoordinatorSettings(), TopicImage())
+        self.log: list[Record] = []
+        self.shadow = Shadow()
+        self.clients: dict[str, Client] = {}
+        self.now_ms = 1
+        self.has_timeout: set[str] = set()
+        self.problems: list[TargetProblem] = []
+        self.are_targets_late = False
+        self._incarnations: dict[str, int] = {}
+
+    # -------------------------------------------------------------------------------- commands
+
+    def carry_out(self, command: ShardCommand) -> Response | GroupError:
+        """Handle a command with all that it leads to."""
+        now = Now(self.now_ms, self.now_ms)
+        try:
+            outcome = handle(self.shard, command, now)
+        except GroupError as error:
+            return error
+        for record in outcome.records:
+            replay(self.shard, record)
+            self.shadow.apply(record)
+            self.log.append(record)
+        for effect in outcome.effects:
+            match effect:
+                case ComputeTarget():
+                    self._compute_target()
+                case ArmRebalanceTimeout(member_id=member_id):
+                    self.has_timeout.add(member_id)
+                case CancelRebalanceTimeout(member_id=member_id):
+                    self.has_timeout.discard(member_id)
+        if outcome.then is not None:
+            return self.carry_out(outcome.then)
+        assert outcome.response is not None
+        return outcome.response
+
+    def _compute_target(self) -> None:
+        group = self.shard.consumer_groups.get(G)
+        if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
+            return
+        problem = compute_target_problem(self.shard, group)
+        if self.are_targets_late:
+            self.problems.append(problem)
+        else:
+            self._install(problem)
+
+    def _install(self, problem: TargetProblem) -> None:
+        target = ASSIGNORS[problem.assignor].assign(problem.problem)
+        before = len(self.log)
+        self.carry_out(InstallTarget(problem, target))
+        if len(self.log) > before:
+            check_target(self.shard, self.shard.consumer_groups[G])
+
+    def install_late(self) -> None:
+        """The oldest of the targets that are late comes in."""
+        if self.problems:
+            self._install(self.problems.pop(0))
+
+    # --------------------------------------------------------------------------------- members
+
+    def join(self, name: str, names: tuple[str, ...]) -> None:
+        """A new member, or one that gives everything up and joins again."""
+        client = self.clients.setdefault(name, Client(MemberId(name)))
+        client.epoch, client.owned, client.told = 0, set(), frozenset()
+        self._send(client, self._full(client, names), is_heard=True)
+
+    def _full(self, client: Client, names: tuple[str, ...]) -> ConsumerGroupHeartbeat:
+        return ConsumerGroupHeartbeat(
+            CALLER,
+            G,
+            client.member_id,
+            client.epoch,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=tuple(TopicName(topic) for topic in names),
+            owned=client.owned_topics(),
+        )
+
+    def heartbeat(self, name: str, says_owned: bool, is_heard: bool = True) -> None:
+        """A partial heartbeat; the answer may be lost, and then the next one is full."""
+        client = self.clients[name]
+        owned = client.owned_topics() if says_owned else None
+        command = ConsumerGroupHeartbeat(CALLER, G, client.member_id, client.epoch, owned=owned)
+        self._send(client, command, is_heard)
+
+    def say_everything(self, name: str, names: tuple[str, ...], is_heard: bool = True) -> None:
+        """A full heartbeat."""
+        client = self.clients[name]
+        self._send(client, self._full(client, names), is_heard)
+
+    def change_names(self, name: str, names: tuple[str, ...]) -> None:
+        """Only the subscription."""
+        client = self.clients[name]
+        command = ConsumerGroupHeartbeat(CALLER, G, client.member_id, client.epoch)
+        wanted = tuple(TopicName(topic) for topic in names)
+        self._send(client, replace(command, subscribed_topic_names=wanted), is_heard=True)
+
+    def _send(self, client: Client, command: ConsumerGroupHeartbeat, is_heard: bool) -> None:
+        answer = self.carry_out(command)
+        if not is_heard:
+            return
+        if isinstance(answer, GroupError):
+            client.epoch, client.owned, client.told = 0, set(), frozenset()
+            return
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert answer.member_epoch >= client.epoch, "S5"
+        client.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            client.told = places(answer.assignment)
+
+    def revoke(self, name: str) -> None:
+        """Give up what it was told to give up."""
+        client = self.clients[name]
+        client.owned &= client.told
+
+    def adopt(self, name: str) -> None:
+        """Own what it was told to own; it gives up the rest first."""
+        client = self.clients[name]
+        self.revoke(name)
+        for other in self.clients.values():
+            if other is not client and other.epoch > 0:
+                shared = other.owned & client.told
+                assert not shared, f"S2: {shared} of {client} and {other}"
+        client.owned = set(client.told)
+
+    def leave(self, name: str) -> None:
+        client = self.clients.pop(name)
+        self.carry_out(ConsumerGroupLeave(CALLER, G, client.member_id))
+        self.has_timeout.discard(name)
+
+    def expire(self, name: str, deadline: Deadline) -> None:
+        """A deadline passes; a member that it removes knows, as by its own clock."""
+        client = self.clients[name]
+        group = self.shard.consumer_groups.get(G)
+        member = None if group is None else group.member(client.member_id)
+        epoch = None if member is None else member.member_epoch
+        self.carry_out(ExpireMember(INTERNAL, G, client.member_id, deadline, epoch))
+        if group is not None and group.member(client.member_id) is None:
+            del self.clients[name]
+            self.has_timeout.discard(name)
+
+    # ---------------------------------------------------------------------------------- topics
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """A new topic, or one in the place of an old one of the name."""
+        incarnation = self._incarnations[name] = self._incarnations.get(name, -1) + 1
+        topic = Topic(TopicName(name), make_topic_id(name, incarnation), partitions)
+        self._change_image(compute_image_with(self.shard.image, topic))
+
+    def grow_topic(self, name: str, by: int) -> None:
+        topic = self.shard.image.by_name.get(TopicName(name))
+        if topic is not None:
+            grown = Topic(topic.name, topic.topic_id, topic.partitions + by)
+            self._change_image(compute_image_with(self.shard.image, grown))
+
+    def delete_topic(self, name: str) -> None:
+        self._change_image(compute_image_without(self.shard.image, TopicName(name)))
+
+    def _change_image(self, image: TopicImage) -> None:
+        self.shard.image = image
+        self.carry_out(RefreshTopics(INTERNAL, G))
+
+    # -------------------------------------------------------------------------------- checking
+
+    def check(self) -> None:
+        """Invariants of the state, and S13 by a replay of its own."""
+        for group in self.shard.consumer_groups.values():
+            check_group(group)
+            self._check_news(group)
+        assert describe_shards([self.shard]) == describe_shadow(self.shadow), "S13"
+
+    def _check_news(self, group: ConsumerGroup) -> None:
+        """There is news for a member exactly if its next heartbeat would bring some.
+
+        Less, and a session would wait for ever; more, and it would ask again and again.
+        """
+        now = Now(self.now_ms, self.now_ms)
+        for member in group.members():
+            command = ConsumerGroupHeartbeat(CALLER, G, member.member_id, member.member_epoch)
+            outcome = handle(self.shard, command, now)
+            if outcome.then is not None:
+                outcome = handle(self.shard, outcome.then, now)
+            answer = outcome.response
+            assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+            assert answer.news == has_news(self.shard, G, member.member_id), (
+                f"{member.member_id}: {answer}"
+            )
+
+    def settle(self) -> None:
+        """Everybody heartbeats and does as told until nothing moves: L1."""
+        self.are_targets_late = False
+        self.problems.clear()
+        for _ in range(12):
+            before = len(self.log)
+            for name in sorted(self.clients):
+                client = self.clients[name]
+                if client.epoch == 0:
+                    self.join(name, ("foo", "bar"))
+                self.adopt(name)
+                self.say_everything(name, self.names_of(name))
+                self.adopt(name)
+                self.heartbeat(name, says_owned=True)
+            self.check()
+            if len(self.log) == before:
+                break
+        else:
+            raise AssertionError("L1: it goes on and on")
+        for group in self.shard.consumer_groups.values():
+            assert group.state().value in ("Stable", "Empty"), f"L1: {group.state()}"
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """What the member subscribes to, as far as the group knows."""
+        group = self.shard.consumer_groups.get(G)
+        member = None if group is None else group.member(MemberId(name))
+        if member is None or member.metadata is None:
+            return ("foo", "bar")
+        return member.metadata.subscribed_topic_names
+
+
+def check_target(shard: Shard, group: ConsumerGroup) -> None:
+    """S4, just after a target was installed: nobody gets what it does not subscribe to."""
+    for member in group.members():
+        names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
+        for topic in group.numbers.topic_partitions(member.target or ()):
+            known = shard.image.by_id.get(topic.topic_id)
+            assert known is not None, f"S4: {member.member_id} gets {topic}, which is no more"
+            assert known.name in names, f"S4: {member.member_id} with {names} gets {topic}"
+
+
+def replay_all(log: list[Record], image: TopicImage) -> Shard:
+    """A shard made anew from records."""
+    shard = Shard(LogPartition(0), CoordinatorSettings(), image)
+    for record in log:
+        replay(shard, record)
+    return shard
+
+
+KEEPS_TOMBSTONES, DROPS_TOMBSTONES = 0, 0xFF
+
+
+def compact(log: list[Record], first: int, end: int, drops: int) -> list[Record]:
+    """The log with the window [first, end) compacted: the last record of each key stays.
+
+    A tombstone may be dropped where nothing older of its key is left, as a cleaner does; bit
+    ``index % 8`` of ``drops`` says whether it is, so that siblings go one without the other.
+    """
+    before = {record.key for record in log[:first]}
+    last = {record.key: index for index, record in enumerate(log[first:end], first)}
+    kept = [
+        record
+        for index, record in enumerate(log[first:end], first)
+        if last[record.key] == index
+        and not (drops >> (index % 8) & 1 and record.value is None and record.key not in before)
+    ]
+    return [*log[:first], *kept, *log[end:]]

@@ -1,0 +1,115 @@
+"""The store on RocksDB and the one in memory do the same, whatever is done to them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from model.ids import LogOffset, LogPartition
+from storage.log_store import PartitionAppend
+from storage.memory import MemoryLogStore
+from storage.rocks import open_store
+from tests.unit.storage.appends import compact, make_append, mark_all, offset_key
+
+PARTITIONS = 2
+KEYS = [
+    *(offset_key(group, number) for group in ("", "a", "ab", "\u00fc") for number in range(2)),
+    b"\x00\x00" + offset_key("a", 1)[2:],
+    b"\x00\x02\x00\x01a",
+    b"\x00\x03\x00\x01a",
+    b"",
+    b"\xff",
+    b"\xff\xff",
+]
+PAIRS = st.lists(
+    st.tuples(st.sampled_from(KEYS), st.none() | st.binary(max_size=20)), min_size=1, max_size=4
+)
+SIDE = st.lists(
+    st.tuples(st.sampled_from([b"\x01a", b"\x01b", b"\x02"]), st.none() | st.binary(max_size=9)),
+    max_size=2,
+)
+PARTITION = st.integers(0, PARTITIONS - 1)
+
+
+class Stores(RuleBasedStateMachine):
+    """Both stores, side by side."""
+
+    @initialize()
+    def open(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.rocks = open_store(self.folder, partitions=PARTITIONS, cluster_id="C" * 22)
+        self.memory = MemoryLogStore(PARTITIONS, "C" * 22)
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.rocks.close()
+            shutil.rmtree(self.folder)
+
+    @rule(batches=st.lists(st.tuples(PARTITION, PAIRS), max_size=3), side=SIDE)
+    def write(
+        self,
+        batches: list[tuple[int, list[tuple[bytes, bytes | None]]]],
+        side: list[tuple[bytes, bytes | None]],
+    ) -> None:
+        ends = [self.memory.next_offset(LogPartition(p)) for p in range(PARTITIONS)]
+        appends: list[PartitionAppend] = []
+        for partition, pairs in batches:
+            appends.append(make_append(partition, ends[partition], pairs))
+            ends[partition] = LogOffset(ends[partition] + len(pairs))
+        self.rocks.write(appends, side)
+        self.memory.write(appends, side)
+
+    @rule()
+    def mark(self) -> None:
+        mark_all(self.rocks)
+        mark_all(self.memory)
+
+    @rule()
+    def sync_watermark(self) -> None:
+        self.rocks.sync_watermark()
+        self.memory.sync_watermark()
+
+    @rule()
+    def reopen(self) -> None:
+        self.rocks.close()
+        self.memory.close()
+        self.rocks = open_store(self.folder, partitions=99)
+        self.memory = self.memory.crash()
+
+    @rule(partition=PARTITION, start=st.integers(0, 12))
+    def read_from(self, partition: int, start: int) -> None:
+        where = LogPartition(partition), LogOffset(start)
+        assert list(self.rocks.read_log(*where)) == list(self.memory.read_log(*where))
+
+    @rule(partition=PARTITION, prefix=st.sampled_from(KEYS), size=st.integers(0, 6))
+    def scan(self, partition: int, prefix: bytes, size: int) -> None:
+        where = LogPartition(partition), prefix[:size]
+        assert list(self.rocks.latest(*where)) == list(self.memory.latest(*where))
+
+    @invariant()
+    def they_are_alike(self) -> None:
+        if not hasattr(self, "folder"):
+            return
+        for partition in map(LogPartition, range(PARTITIONS)):
+            latest = list(self.memory.latest(partition))
+            assert latest == compact(self.memory.read_log(partition))
+            assert list(self.rocks.latest(partition)) == latest
+            assert list(self.rocks.read_log(partition)) == list(self.memory.read_log(partition))
+            assert self.rocks.next_offset(partition) == self.memory.next_offset(partition)
+            found = self.rocks.get_many_latest(partition, KEYS)
+            assert found == self.memory.get_many_latest(partition, KEYS)
+            assert found == [self.rocks.get_latest(partition, key) for key in KEYS]
+            groups = list(self.rocks.offset_group_ids(partition))
+            assert groups == list(self.memory.offset_group_ids(partition))
+        assert list(self.rocks.side()) == list(self.memory.side())
+
+
+Stores.TestCase.settings = settings(
+    max_examples=30, stateful_step_count=25, deadline=None, derandomize=True
+)
+TestStores = Stores.TestCase

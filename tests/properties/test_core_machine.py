@@ -1,0 +1,142 @@
+"""The core under any sequence of commands: sound after each, and the same from any compaction.
+
+Members tell the truth, and nobody owns what another does (S2); the state is the replay of its log
+(S13), also of one that was compacted anywhere (S14); and all of it settles (L1).
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from model.commands import Deadline
+from tests.properties.core_driver import (
+    DROPS_TOMBSTONES,
+    KEEPS_TOMBSTONES,
+    CoreDriver,
+    compact,
+    replay_all,
+)
+from tests.sim.shadow import describe_shards
+
+MEMBERS = ("a", "b", "c", "d")
+NAMES = st.sampled_from([("foo", "bar"), ("foo", "bar"), ("foo",), ("bar", "later"), ()])
+TOPICS = st.sampled_from(["foo", "bar", "later"])
+LOST, PARTIAL, OWNED, FULL = "lost", "partial", "owned", "full"
+PICK = st.integers(0, 11)
+"""Which of the members there are, whose number is not known before."""
+
+
+class CoreMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = CoreDriver()
+
+    @initialize(foo=st.integers(2, 5), bar=st.integers(1, 3))
+    def begin(self, foo: int, bar: int) -> None:
+        self.core.create_topic("foo", foo)
+        self.core.create_topic("bar", bar)
+        for name in MEMBERS[:2]:
+            self.core.join(name, ("foo", "bar"))
+            self.core.adopt(name)
+
+    def _member(self, pick: int) -> str | None:
+        names = sorted(self.core.clients)
+        return names[pick % len(names)] if names else None
+
+    @rule(name=st.sampled_from(MEMBERS), names=NAMES)
+    def join(self, name: str, names: tuple[str, ...]) -> None:
+        """A new member, or one that comes back with its id."""
+        self.core.join(name, names)
+
+    @rule(pick=PICK, how=st.sampled_from([LOST, PARTIAL, OWNED, FULL]), adopts=st.booleans())
+    def heartbeat(self, pick: int, how: str, adopts: bool) -> None:
+        """After an answer that was lost the next request is full."""
+        name = self._member(pick)
+        if name is None:
+            return
+        if how == LOST:
+            self.core.heartbeat(name, says_owned=True, is_heard=False)
+        if how in (LOST, FULL):
+            self.core.say_everything(name, self.core.names_of(name))
+        else:
+            self.core.heartbeat(name, says_owned=how == OWNED)
+        if adopts:
+            self.core.adopt(name)
+
+    @rule(pick=PICK)
+    def acknowledge(self, pick: int) -> None:
+        """Give up what is to be given up, and say so."""
+        name = self._member(pick)
+        if name is not None:
+            self.core.revoke(name)
+            self.core.heartbeat(name, says_owned=True)
+
+    @rule(pick=PICK)
+    def adopt(self, pick: int) -> None:
+        name = self._member(pick)
+        if name is not None:
+            self.core.adopt(name)
+
+    @rule(pick=PICK, names=NAMES)
+    def change_names(self, pick: int, names: tuple[str, ...]) -> None:
+        name = self._member(pick)
+        if name is not None:
+            self.core.change_names(name, names)
+
+    @rule(pick=PICK, how=st.sampled_from([None, *Deadline]))
+    def go(self, pick: int, how: Deadline | None) -> None:
+        """Leave, or be removed by a deadline."""
+        name = self._member(pick)
+        if name is None:
+            return
+        if how is None:
+            self.core.leave(name)
+        else:
+            self.core.expire(name, how)
+
+    @rule(name=TOPICS, how=st.sampled_from(["create", "grow", "grow", "delete"]))
+    def change_topic(self, name: str, how: str) -> None:
+        match how:
+            case "create":
+                self.core.create_topic(name, 2)
+            case "grow":
+                self.core.grow_topic(name, 1)
+            case _:
+                self.core.delete_topic(name)
+
+    @rule(are_late=st.booleans())
+    def hurry(self, are_late: bool) -> None:
+        """Targets are computed at once from now on, or late; the oldest late one comes in."""
+        self.core.are_targets_late = are_late
+        self.core.install_late()
+
+    @rule(first=st.floats(0, 1), end=st.floats(0, 1), drops=st.integers(0, DROPS_TOMBSTONES))
+    def replay_a_compaction(self, first: float, end: float, drops: int) -> None:
+        """S14."""
+        log = self.core.log
+        low, high = sorted((int(first * len(log)), int(end * len(log))))
+        replayed = replay_all(compact(log, low, high, drops), self.core.shard.image)
+        assert describe_shards([replayed]) == describe_shards([self.core.shard])
+
+    @invariant()
+    def sound(self) -> None:
+        self.core.check()
+
+    def teardown(self) -> None:
+        self.core.settle()
+        log, image = self.core.log, self.core.shard.image
+        for drops in (KEEPS_TOMBSTONES, DROPS_TOMBSTONES):
+            replayed = replay_all(compact(log, 0, len(log), drops), image)
+            assert describe_shards([replayed]) == describe_shards([self.core.shard])
+
+
+TestCoreMachine = CoreMachine.TestCase
+TestCoreMachine.settings = settings(
+    max_examples=400,
+    stateful_step_count=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)

@@ -1,0 +1,223 @@
+"""The commands of a scenario, one a line: ``heartbeat g a epoch=2 owned=foo:0,1``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from model.commands import (
+    INTERNAL,
+    UNCHANGED,
+    Command,
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    CreateTopic,
+    DeleteTopic,
+    DescribeGroups,
+    GrowTopic,
+    ListGroups,
+    OffsetCommit,
+    OffsetFetch,
+    TopicOffsets,
+    TopicToFetch,
+)
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.records import PartitionOffset, TopicPartitions
+from tests.scenarios.server import ScenarioServer
+from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
+
+
+@dataclass(frozen=True)
+class Line:
+    """``words`` without ``=``, ``options`` with, of one line."""
+
+    verb: str
+    words: tuple[str, ...]
+    options: dict[str, str]
+
+
+def parse_line(text: str) -> Line:
+    verb, *rest = shlex.split(text)
+    words = tuple(word for word in rest if "=" not in word)
+    options = dict(word.split("=", 1) for word in rest if "=" in word)
+    return Line(verb, words, options)
+
+
+def parse_ms(text: str) -> int:
+    """``45s``, ``1.5s``, ``20ms``."""
+    if text.endswith("ms"):
+        return int(text[:-2])
+    return int(float(text.removesuffix("s")) * 1_000)
+
+
+def parse_numbers(text: str) -> tuple[int, ...]:
+    """``0-2,5``."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return tuple(numbers)
+
+
+def parse_names(text: str) -> tuple[TopicName, ...]:
+    """``foo,bar``; ``-`` for none."""
+    return () if text == "-" else tuple(TopicName(name) for name in text.split(","))
+
+
+class Commands:
+    """Makes commands of lines and carries out what is none."""
+
+    def __init__(self, server: ScenarioServer) -> None:
+        self.server = server
+        self._incarnations: dict[str, int] = {}
+
+    def submit(self, line: Line) -> Pending | None:
+        """Submit a command; ``None`` for a line that asks nothing of the coordinator."""
+        acts: dict[str, Callable[[Line], None]] = {
+            "advance": lambda line: self.server.advance(parse_ms(line.words[0])),
+            "crash": lambda line: self.server.crash(int(line.options.get("survivors", "0"))),
+            "start": lambda line: self.server.start(),
+            "fsync": self._fsync,
+            "assignor": self._assignor,
+        }
+        if line.verb in acts:
+            acts[line.verb](line)
+            return None
+        return self.server.submit(self.make(line))
+
+    def _fsync(self, line: Line) -> None:
+        takes_ms = parse_ms(line.options["takes"])
+        self.server.scheduler.blocking_ms = lambda: takes_ms
+
+    def _assignor(self, line: Line) -> None:
+        takes_ms = parse_ms(line.options["takes"])
+        self.server.scheduler.computing_ms = lambda: takes_ms
+
+    def make(self, line: Line) -> Command:
+        """The command of a line."""
+        makers: dict[str, Callable[[Line], Command]] = {
+            "topic": self._topic,
+            "grow": self._grow,
+            "delete": lambda line: DeleteTopic(INTERNAL, TopicName(line.words[0])),
+            "join": self._join,
+            "heartbeat": self._heartbeat,
+            "leave": self._leave,
+            "commit": self._commit,
+            "fetch": self._fetch,
+            "describe": lambda line: ConsumerGroupDescribe(
+                CALLER, tuple(GroupId(word) for word in line.words)
+            ),
+            "describe-classic": lambda line: DescribeGroups(
+                CALLER, tuple(GroupId(word) for word in line.words)
+            ),
+            "list": lambda line: ListGroups(
+                CALLER,
+                tuple(filter(None, line.options.get("states", "").split(","))),
+                tuple(filter(None, line.options.get("types", "").split(","))),
+            ),
+        }
+        return makers[line.verb](line)
+
+    # ---------------------------------------------------------------------------------- topics
+
+    def _topic(self, line: Line) -> Command:
+        ((name, partitions),) = line.options.items()
+        incarnation = self._incarnations[name] = self._incarnations.get(name, -1) + 1
+        topic_id = make_topic_id(name, incarnation)
+        return CreateTopic(INTERNAL, TopicName(name), topic_id, int(partitions))
+
+    def _grow(self, line: Line) -> Command:
+        ((name, partitions),) = line.options.items()
+        return GrowTopic(INTERNAL, TopicName(name), int(partitions))
+
+    def _topic_id(self, name: str) -> TopicId:
+        """Of the topic of that name; ``foo'`` is the second that had the name."""
+        plain = name.rstrip("'")
+        if plain != name:
+            return make_topic_id(plain, len(name) - len(plain))
+        topic = self.server.runtime.image.by_name.get(TopicName(plain))
+        return make_topic_id(plain) if topic is None else topic.topic_id
+
+    def _owned(self, text: str) -> tuple[TopicPartitions, ...]:
+        if text == "-":
+            return ()
+        parts = [part.partition(":") for part in text.split(";")]
+        return tuple(
+            TopicPartitions(self._topic_id(name), parse_numbers(numbers))
+            for name, _, numbers in parts
+        )
+
+    # ----------------------------------------------------------------------------------- group
+
+    def _join(self, line: Line) -> Command:
+        """Everything that a join must say, where the line does not say it otherwise."""
+        options = {"epoch": "0", "owned": "-", "timeout": f"{REBALANCE_TIMEOUT_MS}ms"}
+        return self._heartbeat(replace(line, options={**options, **line.options}))
+
+    def _heartbeat(self, line: Line) -> ConsumerGroupHeartbeat:
+        group, member = line.words[:2]
+        said = line.options
+        timeout, sub, regex = said.get("timeout"), said.get("sub"), said.get("regex")
+        instance = said.get("instance")
+        return ConsumerGroupHeartbeat(
+            replace(CALLER, client_id=said.get("client", CALLER.client_id)),
+            GroupId(group),
+            MemberId(member),
+            int(said["epoch"]),
+            rebalance_timeout_ms=UNCHANGED if timeout is None else parse_ms(timeout),
+            subscribed_topic_names=UNCHANGED if sub is None else parse_names(sub),
+            owned=self._owned(said["owned"]) if "owned" in said else None,
+            rack_id=said.get("rack", UNCHANGED),
+            server_assignor=said.get("assignor", UNCHANGED),
+            instance_id=None if instance is None else InstanceId(instance),
+            subscribed_topic_regex=UNCHANGED if regex is None else regex,
+        )
+
+    def _leave(self, line: Line) -> Command:
+        group, member = line.words
+        return ConsumerGroupLeave(CALLER, GroupId(group), MemberId(member))
+
+    # --------------------------------------------------------------------------------- offsets
+
+    def _commit(self, line: Line) -> Command:
+        """``commit g a epoch=2 foo:0=5``; without an epoch it is not by a member."""
+        options = dict(line.options)
+        epoch = options.pop("epoch", None)
+        metadata = options.pop("metadata", "") * int(options.pop("times", "1"))
+        topics = []
+        for place, offset in options.items():
+            name, _, partition = place.partition(":")
+            topic_id = make_topic_id(name[3:]) if name.startswith("id/") else None
+            topic = None if topic_id is not None else TopicName(name)
+            partitions = (PartitionOffset(int(partition), int(offset), None, metadata),)
+            topics.append(TopicOffsets(topic, topic_id, partitions))
+        group, *rest = line.words
+        is_old = "before-v9" in rest
+        member = [word for word in rest if word != "before-v9"]
+        return OffsetCommit(
+            CALLER,
+            GroupId(group),
+            MemberId(member[0] if member else ""),
+            None if epoch is None else int(epoch),
+            tuple(topics),
+            by_consumer_protocol=not is_old,
+        )
+
+    def _fetch(self, line: Line) -> Command:
+        group, *places = line.words
+        topics = []
+        for place in places:
+            name, _, partitions = place.partition(":")
+            topic_id = self._topic_id(name[3:]) if name.startswith("id/") else None
+            topic = None if topic_id is not None else TopicName(name)
+            topics.append(TopicToFetch(topic, topic_id, parse_numbers(partitions)))
+        member, epoch = line.options.get("member"), line.options.get("epoch")
+        return OffsetFetch(
+            CALLER,
+            GroupId(group),
+            tuple(topics) if places else None,
+            None if member is None else MemberId(member),
+            None if epoch is None else int(epoch),
+        )

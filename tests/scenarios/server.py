@@ -1,0 +1,70 @@
+"""The server of a scenario: it notes what is written, and which deadlines change."""
+
+from __future__ import annotations
+
+from model.settings import CoordinatorSettings
+from storage.memory import MemoryLogStore
+from tests.sim.disk import SimDisk, Write
+from tests.sim.server import VirtualServer
+
+Deadlines = dict[str, int]
+
+
+class ScenarioServer(VirtualServer):
+    """A ``VirtualServer`` on a disk whose writes are kept until they are taken."""
+
+    store: SimDisk  # type: ignore[assignment]
+
+    def __init__(self, settings: CoordinatorSettings) -> None:
+        self.written: list[Write] = []
+        disk = SimDisk(
+            MemoryLogStore(4),
+            on_write=self.written.append,
+            on_sync=lambda writes: None,
+            is_stalled=lambda: False,
+        )
+        self._deadlines: Deadlines = {}
+        super().__init__(settings=settings, store=disk)  # type: ignore[arg-type]
+
+    def crash(self, survivors: int = 0) -> None:
+        """The process dies; of what was not synced the first ``survivors`` writes stay."""
+        self.scheduler.drop_all()
+        self.store.crash(min(survivors, self.store.unsynced))
+
+    def take_written(self) -> list[Write]:
+        """What was written since this was called last."""
+        written = list(self.written)
+        self.written.clear()
+        return written
+
+    def take_deadlines(self) -> dict[str, int | None]:
+        """Deadlines that changed since this was called last, in ms of virtual time.
+
+        ``None`` for one that is gone. A heartbeat that only renews a session changes its
+        deadline too.
+        """
+        now = self._compute_deadlines()
+        names = sorted({*now, *self._deadlines})
+        changed = {
+            name: now.get(name) for name in names if now.get(name) != self._deadlines.get(name)
+        }
+        self._deadlines = now
+        return changed
+
+    def _compute_deadlines(self) -> Deadlines:
+        liveness = self.runtime.liveness
+        timeout_ms = self.settings.group_consumer_session_timeout_ms
+        found: Deadlines = {}
+        for group in self.runtime.groups():
+            for member in group.members():
+                entry = liveness.get(group.group_id, member.member_id)
+                name = f"{group.group_id}/{member.member_id}"
+                if entry is not None:
+                    found[f"session {name}"] = (
+                        entry.last_heard_ms + liveness.stalled_ms + timeout_ms
+                    )
+                    if entry.rebalance_deadline_ms >= 0:
+                        found[f"rebalance {name}"] = (
+                            entry.rebalance_deadline_ms + liveness.stalled_ms
+                        )
+        return found

@@ -1,0 +1,115 @@
+"""Scenarios as texts: commands, and below ``----`` what they bring about.
+
+The first line of a text says which behaviour it shows. Commands of one block are submitted
+together, in one turn. After ``----`` come their answers, the records written (``+``) and the
+deadlines that changed (``@``); ``pytest tests/scenarios --rewrite`` (or ``MUSTER_REWRITE=1``)
+records them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from model.settings import CoordinatorSettings
+from tests.scenarios.commands import Commands, Line, parse_line
+from tests.scenarios.server import ScenarioServer
+from tests.scenarios.text import format_answer, format_deadlines, format_record, format_side
+
+FOLDER = Path(__file__).parent
+TEXTS = sorted(FOLDER.glob("*.txt"))
+DIVIDER = "----"
+
+
+@dataclass
+class Block:
+    """Commands and what is expected of them."""
+
+    commands: list[str]
+    expected: list[str]
+
+
+def parse_text(text: str) -> tuple[list[str], list[Block]]:
+    """The comment at the top, and the blocks."""
+    paragraphs = [part.splitlines() for part in text.strip().split("\n\n")]
+    head = paragraphs.pop(0)
+    assert all(line.startswith("#") for line in head), "a scenario begins with what it shows"
+    blocks = []
+    for lines in paragraphs:
+        at = lines.index(DIVIDER) if DIVIDER in lines else len(lines)
+        blocks.append(Block(lines[:at], lines[at + 1 :]))
+    return head, blocks
+
+
+def format_text(head: list[str], blocks: list[Block]) -> str:
+    parts = [head, *([*block.commands, DIVIDER, *block.expected] for block in blocks)]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def run_blocks(blocks: list[Block]) -> Iterator[list[str]]:
+    """What each block brings about."""
+    settings = CoordinatorSettings()
+    server: ScenarioServer | None = None
+    commands: Commands | None = None
+    for block in blocks:
+        lines = [parse_line(text) for text in block.commands if not text.startswith("#")]
+        if server is None and lines[0].verb == "settings":
+            settings = compute_settings(lines[0])
+            yield []
+            continue
+        if server is None or commands is None:
+            server = ScenarioServer(settings)
+            commands = Commands(server)
+        yield run_block(server, commands, lines)
+
+
+def compute_settings(line: Line) -> CoordinatorSettings:
+    """Kafka's names, with ``.`` for ``_``."""
+    values = {name.replace(".", "_"): int(value) for name, value in line.options.items()}
+    return CoordinatorSettings(**values)  # type: ignore[arg-type]
+
+
+def run_block(server: ScenarioServer, commands: Commands, lines: list[Line]) -> list[str]:
+    pending = [(line, commands.submit(line)) for line in lines]
+    server.settle()
+    output = []
+    for line, answer in pending:
+        if answer is None:
+            continue
+        prefix = f"{line.words[1]}: " if len(lines) > 1 and len(line.words) > 1 else ""
+        if answer.is_answered:
+            output += [prefix + text for text in format_answer(answer.answer)]
+        else:
+            output.append(f"{prefix}no answer yet")
+    for write in server.take_written():
+        output += [f"+ {format_side(record)}" for record in write.side]
+        output += [f"+ {format_record(record)}" for record in write.records]
+    output += [f"@ {text}" for text in format_deadlines(server.take_deadlines())]
+    return output
+
+
+def is_rewriting(config: pytest.Config) -> bool:
+    by_option = config.getoption("--rewrite", default=False)
+    return bool(by_option) or os.environ.get("MUSTER_REWRITE", "0") not in ("", "0")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=[path.stem for path in TEXTS])
+def test_scenario(path: Path, pytestconfig: pytest.Config) -> None:
+    head, blocks = parse_text(path.read_text(encoding="utf-8"))
+    actual = [
+        Block(block.commands, output)
+        for block, output in zip(blocks, run_blocks(blocks), strict=True)
+    ]
+    if is_rewriting(pytestconfig):
+        path.write_text(format_text(head, actual), encoding="utf-8")
+    assert format_text(head, actual) == path.read_text(encoding="utf-8")
+
+
+def test_there_are_scenarios_and_each_says_what_it_shows() -> None:
+    assert len(TEXTS) >= 30
+    heads = {parse_text(path.read_text(encoding="utf-8"))[0][0] for path in TEXTS}
+    assert len(heads) == len(TEXTS)

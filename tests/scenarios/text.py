@@ -1,0 +1,281 @@
+"""Answers, records and deadlines as text; partitions as ``foo:0-2,5``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from coordinator.runtime.api import Answer
+from model.errors import ErrorCode, GroupError
+from model.ids import TopicId
+from model.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    GroupMetadataKey,
+    MemberState,
+    OffsetCommitKey,
+    Record,
+    SideRecord,
+    TopicDeletionKey,
+    TopicPartitions,
+    TopicSideKey,
+)
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupLeaveResponse,
+    DescribedClassicGroup,
+    DescribedConsumerGroup,
+    DescribedMember,
+    DescribeGroupsResponse,
+    Done,
+    ListGroupsResponse,
+    NamedTopicPartitions,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    TopicResponse,
+)
+from tests.sim.scheduler import START_WALL_MS
+
+NOTHING = "-"
+LONG_METADATA = 20
+
+
+def format_ms(ms: int) -> str:
+    """``45s``, ``1.5s``, ``20ms``."""
+    if abs(ms) < 1_000:
+        return f"{ms}ms"
+    return f"{ms / 1_000:g}s"
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """``0-2,5``."""
+    found = []
+    for _, run in groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0]):
+        members = [number for _, number in run]
+        found.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
+    return ",".join(found)
+
+
+def topic_name(topic_id: TopicId) -> str:
+    """From the ids that scenarios make; a topic that was created again shows how often."""
+    text = topic_id.decode()
+    name, incarnation = text[:12].rstrip("_"), int(text[12:])
+    return name + "'" * incarnation
+
+
+def format_partitions(topics: Iterable[TopicPartitions | NamedTopicPartitions]) -> str:
+    """``foo:0-2 bar:1``, or ``-``."""
+    parts = [f"{topic_name(t.topic_id)}:{format_ranges(t.partitions)}" for t in topics]
+    return " ".join(sorted(parts)) or NOTHING
+
+
+def format_assigned(topics: Iterable[AssignedTopicPartitions]) -> str:
+    """With assignment epochs: ``foo:0-2@4``."""
+    parts = []
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        assert epochs is not None
+        pairs = sorted(zip(epochs, topic.partitions, strict=True))
+        for epoch, run in groupby(pairs, key=lambda pair: pair[0]):
+            partitions = format_ranges(partition for _, partition in run)
+            parts.append(f"{topic_name(topic.topic_id)}:{partitions}@{epoch}")
+    return " ".join(sorted(parts)) or NOTHING
+
+
+# ------------------------------------------------------------------------------------ answers
+
+
+def format_answer(answer: Answer) -> list[str]:
+    """The lines of an answer."""
+    match answer:
+        case GroupError():
+            return [f"{answer.code.name}: {answer.message}"]
+        case ConsumerGroupHeartbeatResponse():
+            return [_format_heartbeat(answer)]
+        case ConsumerGroupLeaveResponse():
+            return [f"left with epoch {answer.member_epoch}"]
+        case OffsetCommitResponse():
+            return _format_commit(answer)
+        case OffsetFetchResponse():
+            return _format_fetch(answer)
+        case TopicResponse(topic):
+            return [f"{topic_name(topic.topic_id)} has {topic.partitions} partitions"]
+        case ListGroupsResponse(groups):
+            return [
+                f"{g.group_id}: {g.state}, {g.group_type}, protocol type {g.protocol_type!r}, "
+                f"{g.members} members"
+                for g in sorted(groups, key=lambda listed: listed.group_id)
+            ] or ["no groups"]
+        case ConsumerGroupDescribeResponse(groups):
+            return [line for group in groups for line in _format_group(group)]
+        case DescribeGroupsResponse(classic):
+            return [_format_classic(group) for group in classic]
+        case Done():
+            return ["done"]
+        case _:
+            raise AssertionError(f"no words for {answer}")
+
+
+def _format_heartbeat(answer: ConsumerGroupHeartbeatResponse) -> str:
+    given = "unchanged" if answer.assignment is None else format_partitions(answer.assignment)
+    flags = [
+        word
+        for word, is_so in (
+            ("news", answer.news),
+            ("may be parked", answer.parkable),
+            ("settled", answer.settled),
+        )
+        if is_so
+    ]
+    return f"epoch {answer.member_epoch}, assignment {given}; {', '.join(flags) or 'nothing new'}"
+
+
+def _format_metadata(metadata: str) -> str:
+    if len(metadata) > LONG_METADATA:
+        return f" with {len(metadata)} characters"
+    return f" with {metadata!r}" if metadata else ""
+
+
+def _error(code: ErrorCode) -> str:
+    return "ok" if code is ErrorCode.NONE else code.name
+
+
+def _format_commit(answer: OffsetCommitResponse) -> list[str]:
+    return [
+        f"{topic.name}:{result.partition} {_error(result.error)}"
+        for topic in answer.topics
+        for result in topic.partitions
+    ]
+
+
+def _format_fetch(answer: OffsetFetchResponse) -> list[str]:
+    return [
+        f"{topic.name}:{fetched.partition} = {fetched.offset}"
+        + _format_metadata(fetched.metadata)
+        + ("" if fetched.error is ErrorCode.NONE else f" {fetched.error.name}")
+        for topic in answer.topics
+        for fetched in topic.partitions
+    ] or ["no offsets"]
+
+
+def _format_group(group: DescribedConsumerGroup) -> list[str]:
+    if group.error is not ErrorCode.NONE:
+        return [f"{group.group_id}: {group.error.name}: {group.error_message}"]
+    head = (
+        f"{group.group_id}: {group.state}, group epoch {group.group_epoch}, assignment epoch "
+        f"{group.assignment_epoch}, {group.assignor_name}"
+    )
+    return [head, *(f"  {_format_member(member)}" for member in group.members)]
+
+
+def _format_member(member: DescribedMember) -> str:
+    names = ",".join(member.subscribed_topic_names) or NOTHING
+    text = (
+        f"{member.member_id}: {member.state} at {member.member_epoch}, subscribes to {names}, has "
+        f"{format_partitions(member.assignment)}"
+    )
+    if member.pending_revocation:
+        text += f", to revoke {format_partitions(member.pending_revocation)}"
+    return f"{text}, target {format_partitions(member.target_assignment)}"
+
+
+def _format_classic(group: DescribedClassicGroup) -> str:
+    if group.error is not ErrorCode.NONE:
+        return f"{group.group_id}: {group.state}, {group.error.name}: {group.error_message}"
+    return f"{group.group_id}: {group.state}, protocol type {group.protocol_type!r}"
+
+
+# ------------------------------------------------------------------------------------ records
+
+
+def format_record(record: Record) -> str:
+    """One line: what a record says, or that it deletes."""
+    key, value = record
+    name = _format_key(key)
+    return f"delete {name}" if value is None else f"{name}: {_format_value(value)}"
+
+
+def _format_key(key: Any) -> str:
+    match key:
+        case OffsetCommitKey():
+            return f"offset {key.group or repr('')} {key.topic}:{key.partition}"
+        case GroupMetadataKey():
+            return f"classic group {key.group}"
+        case ConsumerGroupMetadataKey():
+            return f"group {key.group_id}"
+        case ConsumerGroupPartitionMetadataKey():
+            return f"partition metadata {key.group_id}"
+        case ConsumerGroupMemberMetadataKey():
+            return f"member {key.group_id}/{key.member_id}"
+        case ConsumerGroupTargetAssignmentMetadataKey():
+            return f"target {key.group_id}"
+        case ConsumerGroupTargetAssignmentMemberKey():
+            return f"target {key.group_id}/{key.member_id}"
+        case ConsumerGroupCurrentMemberAssignmentKey():
+            return f"current {key.group_id}/{key.member_id}"
+        case _:
+            raise AssertionError(f"no words for {key}")
+
+
+def _format_value(value: Any) -> str:
+    match value:
+        case ConsumerGroupMemberMetadataValue():
+            names = ",".join(value.subscribed_topic_names) or NOTHING
+            text = f"subscribes to {names}, rebalance {format_ms(value.rebalance_timeout_ms)}"
+            extra = [value.server_assignor, value.rack_id and f"rack {value.rack_id}"]
+            return ", ".join([text, *filter(None, extra)])
+        case _ if hasattr(value, "metadata_hash"):
+            return f"epoch {value.epoch}, hash {value.metadata_hash & 0xFFFF:04x}"
+        case _ if hasattr(value, "assignment_timestamp"):
+            at_ms = value.assignment_timestamp - START_WALL_MS
+            return f"epoch {value.assignment_epoch} at {format_ms(at_ms)}"
+        case _ if hasattr(value, "topic_partitions"):
+            return format_partitions(value.topic_partitions)
+        case _ if hasattr(value, "partitions_pending_revocation"):
+            return _format_current(value)
+        case _ if hasattr(value, "commit_timestamp"):
+            at_ms = value.commit_timestamp - START_WALL_MS
+            metadata = _format_metadata(value.metadata)
+            return f"{value.offset}{metadata} of {topic_name(value.topic_id)} at {format_ms(at_ms)}"
+        case _:
+            raise AssertionError(f"no words for {value}")
+
+
+def _format_current(value: Any) -> str:
+    text = (
+        f"{MemberState(value.state).name} at {value.member_epoch} after "
+        f"{value.previous_member_epoch}, has {format_assigned(value.assigned_partitions)}"
+    )
+    if value.partitions_pending_revocation:
+        text += f", to revoke {format_assigned(value.partitions_pending_revocation)}"
+    return text
+
+
+def format_side(record: SideRecord) -> str:
+    """One line for a side record."""
+    match record.key:
+        case TopicSideKey(name):
+            if record.value is None:
+                return f"delete topic {name}"
+            return f"topic {name}: {record.value.partitions} partitions"  # type: ignore[union-attr]
+        case TopicDeletionKey(topic_id):
+            verb = "forget deletion of" if record.value is None else "deletion of"
+            return f"{verb} topic {topic_name(topic_id)}"
+        case _:
+            raise AssertionError(f"no words for {record}")
+
+
+def format_deadlines(changed: Mapping[str, int | None]) -> list[str]:
+    """Deadlines by the time at which they come, from the start of the scenario."""
+    return [
+        f"{name} timeout {'ends' if at_ms is None else 'at ' + format_ms(at_ms)}"
+        for name, at_ms in changed.items()
+    ]

@@ -1,0 +1,169 @@
+"""A real `muster serve` for tests: a process of its own, on ports that the system chose.
+
+    with MusterServer(tmp_path / "data", topics={"orders": 12}) as server:
+        Consumer({"bootstrap.servers": server.kafka, ...})
+        server.kill()       # SIGKILL
+        server.start()      # again, on the same folder and ports
+
+`server.kafka`, `server.grpc` and `server.http` are HOST:PORT.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.groups import CHECKOUT
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+LISTENERS = ("kafka", "grpc", "http")
+
+
+class ServerNotStarted(RuntimeError):
+    """The server ended before it listened; `exit_code` and `output` say why."""
+
+    def __init__(self, exit_code: int | None, output: str) -> None:
+        super().__init__(f"muster serve ended with {exit_code}:\n{output}")
+        self.exit_code = exit_code
+        self.output = output
+
+
+class MusterServer:
+    """Starts `muster serve` with a data folder and more arguments; ends what it started."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *arguments: str,
+        topics: Mapping[str, int] | None = None,
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        working_folder: Path = CHECKOUT,
+    ) -> None:
+        self.data_dir = data_dir
+        self.arguments = [
+            *arguments,
+            *(f"--topic={name}={count}" for name, count in (topics or {}).items()),
+            *(f"--{name}={value}" for name, value in (settings or {}).items()),
+        ]
+        self.environment = dict(environment or {})
+        self.working_folder = working_folder
+        self.process: subprocess.Popen[bytes] | None = None
+        self.endpoints: dict[str, str] = {}
+        self.log = data_dir.with_name(data_dir.name + ".log")
+
+    @property
+    def kafka(self) -> str:
+        return self.endpoints["kafka"]
+
+    @property
+    def grpc(self) -> str:
+        return self.endpoints["grpc"]
+
+    @property
+    def http(self) -> str:
+        return self.endpoints["http"]
+
+    def address(self, name: str) -> tuple[str, int]:
+        """Where `kafka`, `grpc` or `http` listens, as a socket takes it."""
+        host, _, port = self.endpoints[name].rpartition(":")
+        return host, int(port)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> Self:
+        """Starts it and returns when it listens. Raises `ServerNotStarted`."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        self._begin()
+        self._wait_until_listening()
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL, and waits until the process is gone."""
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> int:
+        """SIGTERM; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def output(self) -> str:
+        """All that it has printed since the first start, both streams."""
+        return self.log.read_text(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    def _begin(self) -> None:
+        listen = [
+            f"--listen.{name}={self._compute_address(name)}"
+            for name in LISTENERS
+            if not any(argument.startswith(f"--listen.{name}") for argument in self.arguments)
+        ]
+        command = [sys.executable, "-m", "cli", "serve", f"--data-dir={self.data_dir}"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, *listen, *self.arguments],
+                cwd=self.working_folder,
+                env={**os.environ, "PYTHONPATH": str(CHECKOUT), **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def _compute_address(self, name: str) -> str:
+        return self.endpoints.get(name, "127.0.0.1:0")
+
+    def _wait_until_listening(self) -> None:
+        """Until its endpoints are there; those of a killed one carry another process id."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            assert self.process is not None
+            if self.process.poll() is not None:
+                raise ServerNotStarted(self.process.returncode, self.output())
+            endpoints = self._read_endpoints()
+            if endpoints.get("pid") == self.process.pid:
+                self.endpoints = {name: str(endpoints[name]) for name in LISTENERS}
+                return
+            time.sleep(_POLL_S)
+        self.kill()
+        raise ServerNotStarted(None, self.output())
+
+    def _read_endpoints(self) -> dict[str, object]:
+        try:
+            found = json.loads((self.data_dir / "endpoints.json").read_text())
+        except FileNotFoundError:
+            return {}
+        assert isinstance(found, dict)
+        return found
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        try:
+            return self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise

@@ -1,0 +1,146 @@
+"""The disk of the simulated server: a ``MemoryLogStore`` that says what it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from model.ids import GroupId, LogOffset, LogPartition
+from model.records import Record, SideRecord
+from storage.codec.batches import decode_batch
+from storage.codec.records import decode_key, decode_value
+from storage.log_store import LatestEntry, PartitionAppend, StoreStalled
+from storage.memory import MemoryLogStore
+from storage.side_codec import decode_side
+
+_LOG_START = LogOffset(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One atomic write, decoded from the bytes that the store was given."""
+
+    records: tuple[Record, ...]
+    side: tuple[SideRecord, ...]
+
+
+def decode_append(append: PartitionAppend) -> Iterator[Record]:
+    """The records of a batch."""
+    for record in decode_batch(append.batch).records:
+        assert record.key is not None
+        key = decode_key(record.key)
+        if record.value is None:
+            yield Record(key, None)
+        else:
+            kind = int.from_bytes(record.key[:2], "big")
+            yield Record(key, decode_value(kind, record.value)[1])
+
+
+class SimDisk:
+    """A ``LogStore``. A sync covers what was written before it began, and nothing later.
+
+    ``writes`` are all that the log has; the first ``durable`` of them are synced. ``on_write`` and
+    ``on_sync`` are called after the fact. ``is_stalled`` decides whether a write is refused.
+    """
+
+    def __init__(
+        self,
+        store: MemoryLogStore,
+        *,
+        on_write: Callable[[Write], None],
+        on_sync: Callable[[Sequence[Write]], None],
+        is_stalled: Callable[[], bool],
+    ) -> None:
+        self.store = store
+        self.partitions = store.partitions
+        self.cluster_id = store.cluster_id
+        self.writes: list[Write] = []
+        self.durable = 0
+        self.on_write = on_write
+        self.on_sync = on_sync
+        self.is_stalled = is_stalled
+        self._sync_covers: int | None = None
+
+    def write(
+        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+    ) -> None:
+        if self.is_stalled():
+            raise StoreStalled("the simulated store stalls")
+        self.store.write(appends, side)
+        write = Write(
+            tuple(record for append in appends for record in decode_append(append)),
+            tuple(decode_side(key, value) for key, value in side),
+        )
+        self.writes.append(write)
+        self.on_write(write)
+
+    def begin_sync(self) -> None:
+        """From here on what is written is left to the sync after this one."""
+        self._sync_covers = len(self.writes)
+
+    def sync(self) -> None:
+        covers = len(self.writes) if self._sync_covers is None else self._sync_covers
+        covered = covers - self.durable
+        pending = self.store._pending
+        later = pending[covered:]
+        del pending[covered:]
+        self.store.sync()
+        pending += later
+        synced = self.writes[self.durable : covers]
+        self.durable = covers
+        self._sync_covers = None
+        self.on_sync(synced)
+
+    def crash(self, survivors: int) -> int:
+        """Power is gone; of the writes that are not synced the first ``survivors`` stay.
+
+        How many writes are lost.
+        """
+        kept = self.durable + survivors
+        lost = len(self.writes) - kept
+        self.store = self.store.crash(survivors)
+        survived = self.writes[self.durable : kept]
+        del self.writes[kept:]
+        self.durable = kept
+        self._sync_covers = None
+        self.on_sync(survived)
+        return lost
+
+    @property
+    def unsynced(self) -> int:
+        """How many writes a crash may lose."""
+        return len(self.writes) - self.durable
+
+    # ------------------------------------------------------------------------- handed through
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        return self.store.next_offset(partition)
+
+    def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
+        self.store.mark_durable(offsets)
+
+    def sync_watermark(self) -> None:
+        self.store.sync_watermark()
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        return self.store.read_log(partition, start)
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        return self.store.latest(partition, key_prefix)
+
+    def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
+        return self.store.get_latest(partition, key)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        return self.store.get_many_latest(partition, keys)
+
+    def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
+        return self.store.offset_group_ids(partition)
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return self.store.side(prefix)
+
+    def close(self) -> None:
+        self.store.close()

@@ -1,0 +1,276 @@
+"""The server's side of the wire: takes requests, parks heartbeats, checks outgoing answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.core.handle import handle
+from coordinator.runtime.api import Answer, MemberTicket, Watch
+from model.commands import (
+    Command,
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    CreateTopic,
+    DeleteTopic,
+    GrowTopic,
+    Now,
+    OffsetCommit,
+    OffsetFetch,
+)
+from model.errors import ErrorCode, GroupError
+from model.ids import GroupId
+from model.responses import (
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupLeaveResponse,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    TopicResponse,
+)
+from tests.sim.log_checkers import DurableFacts
+from tests.sim.observed import ObservedRuntime
+from tests.sim.offset_model import NO_OFFSET, OffsetModel
+from tests.sim.process import ServerProcess
+from tests.sim.shadow import places
+from tests.sim.violations import check
+
+PARK_MS = 500
+
+Send = Callable[[Answer], None]
+
+
+@dataclass
+class Parked:
+    """A heartbeat that waits for news, of one client."""
+
+    command: ConsumerGroupHeartbeat
+    send: Send
+    watch: Watch | None = None
+
+
+@dataclass
+class Cached:
+    """A heartbeat that may be repeated, and its answer."""
+
+    command: ConsumerGroupHeartbeat
+    answer: ConsumerGroupHeartbeatResponse
+    ticket: MemberTicket
+
+
+class AnswerChecker:
+    """S11: an answer shows nothing that is not durable. Kept over restarts."""
+
+    def __init__(self, facts: DurableFacts, offsets: OffsetModel) -> None:
+        self.facts = facts
+        self.offsets = offsets
+
+    def begin(self, command: Command) -> Any:
+        """What must be remembered of the moment at which the server takes a command."""
+        match command:
+            case OffsetCommit():
+                group = command.group_id
+                return [
+                    (place, self.offsets.note_taken(place, offset.offset))
+                    for topic in command.topics
+                    for offset in topic.partitions
+                    if (place := (group, str(topic.name), offset.partition))
+                ]
+            case OffsetFetch(topics=topics) if topics is not None:
+                return {
+                    place: self.offsets.floor(place)
+                    for topic in topics
+                    for partition in topic.partitions
+                    if (place := (command.group_id, str(topic.name), partition))
+                }
+            case ConsumerGroupLeave():
+                return self.facts.removals[command.group_id, command.member_id]
+            case DeleteTopic(name=str() as name):
+                self.offsets.note_topic_deleted(name)
+                return None
+            case _:
+                return None
+
+    def end(self, command: Command, begun: Any, answer: Answer) -> None:
+        """The answer goes out."""
+        match command, answer:
+            case OffsetCommit(), _:
+                self._end_commit(command, begun, answer)
+            case OffsetFetch(), OffsetFetchResponse():
+                self._end_fetch(command, begun, answer)
+            case ConsumerGroupHeartbeat(), ConsumerGroupHeartbeatResponse():
+                self._end_heartbeat(command, answer)
+            case ConsumerGroupLeave(), ConsumerGroupLeaveResponse():
+                key = (command.group_id, command.member_id)
+                check(self.facts.removals[key] > begun, "S11", f"{key} left, not durably")
+            case ((CreateTopic() | GrowTopic()), TopicResponse(topic)):
+                known = (topic.name, topic.topic_id, topic.partitions) in self.facts.topics
+                check(known, "S11", lambda: f"{topic} is not durable")
+            case DeleteTopic(), TopicResponse(topic):
+                is_deleted = topic.name in self.facts.deleted_topics
+                check(is_deleted, "S11", f"the deletion of {topic} is not durable")
+            case _:
+                pass
+
+    def _end_commit(self, command: OffsetCommit, begun: Any, answer: Answer) -> None:
+        accepted: set[tuple[str, int]] = set()
+        if isinstance(answer, OffsetCommitResponse):
+            accepted = {
+                (str(topic.name), result.partition)
+                for topic in answer.topics
+                for result in topic.partitions
+                if result.error is ErrorCode.NONE
+            }
+        for place, taken in begun:
+            is_accepted = place[1:] in accepted
+            self.offsets.note_answered(place, taken, is_accepted)
+        for topic in command.topics:
+            for offset in topic.partitions:
+                if (str(topic.name), offset.partition) in accepted:
+                    place = (command.group_id, str(topic.name), offset.partition)
+                    durable = offset.offset in self.facts.offsets[place]
+                    check(durable, "S11", f"{place} at {offset.offset} is not durable")
+
+    def _end_fetch(self, command: OffsetFetch, begun: Any, answer: OffsetFetchResponse) -> None:
+        for topic in answer.topics:
+            for fetched in topic.partitions:
+                place = (command.group_id, str(topic.name), fetched.partition)
+                self.offsets.check(place, begun.get(place, -1), fetched.offset, "fetch")
+                if fetched.offset != NO_OFFSET:
+                    durable = fetched.offset in self.facts.offsets[place]
+                    check(durable, "S11", f"{place} shows {fetched.offset}, not durable")
+
+    def _end_heartbeat(
+        self, command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse
+    ) -> None:
+        key = (command.group_id, command.member_id)
+        epoch = answer.member_epoch
+        check(epoch in self.facts.epochs[key], "S11", f"{key} at {epoch} is not durable")
+        if answer.assignment is not None:
+            standing = (epoch, places(answer.assignment))
+            known = standing in self.facts.standings[key]
+            check(known, "S11", lambda: f"{key} with {standing} is not durable")
+
+
+class WireDoor:
+    """Requests of wire clients, for one server process."""
+
+    def __init__(
+        self, process: ServerProcess, runtime: ObservedRuntime, checker: AnswerChecker, parks: bool
+    ) -> None:
+        self._process = process
+        self._runtime = runtime
+        self._checker = checker
+        self._parks = parks
+        self._parked: dict[object, Parked] = {}
+        self._cached: dict[object, Cached] = {}
+        self._received: Counter[object] = Counter()
+
+    def receive(self, client: object, command: Command, send: Send) -> None:
+        """A request has arrived."""
+        self._received[client] += 1
+        parked = self._parked.get(client)
+        if parked is not None:
+            self._end_parking(client, parked)
+        if isinstance(command, ConsumerGroupHeartbeat):
+            cached = self._cached.get(client)
+            if cached is not None and self._answer_from_cache(command, cached, send):
+                return
+        self.submit(client, command, send)
+
+    def submit(self, client: object, command: Command, send: Send, may_park: bool = True) -> None:
+        """Submit, and check the answer when it goes out."""
+        if isinstance(command, ConsumerGroupDescribe):
+            for group_id in command.group_ids:
+                self._runtime.tally_group("describe", group_id)
+        begun = self._checker.begin(command)
+        received = self._received[client]
+        ticket = None
+        if isinstance(command, ConsumerGroupHeartbeat):
+            ticket = self._runtime.ticket(command.group_id, command.member_id)
+
+        def reply(answer: Answer) -> None:
+            self._checker.end(command, begun, answer)
+            if isinstance(answer, ConsumerGroupHeartbeatResponse) and not answer.news:
+                self._cache(client, command, answer, ticket)
+            self._process.call_soon(lambda: answered(answer))
+
+        def answered(answer: Answer) -> None:
+            # What has been overtaken by another request is not held back for news.
+            is_latest = self._received[client] == received
+            self._answered(client, command, send, answer, may_park and is_latest)
+
+        self._runtime.submit(command, reply)
+
+    def _answered(
+        self, client: object, command: Command, send: Send, answer: Answer, may_park: bool
+    ) -> None:
+        if (
+            isinstance(command, ConsumerGroupHeartbeat)
+            and isinstance(answer, ConsumerGroupHeartbeatResponse)
+            and not answer.news
+        ):
+            may_park &= self._parks and answer.parkable and command.member_epoch > 0
+            if may_park and client not in self._parked:
+                self._park(client, command, send)
+                return
+        send(answer)
+
+    # --------------------------------------------------------------------------------- parking
+
+    def _park(self, client: object, command: ConsumerGroupHeartbeat, send: Send) -> None:
+        parked = self._parked[client] = Parked(command, send)
+
+        def end() -> None:
+            if self._parked.get(client) is parked:
+                self._end_parking(client, parked)
+
+        def on_news() -> None:
+            self._process.call_soon(end)
+
+        parked.watch = self._runtime.watch(command.group_id, command.member_id, on_news)
+        self._process.call_later_ms(PARK_MS, end)
+
+    def _end_parking(self, client: object, parked: Parked) -> None:
+        del self._parked[client]
+        if parked.watch is not None:
+            parked.watch.cancel()
+        self.submit(client, parked.command, parked.send, may_park=False)
+
+    # --------------------------------------------------------------------------------- tickets
+
+    def _cache(
+        self,
+        client: object,
+        command: Command,
+        answer: ConsumerGroupHeartbeatResponse,
+        ticket: MemberTicket | None,
+    ) -> None:
+        """Taken before the heartbeat was submitted, and alive: nothing happened in between."""
+        assert isinstance(command, ConsumerGroupHeartbeat)
+        if ticket is not None and ticket.is_valid() and command.member_epoch > 0:
+            self._cached[client] = Cached(command, answer, ticket)
+
+    def _answer_from_cache(
+        self, command: ConsumerGroupHeartbeat, cached: Cached, send: Send
+    ) -> bool:
+        """The answer of a ticket that is alive is the core's answer."""
+        if command != cached.command:
+            return False
+        now_ms = self._process.monotonic_ms()
+        if not cached.ticket.touch(now_ms):
+            return False
+        key = (command.group_id, command.member_id)
+        self._runtime.lively.heard_ms[key] = now_ms
+        shard = self._runtime._shard_of(GroupId(command.group_id))
+        try:
+            outcome = handle(shard, command, Now(self._process.wall_ms(), now_ms))
+        except GroupError as error:
+            check(False, "ticket", f"{key} was answered from the cache, but the core says {error}")
+            raise
+        is_same = outcome.response == cached.answer and not outcome.records
+        check(is_same, "ticket", lambda: f"{key}: cached {cached.answer}, the core says {outcome}")
+        self._process.call_soon(lambda: send(cached.answer))
+        return True

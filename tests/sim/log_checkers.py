@@ -1,0 +1,163 @@
+"""Checkers of what is written: S1, S3, S5, S6 and S13 on the records, in the order of the log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from coordinator.core.shard import Shard
+from model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Record,
+    TopicSideKey,
+    TopicSideValue,
+)
+from tests.sim.disk import Write
+from tests.sim.shadow import (
+    Place,
+    Shadow,
+    ShadowGroup,
+    current_of,
+    describe_shadow,
+    describe_shards,
+)
+from tests.sim.violations import Violation, check
+
+Member = tuple[str, str]
+OffsetPlace = tuple[str, str, int]
+
+
+class LogChecker:
+    """Follows the log as it is written, with a naive replay of its own."""
+
+    def __init__(self) -> None:
+        self.shadow = Shadow()
+
+    def note_write(self, write: Write) -> Collection[str]:
+        """After each atomic write: every record moves forwards, and the state is sound.
+
+        The groups that it changed.
+        """
+        changed: dict[str, None] = {}
+        for record in write.records:
+            self._check_epochs(record)
+            self.shadow.apply(record)
+            group_id = getattr(record.key, "group_id", None)
+            if group_id is not None:
+                changed[group_id] = None
+        for group_id in changed:
+            group = self.shadow.groups.get(group_id)
+            if group is not None:
+                check_shadow_group(group_id, group)
+        return changed
+
+    def rebuild(self, writes: Iterable[Write]) -> None:
+        """After a crash: what is left of the log."""
+        self.shadow = Shadow()
+        for write in writes:
+            for record in write.records:
+                self.shadow.apply(record)
+
+    def _check_epochs(self, record: Record) -> None:
+        """S5: epochs of a group, of its target and of a member's incarnation never decrease."""
+        key, value = record
+        group = self.shadow.groups.get(getattr(key, "group_id", ""))
+        if group is None or value is None:
+            return
+        match key, value:
+            case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue(epoch):
+                check(epoch > group.epoch, "S5", f"{key.group_id}: {group.epoch} then {epoch}")
+            case (
+                ConsumerGroupTargetAssignmentMetadataKey(),
+                ConsumerGroupTargetAssignmentMetadataValue(epoch),
+            ):
+                old = group.target_epoch
+                check(epoch > old, "S5", f"{key.group_id}: assignment epoch {old} then {epoch}")
+            case (
+                ConsumerGroupCurrentMemberAssignmentKey(),
+                ConsumerGroupCurrentMemberAssignmentValue(epoch),
+            ):
+                entry = group.entries.get(key.member_id)
+                if entry is not None and entry.current is not None:
+                    old = entry.current.epoch
+                    check(epoch >= old, "S5", f"{key.member_id}: member epoch {old} then {epoch}")
+
+    def check_live(self, shards: Sequence[Shard], when: str) -> None:
+        """S13: the live state is the replay of the log."""
+        live, replayed = describe_shards(shards), describe_shadow(self.shadow)
+        if live != replayed:
+            names = sorted(set(live) | set(replayed))
+            wrong = [name for name in names if live.get(name) != replayed.get(name)]
+            first = wrong[0]
+            raise Violation(
+                "S13",
+                f"{when}: {', '.join(wrong)} differ from the replay of the log; live "
+                f"{live.get(first)}, replayed {replayed.get(first)}",
+            )
+
+
+def check_shadow_group(group_id: str, group: ShadowGroup) -> None:
+    """S1, S3 and S6 by the records alone."""
+    holders: dict[Place, str] = {}
+    for member_id, entry in group.members().items():
+        current = entry.current
+        if current is None:
+            continue
+        for place, epoch in (*current.assigned.items(), *current.pending.items()):
+            other = holders.setdefault(place, member_id)
+            if other != member_id:
+                raise Violation("S1", f"{group_id}: {place} is {other}'s and {member_id}'s")
+            if epoch > current.epoch:
+                raise Violation("S3", f"{group_id}: {place} has epoch {epoch}")
+        check(not current.assigned.keys() & current.pending.keys(), "S1", f"{member_id}: both")
+        check(current.epoch <= group.target_epoch, "S6", f"{group_id}: {member_id} is ahead")
+    check(group.target_epoch <= group.epoch, "S6", f"{group_id}: the target is ahead")
+
+
+class DurableFacts:
+    """What is durable, and was at any time: what an answer may show (S11)."""
+
+    def __init__(self) -> None:
+        self.standings: dict[Member, set[tuple[int, frozenset[Place]]]] = defaultdict(set)
+        self.epochs: dict[Member, set[int]] = defaultdict(set)
+        self.removals: dict[Member, int] = defaultdict(int)
+        self.offsets: dict[OffsetPlace, set[int]] = defaultdict(set)
+        self.topics: set[tuple[str, bytes, int]] = set()
+        self.deleted_topics: set[str] = set()
+
+    def note_sync(self, writes: Iterable[Write]) -> None:
+        """These writes have become durable."""
+        for write in writes:
+            for record in write.records:
+                self._note(record)
+            for side in write.side:
+                match side.key, side.value:
+                    case TopicSideKey(name), TopicSideValue(topic_id, partitions):
+                        self.topics.add((name, topic_id, partitions))
+                    case TopicSideKey(name), None:
+                        self.deleted_topics.add(name)
+
+    def _note(self, record: Record) -> None:
+        key, value = record
+        match key, value:
+            case OffsetCommitKey(group, topic, partition), OffsetCommitValue(offset):
+                self.offsets[group, topic, partition].add(offset)
+            case ConsumerGroupMemberMetadataKey(group_id, member_id), None:
+                self.removals[group_id, member_id] += 1
+            case (
+                ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id),
+                ConsumerGroupCurrentMemberAssignmentValue(),
+            ):
+                current = current_of(value)
+                self.epochs[group_id, member_id].add(current.epoch)
+                self.standings[group_id, member_id].add(
+                    (current.epoch, frozenset(current.assigned))
+                )

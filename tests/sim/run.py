@@ -1,0 +1,215 @@
+"""One seed: a safety phase with faults, then a liveness phase without."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
+from coordinator.core.replay import replay
+from coordinator.core.shard import Shard
+from coordinator.runtime.loader import load_shard
+from model.ids import GroupId, LogPartition, compute_log_partition
+from tests.sim.client import Client
+from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
+from tests.sim.server import quiet_logs
+from tests.sim.shadow import describe_group, describe_shards
+from tests.sim.tables import Pair
+from tests.sim.violations import Violation, check
+from tests.sim.world import GROUPS, World
+
+DELIVERED_MIN = 300
+SLACK_MS = 3_000
+LONGEST_REBALANCE_TIMEOUT_MS = 15_000
+CHECK_EVERY_MS = 2_000
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a seed was made of."""
+
+    seed: int
+    trace: str
+    delivered: int
+    members: int
+    faults: Counter[str]
+    reached: Counter[Pair]
+    virtual_ms: int
+    converged_ms: int
+
+
+def run_seed(seed: int, verbose: bool = False) -> Result:
+    """Run a seed; raises ``Violation``, or any other exception that a bug may bring about."""
+    quiet_logs()
+    world = World(seed, verbose)
+    scenario = Scenario(world)
+    scenario.schedule()
+    run_safety_phase(world, scenario)
+    converged_ms = run_liveness_phase(world, scenario)
+    check_end(world)
+    check(world.delivered >= DELIVERED_MIN, "seed", f"only {world.delivered} messages")
+    check(len(world.clients) >= MEMBERS_MIN, "seed", f"only {len(world.clients)} members")
+    check(world.faults.is_enough, "seed", f"only these faults: {world.faults.happened}")
+    return Result(
+        seed,
+        world.trace.hexdigest(),
+        world.delivered,
+        len(world.clients),
+        world.faults.happened,
+        world.reached,
+        world.time.now_ms,
+        converged_ms,
+    )
+
+
+def run_safety_phase(world: World, scenario: Scenario) -> None:
+    """Faults strike between any two turns; every write and every answer is checked."""
+    next_check_ms = 0
+    may_crash = "server crash" in world.faults.on
+    while world.time.now_ms < SAFETY_MS or world.delivered < DELIVERED_MIN:
+        world.step()
+        if may_crash:
+            scenario.maybe_crash()
+        if world.time.now_ms >= next_check_ms:
+            next_check_ms = world.time.now_ms + CHECK_EVERY_MS
+            world.check_live("in the safety phase")
+            scenario.fill_up()
+            check(world.time.now_ms < 20 * SAFETY_MS, "seed", "nothing happens any more")
+
+
+def run_liveness_phase(world: World, scenario: Scenario) -> int:
+    """L1: faults have stopped, and what is not converged must converge. How long it took."""
+    world.faults.is_healed = True
+    for client in world.clients:
+        client.resume()
+        client.run(client.resume_revoking)
+    while not world.is_up or world.process.is_stalled:
+        world.step()
+    for group in GROUPS:
+        scenario.start_client(group)
+    began_ms = world.time.now_ms
+    while not any(is_moving(group) for group in world.runtime.groups()):
+        world.step()
+        check(world.time.now_ms < began_ms + 10_000, "seed", "nothing was left to converge")
+    check(compute_unconverged(world) is not None, "seed", "it had converged already")
+    settings = world.settings
+    bound_ms = (
+        settings.group_consumer_session_timeout_ms
+        + LONGEST_REBALANCE_TIMEOUT_MS
+        + 3 * settings.group_consumer_heartbeat_interval_ms
+        + settings.group_consumer_assignment_interval_ms
+        + SLACK_MS
+    )
+    while (why := compute_unconverged(world)) is not None:
+        passed_ms = world.time.now_ms - began_ms
+        check(passed_ms < bound_ms, "L1", f"not converged after {passed_ms} ms: {why}")
+        world.run_for(500)
+    converged_ms = world.time.now_ms - began_ms
+    check_steady(world)
+    return converged_ms
+
+
+def is_moving(group: ConsumerGroup) -> bool:
+    """Whether the group is on its way."""
+    return group.state() in (ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING)
+
+
+def compute_unconverged(world: World) -> str | None:
+    """Why the cluster has not converged: servers and clients agree, and all partitions have one."""
+    groups = {group.group_id: group for group in world.runtime.groups()}
+    for name in GROUPS:
+        clients = {
+            client.member_id: client
+            for client in world.clients
+            if client.group_id == name and not client.is_dead and not client.is_out
+        }
+        group = groups.get(GroupId(name))
+        if group is None:
+            if clients:
+                return f"{name} is not there"
+            continue
+        why = _compute_unconverged_group(world, group, clients)
+        if why is not None:
+            return f"{name}: {why}"
+    return None
+
+
+def _compute_unconverged_group(
+    world: World, group: ConsumerGroup, clients: dict[Any, Client]
+) -> str | None:
+    description = describe_group(group)
+    entries: dict[Any, Any] = description["entries"]
+    if set(entries) != set(clients):
+        return f"members {sorted(entries)} for clients {sorted(clients)}"
+    if group.state() not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY):
+        return f"{group.state().value} at {group.group_epoch}: {entries}"
+    image = world.runtime.image
+    wanted = {
+        (image.by_name[name].topic_id, partition)
+        for name in group.subscribed_names
+        if name in image.by_name
+        for partition in range(image.by_name[name].partitions)
+    }
+    if set(description["holder"]) != wanted:
+        return f"held are {sorted(description['holder'])}, to be held {sorted(wanted)}"
+    for member_id, client in clients.items():
+        epoch, _, _, assigned, _ = entries[member_id]["current"]
+        if client.epoch != epoch or client.owned != set(assigned) or not client.believes:
+            return f"{member_id} owns {client.owned} at {client.epoch}, not {assigned} at {epoch}"
+        if entries[member_id]["metadata"].subscribed_topic_names != tuple(sorted(client.names)):
+            return f"{member_id} subscribes to {client.names}, which the server does not know"
+    return None
+
+
+def check_steady(world: World) -> None:
+    """L9: nothing moves any more."""
+    before = {group.group_id: group.group_epoch for group in world.runtime.groups()}
+    world.run_for(3 * world.settings.group_consumer_heartbeat_interval_ms)
+    after = {group.group_id: group.group_epoch for group in world.runtime.groups()}
+    check(before == after, "L9", f"epochs go on from {before} to {after}")
+    why = compute_unconverged(world)
+    check(why is None, "L9", f"converged, and then not: {why}")
+
+
+def check_end(world: World) -> None:
+    """S13 by the real replay of the log and of its compaction; deleted topics are gone."""
+    world.check_live("at the end")
+    live = describe_shards(world.runtime.shards)
+    for how, replayed in (("log", replay_log(world)), ("latest", replay_latest(world))):
+        if describe_shards(replayed) != live:
+            raise Violation("S13", f"the replay of {how} is not the live state")
+    check(not list(world.disk.side(b"\x03")), "L10", "a topic's deletion did not end")
+    names = world.runtime.image.by_name
+    for place in world.offsets.places():
+        if place[1] not in names:
+            gone = world.stored(*place) == -1
+            check(gone, "L10", f"{place} has an offset of a topic that was deleted")
+    world.check_acknowledged()
+
+
+def make_shards(world: World) -> list[Shard]:
+    """Empty ones."""
+    return [
+        Shard(LogPartition(number), world.settings, world.runtime.image)
+        for number in range(world.disk.partitions)
+    ]
+
+
+def replay_log(world: World) -> list[Shard]:
+    """Shards made anew from the whole log."""
+    shards = make_shards(world)
+    for write in world.disk.writes:
+        for record in write.records:
+            group_id = getattr(record.key, "group_id", None) or getattr(record.key, "group", None)
+            assert group_id is not None
+            replay(shards[compute_log_partition(group_id, len(shards))], record)
+    return shards
+
+
+def replay_latest(world: World) -> list[Shard]:
+    """Shards made anew from the compaction of the log, as at a start."""
+    shards = make_shards(world)
+    for shard in shards:
+        load_shard(world.disk, shard)
+    return shards

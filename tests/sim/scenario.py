@@ -1,0 +1,239 @@
+"""What happens in a seed: clients come and go, topics change, faults strike, and then they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from model.commands import (
+    INTERNAL,
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    DeleteTopic,
+    GrowTopic,
+    OffsetCommit,
+    OffsetFetch,
+    TopicOffsets,
+    TopicToFetch,
+)
+from model.ids import GroupId, MemberId, TopicName
+from model.records import PartitionOffset
+from tests.sim.client import CALLER, Client, choose_habits
+from tests.sim.session_client import SessionClient
+from tests.sim.wire_client import WireClient
+from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
+
+SAFETY_MS = 45_000
+STARTING_MS = 8_000
+MEMBERS_MIN = 3
+
+
+class Scenario:
+    """Schedules everything of the safety phase."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.random = world.random
+        self.crashes_left = 4
+        self._numbers = dict.fromkeys(GROUPS, 0)
+
+    def schedule(self) -> None:
+        """Fill the timetable of the safety phase."""
+        rng = self.random
+        for group in GROUPS:
+            for _ in range(rng.randint(2, 4)):
+                self._at(rng.randrange(STARTING_MS), partial(self.start_client, group))
+        self._some(2, 5, self._leave)
+        self._some(1, 4, self._change_names)
+        self._some(1, 4, self._change_topics)
+        self._some(8, 16, self._stray)
+        self._some(8, 14, self._look)
+        self._some(1, 3, self._empty_group, chance=0.4)
+        for kind, action in (
+            ("member crash", self._crash_member),
+            ("member pause", self._pause_member),
+            ("server crash", self._crash_server),
+            ("process stall", self._stall),
+            ("clock jump", self._jump),
+        ):
+            if kind in self.world.faults.on:
+                self._some(2, 4, action)
+        if "zombie" in self.world.faults.on:
+            self._some(4, 12, self._zombie)
+
+    def _at(self, at_ms: int, action: Callable[[], None]) -> None:
+        self.world.time.call_later_ms(at_ms, action)
+
+    def _some(self, least: int, most: int, action: Callable[[], None], chance: float = 1.0) -> None:
+        if self.random.random() < chance:
+            for _ in range(self.random.randint(least, most)):
+                self._at(self.random.randrange(SAFETY_MS), partial(self._unless_healed, action))
+
+    def _unless_healed(self, action: Callable[[], None]) -> None:
+        if not self.world.faults.is_healed:
+            action()
+
+    # --------------------------------------------------------------------------------- clients
+
+    def start_client(self, group: str) -> None:
+        """A new member of the group."""
+        world = self.world
+        self._numbers[group] += 1
+        never = self.random.random() < world.faults.probability["unacknowledged revocation"]
+        habits = choose_habits(self.random, never)
+        kind = WireClient if self.random.random() < 0.6 else SessionClient
+        name = f"{group}-{self._numbers[group]}"
+        client = kind(world, group, name, self._names(), habits)
+        world.clients.append(client)
+        world.by_member[client.group_id, client.member_id] = client
+        world.note("client", name, kind.__name__, client.names)
+        client.start()
+
+    def _names(self) -> tuple[str, ...]:
+        """Mostly foo, so that there is something to move; rarely nothing at all."""
+        return self.random.choice(
+            (("foo",), ("foo",), ("foo", "bar"), ("bar", "baz"), ("foo", "later"), ())
+        )
+
+    def _living(self) -> list[Client]:
+        return [client for client in self.world.clients if not client.is_dead]
+
+    def _member(self) -> Client | None:
+        living = [client for client in self._living() if not client.is_out]
+        return self.random.choice(living) if living else None
+
+    def _leave(self) -> None:
+        client = self._member()
+        if client is not None:
+            self.world.note("leave", client.member_id)
+            client.leave(self.random.choice((None, 100, 4_000)))
+            if self.random.random() < 0.5:
+                self.start_client(client.group_id)
+
+    def _empty_group(self) -> None:
+        """All members of one group leave."""
+        group = self.random.choice(GROUPS)
+        for client in self._living():
+            if client.group_id == group:
+                client.leave(self.random.choice((None, 3_000, 8_000)))
+
+    def _change_names(self) -> None:
+        client = self._member()
+        if client is not None:
+            names = self._names()
+            self.world.note("names", client.member_id, names)
+            client.change_names(names)
+
+    def fill_up(self) -> None:
+        """Somebody must be left to send messages."""
+        if len([client for client in self._living() if not client.is_out]) < MEMBERS_MIN:
+            self.start_client(self.random.choice(GROUPS))
+
+    def _crash_member(self) -> None:
+        client = self._member()
+        if client is not None:
+            self.world.faults.note("member crash")
+            self.world.note("member crash", client.member_id)
+            client.crash()
+            if self.random.random() < 0.7:
+                start = partial(self.start_client, client.group_id)
+                self._at(self.random.randrange(8_000), partial(self._unless_healed, start))
+
+    def _pause_member(self) -> None:
+        client = self._member()
+        if client is not None:
+            self.world.faults.note("member pause")
+            pause_ms = self.random.choice((300, 4_000, 30_000))
+            self.world.note("member pause", client.member_id, pause_ms)
+            client.pause(pause_ms)
+
+    def _zombie(self) -> None:
+        """Something that was a member speaks at an epoch that must be fenced."""
+        client = self._member()
+        if client is None or not self.world.is_up:
+            return
+        runtime = self.world.runtime
+        group = runtime._shard_of(client.group_id).consumer_groups.get(client.group_id)
+        member = None if group is None else group.member(client.member_id)
+        if member is None:
+            return
+        below = min(member.previous_member_epoch, member.member_epoch) - 1
+        epoch = below if below > 0 and self.random.random() < 0.5 else member.member_epoch + 3
+        self.world.faults.note("zombie")
+        self.world.admin(ConsumerGroupHeartbeat(CALLER, client.group_id, client.member_id, epoch))
+        held = [(topic, p) for topic, p in sorted(client.owned) if topic in self.world.topic_names]
+        if held and below > 0:
+            partition = held[0][1]
+            self.world.admin(self._commit(client.group_id, client.member_id, below, partition))
+
+    # ---------------------------------------------------------------------------------- server
+
+    def _crash_server(self) -> None:
+        if self.world.is_up:
+            self.world.crash_server()
+
+    def maybe_crash(self) -> None:
+        """Between any two turns, more likely while something is not durable."""
+        world = self.world
+        if not world.is_up or not self.crashes_left or not world.faults.is_on("server crash"):
+            return
+        likelihood = 0.002 if world.disk.unsynced else 0.0002
+        if self.random.random() < likelihood:
+            self.crashes_left -= 1
+            world.crash_server()
+
+    def _stall(self) -> None:
+        self.world.stall_server(self.random.choice((100, 2_000, 15_000)))
+
+    def _jump(self) -> None:
+        self.world.faults.note("clock jump")
+        self.world.time.wall_offset_ms += self.random.choice((-3_600_000, -5_000, 3_600_000))
+
+    # ------------------------------------------------------------------------ topics and tools
+
+    def _change_topics(self) -> None:
+        world = self.world
+        image = world.runtime.image.by_name
+        name = self.random.choice((*TOPICS, "later"))
+        topic = image.get(TopicName(name))
+        if topic is None:
+            world.create_topic(name, self.random.randint(1, 6))
+        elif self.random.random() < 0.6:
+            world.admin(GrowTopic(INTERNAL, topic.name, topic.partitions + 1))
+        else:
+            world.admin(DeleteTopic(INTERNAL, topic.name))
+            create = partial(world.create_topic, name, 3)
+            self._at(self.random.choice((0, 5, 3_000)), partial(self._unless_healed, create))
+
+    def _group(self) -> GroupId:
+        return GroupId(self.random.choice((*GROUPS, *GROUPS, SIMPLE_GROUP)))
+
+    def _commit(
+        self, group_id: GroupId, member_id: MemberId, epoch: int | None, partition: int
+    ) -> OffsetCommit:
+        offset = PartitionOffset(partition, self.world.next_offset(), None, "")
+        topic = self.world.runtime.image.by_name.get(TopicName("foo"))
+        topic_id = None if topic is None else topic.topic_id
+        topics = (TopicOffsets(TopicName("foo"), topic_id, (offset,)),)
+        return OffsetCommit(CALLER, group_id, member_id, epoch, topics)
+
+    def _stray(self) -> None:
+        """A request of nobody in particular."""
+        group_id, member_id = self._group(), MemberId("stray")
+        match self.random.randrange(4):
+            case 0:
+                self.world.admin(ConsumerGroupHeartbeat(CALLER, group_id, member_id, 3))
+            case 1:
+                self.world.admin(ConsumerGroupLeave(CALLER, group_id, member_id))
+            case 2:
+                self.world.admin(self._commit(group_id, member_id, 3, 0))
+            case _:
+                self.world.admin(self._commit(group_id, MemberId(""), None, 1))
+
+    def _look(self) -> None:
+        """A tool looks."""
+        group_id = self._group()
+        self.world.admin(ConsumerGroupDescribe(CALLER, (group_id,)))
+        wanted = TopicToFetch(TopicName("foo"), None, (0, 1, 2, 3, 4))
+        self.world.admin(OffsetFetch(CALLER, group_id, (wanted,)))

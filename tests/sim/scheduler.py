@@ -1,0 +1,131 @@
+"""Virtual time: the clock and the turns of one thread, decided by the test."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+START_WALL_MS = 1_700_000_000_000
+
+
+class Timer:
+    """A call to come."""
+
+    __slots__ = ("callback", "is_cancelled")
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback = callback
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class VirtualScheduler:
+    """``Scheduler`` and ``Clock`` in one; nothing happens but in ``run_*``.
+
+    ``blocking_ms`` and ``computing_ms`` say how long handed-over work takes; each lane does one
+    after another, the work itself is done when it ends.
+    """
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.wall_offset_ms = START_WALL_MS
+        self.blocking_ms: Callable[[], int] = lambda: 0
+        self.computing_ms: Callable[[], int] = lambda: 0
+        self._ready: deque[Callable[[], None]] = deque()
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._sequence = 0
+        self._lane_free_at_ms = {"blocking": 0, "computing": 0}
+
+    # ------------------------------------------------------------------------ Clock, Scheduler
+
+    def wall_ms(self) -> int:
+        return self.now_ms + self.wall_offset_ms
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        self._ready.append(callback)
+        return None
+
+    def call_later_ms(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+        timer = Timer(callback)
+        self._sequence += 1
+        heapq.heappush(self._timers, (self.now_ms + max(delay_ms, 0), self._sequence, timer))
+        return timer
+
+    def run_blocking(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._run_in_lane("blocking", self.blocking_ms(), work, done)
+
+    def run_computing(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._run_in_lane("computing", self.computing_ms(), work, done)
+
+    def _run_in_lane(
+        self,
+        lane: str,
+        takes_ms: int,
+        work: Callable[[], T],
+        done: Callable[[T | BaseException], None],
+    ) -> None:
+        ends_ms = max(self._lane_free_at_ms[lane], self.now_ms) + takes_ms
+        self._lane_free_at_ms[lane] = ends_ms
+
+        def finish() -> None:
+            result: T | BaseException
+            try:
+                result = work()
+            except Exception as failure:  # noqa: BLE001 - handed to ``done`` as the seam says
+                result = failure
+            done(result)
+
+        self.call_later_ms(ends_ms - self.now_ms, finish)
+
+    # -------------------------------------------------------------------------------- running
+
+    def step(self) -> bool:
+        """One turn: what is ready now, else the next timer. ``False`` when there is nothing."""
+        if self._ready:
+            for _ in range(len(self._ready)):
+                self._ready.popleft()()
+            return True
+        while self._timers:
+            at_ms, _, timer = heapq.heappop(self._timers)
+            if not timer.is_cancelled:
+                self.now_ms = max(self.now_ms, at_ms)
+                timer.callback()
+                return True
+        return False
+
+    def next_event_ms(self) -> int | None:
+        """When the next turn is due; now where something is ready."""
+        if self._ready:
+            return self.now_ms
+        while self._timers and self._timers[0][2].is_cancelled:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def run_until(self, end_ms: int) -> None:
+        """All turns due up to that time, which it is then."""
+        while (at_ms := self.next_event_ms()) is not None and at_ms <= end_ms:
+            self.step()
+        self.now_ms = max(self.now_ms, end_ms)
+
+    def run_for(self, duration_ms: int) -> None:
+        """All turns of the next so many milliseconds."""
+        self.run_until(self.now_ms + duration_ms)
+
+    def drop_all(self) -> None:
+        """The process died: what was to come does not."""
+        self._ready.clear()
+        self._timers.clear()
+        self._lane_free_at_ms = {"blocking": 0, "computing": 0}

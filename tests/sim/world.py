@@ -1,0 +1,329 @@
+"""A whole cluster in one thread from one seed: clients, network, server, disk."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.offset_reads import decode_stored_offsets
+from model.commands import (
+    INTERNAL,
+    Command,
+    ConsumerGroupHeartbeat,
+    CreateTopic,
+    ExpireMember,
+)
+from model.ids import GroupId, MemberId, TopicId, TopicName, compute_log_partition
+from model.records import OffsetCommitKey
+from model.settings import CoordinatorSettings
+from storage.codec.records import encode_key
+from storage.memory import MemoryLogStore
+from tests.sim.client import Client
+from tests.sim.disk import SimDisk, Write
+from tests.sim.door import AnswerChecker, WireDoor
+from tests.sim.faults import Faults
+from tests.sim.log_checkers import DurableFacts, LogChecker
+from tests.sim.network import Network
+from tests.sim.observed import Liveliness, ObservedRuntime, check_live_group
+from tests.sim.offset_model import NO_OFFSET, OffsetModel
+from tests.sim.process import ServerProcess
+from tests.sim.scheduler import VirtualScheduler
+from tests.sim.server import make_topic_id
+from tests.sim.session_client import Connection, SessionClient
+from tests.sim.session_door import Action, Sessions, Stream, Update
+from tests.sim.shadow import Place
+from tests.sim.tables import Pair
+from tests.sim.violations import Violation, check
+
+GROUPS = ("alpha", "beta")
+SIMPLE_GROUP = "simple"
+TOPICS = {"foo": 5, "bar": 3, "baz": 4}
+LOG_PARTITIONS = 3
+TURNS_MAX = 20_000
+
+
+def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
+    """Timeouts, and how targets are computed."""
+    is_slow = "slow assignor" in faults.on
+    return CoordinatorSettings(
+        group_consumer_session_timeout_ms=rng.choice((6_000, 10_000, 20_000)),
+        group_consumer_heartbeat_interval_ms=rng.choice((1_000, 2_000)),
+        group_consumer_assignment_interval_ms=rng.choice((0, 0, 1_000)),
+        assignor_inline_budget_ms=0 if is_slow else 5,
+        flush_records_max=rng.choice((3, 5_000, 5_000)),
+    )
+
+
+def _shorten(what: object) -> str:
+    """A command or an answer in few words: its repr takes longer than handling it."""
+    if isinstance(what, int | tuple | None):
+        return str(what)
+    member_id, epoch = getattr(what, "member_id", ""), getattr(what, "member_epoch", "")
+    return f"{type(what).__name__} {member_id} {epoch}"
+
+
+class World:
+    """Everything there is in one seed. It ends with ``Violation`` where an invariant is broken."""
+
+    def __init__(self, seed: int, verbose: bool = False) -> None:
+        self.seed = seed
+        self.verbose = verbose
+        self.random = rng = random.Random(seed)
+        self.faults = Faults.choose(rng)
+        self.settings = choose_settings(rng, self.faults)
+        self.time = VirtualScheduler()
+        self.network = Network(self.time, rng, self.faults)
+        self.trace = hashlib.blake2b(digest_size=8)
+        self.reached: Counter[Pair] = Counter()
+        self.delivered = 0
+        self.answered = 0
+        self.parks = rng.random() < 0.5
+        self.clients: list[Client] = []
+        self.by_member: dict[tuple[GroupId, MemberId], Client] = {}
+        self.owners: dict[tuple[GroupId, Place], Client] = {}
+        self.topic_names: dict[TopicId, TopicName] = {}
+        self._incarnations: Counter[str] = Counter()
+        self._offset = 0
+        self._turns = 0
+        self.log = LogChecker()
+        self.facts = DurableFacts()
+        self.offsets = OffsetModel()
+        self.checker = AnswerChecker(self.facts, self.offsets)
+        self.lively = Liveliness()
+        self.disk = SimDisk(
+            MemoryLogStore(LOG_PARTITIONS),
+            on_write=self._on_write,
+            on_sync=self._on_sync,
+            is_stalled=lambda: self.faults.strikes("store stall"),
+        )
+        self.is_up = False
+        self.start_server()
+        for name, partitions in TOPICS.items():
+            self.create_topic(name, partitions)
+        self.run_for(5)
+
+    # --------------------------------------------------------------------------------- tracing
+
+    def note(self, *what: object) -> None:
+        """One event of the trace: the same seed gives the same hash."""
+        if self.verbose:
+            print(self.time.now_ms, *what)
+        words = " ".join([word if isinstance(word, str) else _shorten(word) for word in what])
+        self.trace.update(f"{self.time.now_ms} {words}\n".encode())
+
+    # --------------------------------------------------------------------------------- process
+
+    def start_server(self) -> None:
+        """A process begins on what the disk has."""
+        self.note("start")
+        self.process = ServerProcess(self.time, self._blocking_ms, self._computing_ms)
+        self.runtime = ObservedRuntime(
+            self.disk,
+            self.settings,
+            clock=self.process,
+            scheduler=self.process,
+            on_failure=self._on_failure,
+            reached=self.reached,
+            clock_ms=lambda: self.time.now_ms,
+            on_expired=self._on_expired,
+            on_joined=self._on_joined,
+            lively=self.lively,
+        )
+        self.runtime.load()
+        self.log.rebuild(self.disk.writes)
+        self.runtime.note_loaded()
+        self.door = WireDoor(self.process, self.runtime, self.checker, self.parks)
+        self.sessions = Sessions(self.process, self.runtime, self.door)
+        self.is_up = True
+
+    def crash_server(self) -> None:
+        """The process dies; what was not synced may be lost, from the end."""
+        self.faults.note("server crash")
+        self.process.is_dead = True
+        self.is_up = False
+        survivors = self.disk.unsynced
+        if "writes lost" in self.faults.on:
+            survivors = self.random.randint(0, survivors)
+        lost = self.disk.crash(survivors)
+        if lost:
+            self.faults.happened["writes lost"] += lost
+        self.note("crash", survivors, lost)
+        self.time.call_later_ms(self.random.choice((1, 200, 3_000)), self.restart_server)
+
+    def restart_server(self) -> None:
+        """After a crash: nothing that was acknowledged is missing."""
+        self.start_server()
+        self.check_acknowledged()
+        self.check_live("after a restart")
+
+    def stall_server(self, duration_ms: int) -> None:
+        """The process stands still (its disk goes on)."""
+        self.faults.note("process stall")
+        self.note("stall", duration_ms)
+        self.process.stall(duration_ms)
+
+    def _blocking_ms(self) -> int:
+        if self.faults.strikes("slow fsync"):
+            return self.random.choice((20, 300, 2_000))
+        return self.random.randint(0, 3)
+
+    def _computing_ms(self) -> int:
+        if self.faults.strikes("slow assignor"):
+            return self.random.choice((10, 500, 4_000))
+        return self.random.randint(0, 3)
+
+    def _on_failure(self, failure: BaseException) -> None:
+        if isinstance(failure, Violation):
+            raise failure
+        raise Violation("S12", f"the runtime gave up: {failure!r}") from failure
+
+    def _on_expired(self, command: ExpireMember) -> None:
+        self.note("expired", command.group_id, command.member_id, command.deadline)
+        client = self._client_of(command)
+        if client is not None:
+            client.is_removed = True
+
+    def _on_joined(self, command: ConsumerGroupHeartbeat) -> None:
+        client = self._client_of(command)
+        if client is not None:
+            client.is_removed = False
+
+    def _client_of(self, command: ExpireMember | ConsumerGroupHeartbeat) -> Client | None:
+        return self.by_member.get((command.group_id, command.member_id))
+
+    def _on_write(self, write: Write) -> None:
+        for name in self.log.note_write(write):
+            group_id = GroupId(name)
+            group = self.runtime._shard_of(group_id).consumer_groups.get(group_id)
+            if group is not None:
+                check_live_group(group)
+
+    def _on_sync(self, writes: Sequence[Write]) -> None:
+        self.facts.note_sync(writes)
+
+    # ------------------------------------------------------------------------------- delivering
+
+    def deliver(
+        self, client: object, command: Command, send: Callable[[Answer], None], times: int = 1
+    ) -> None:
+        """A request reaches the machine of the server, and may do so twice."""
+        if not self.is_up:
+            return
+        self.delivered += times
+        self.note("request", command)
+        process, door = self.process, self.door
+
+        def answer(answer: Answer) -> None:
+            self.note("answer", answer)
+            send(answer)
+
+        def receive() -> None:
+            for _ in range(times):
+                door.receive(client, command, answer)
+
+        process.call_soon(receive)
+
+    def deliver_to(self, client: Client, receive: Callable[[], None], answer: Any) -> None:
+        """An answer or an update reaches the machine of the client."""
+        self.answered += 1
+        client.run(receive)
+
+    def deliver_action(
+        self,
+        client: SessionClient,
+        connection: Connection,
+        sequence: int,
+        action: Action,
+        send: Callable[[Update], None],
+    ) -> None:
+        """A message of a stream reaches the machine of the server."""
+        if not self.is_up or connection.process not in (None, self.process):
+            connection.is_broken = True
+            return
+        self.delivered += 1
+        self.note("action", sequence, action)
+        if connection.server is None:
+            key = (client.group_id, client.member_id)
+            connection.server = Stream(self.sessions, key, send)
+            connection.process = self.process
+        server = connection.server
+        self.process.call_soon(lambda: server.receive(sequence, action))
+
+    # ---------------------------------------------------------------------------------- topics
+
+    def next_offset(self) -> int:
+        """An offset that no other commit has."""
+        self._offset += 1
+        return self._offset
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Ask for a topic, which gets an id that no topic had."""
+        topic_id = make_topic_id(name, self._incarnations[name])
+        self._incarnations[name] += 1
+        self.topic_names[topic_id] = TopicName(name)
+        self.admin(CreateTopic(INTERNAL, TopicName(name), topic_id, partitions))
+
+    def admin(self, command: Command) -> None:
+        """A request of a tool, which is not lost."""
+        self.deliver(None, command, lambda _: None)
+
+    # --------------------------------------------------------------------------------- running
+
+    def step(self) -> None:
+        """One turn of anybody. Time must pass sooner or later."""
+        before_ms = self.time.now_ms
+        self.time.step()
+        if self.time.now_ms > before_ms:
+            self._turns = 0
+            return
+        self._turns += 1
+        check(self._turns < TURNS_MAX, "L2", "turns follow each other and no time passes")
+
+    def run_for(self, duration_ms: int) -> None:
+        """All turns of the next so many milliseconds, without faults between them."""
+        end_ms = self.time.now_ms + duration_ms
+        while (at_ms := self.time.next_event_ms()) is not None and at_ms <= end_ms:
+            self.step()
+        self.time.now_ms = end_ms
+
+    # -------------------------------------------------------------------------------- checking
+
+    def check_live(self, when: str) -> None:
+        """S13, at a moment at which everything is written."""
+        if self.is_up and not self.runtime._writer._gathered:
+            self.log.check_live(self.runtime.shards, when)
+
+    def check_acknowledged(self) -> None:
+        """S11 and S5 after a crash: what was acknowledged is there, by asking for it."""
+        for place in self.offsets.places():
+            group, topic, partition = place
+            floor = self.offsets.floor(place)
+            self.offsets.check(place, floor, self.stored(group, topic, partition), "after a crash")
+        live: dict[tuple[str, str], int] = {
+            (group.group_id, member.member_id): member.member_epoch
+            for group in self.runtime.groups()
+            for member in group.members()
+        }
+        for (group_id, member_id), epochs in self.facts.epochs.items():
+            known = live.get((group_id, member_id))
+            if known is not None and not self.facts.removals[group_id, member_id]:
+                check(known >= max(epochs), "S5", f"{member_id} is at {known} after {max(epochs)}")
+        for client in self.clients:
+            key = (client.group_id, client.member_id)
+            # A removal that was not durable is undone.
+            client.is_removed &= key not in live
+            if client.epoch > 0 and not client.is_removed and not self.facts.removals[key]:
+                check(key in live, "S11", f"{key} joined, and is no member after a crash")
+
+    def stored(self, group: str, topic: str, partition: int) -> int:
+        """The offset that the store has."""
+        group_id = GroupId(group)
+        number = compute_log_partition(group_id, LOG_PARTITIONS)
+        key = encode_key(OffsetCommitKey(group_id, TopicName(topic), partition))
+        entry = self.disk.get_latest(number, key)
+        found = () if entry is None else decode_stored_offsets((entry,))
+        return next((stored.value.offset for stored in found), NO_OFFSET)

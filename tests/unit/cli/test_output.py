@@ -1,0 +1,66 @@
+"""Forms of output: tables for people, the whole answer for programs."""
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+
+from cli.output import Format, Listing, print_listing
+
+LISTING = Listing(
+    "topic.list",
+    ["TOPIC", "PARTITIONS", "NOTE"],
+    [["orders", 12, ""], ["a,b", 4, 'say "x"']],
+    {"topics": [{"topic_name": "orders"}, {"topic_name": "a,b"}]},
+    "topics",
+    wide_columns=1,
+    preface=["two topics"],
+)
+
+
+def shown(form: Format, capsys: pytest.CaptureFixture[str]) -> str:
+    print_listing(LISTING, form)
+    return capsys.readouterr().out
+
+
+def test_a_table_has_numbers_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(Format.TABLE, capsys).splitlines() == [
+        "two topics",
+        "TOPIC   PARTITIONS",
+        "orders          12",
+        "a,b              4",
+    ]
+
+
+def test_a_wide_table_has_all_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(Format.WIDE, capsys).splitlines()[2:] == [
+        "orders          12  -",
+        'a,b              4  say "x"',
+    ]
+
+
+def test_json_is_in_an_envelope(capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads(shown(Format.JSON, capsys))
+    assert content == {"_command": "topic.list", "_version": 1, **LISTING.content}
+    assert yaml.safe_load(shown(Format.YAML, capsys)) == content
+
+
+def test_json_lines_are_the_items(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(Format.JSONL, capsys).splitlines()
+    assert [json.loads(line) for line in lines] == LISTING.content["topics"]
+
+
+def test_csv_has_a_header_and_all_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.reader(io.StringIO(shown(Format.CSV, capsys))))
+    assert rows == [
+        ["TOPIC", "PARTITIONS", "NOTE"],
+        ["orders", "12", ""],
+        ["a,b", "4", 'say "x"'],
+    ]
+
+
+def test_a_table_without_rows_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+    print_listing(Listing("x", ["A", "B"], [], {"items": []}, "items"), Format.TABLE)
+    assert capsys.readouterr().out == "A  B\n"

@@ -1,0 +1,123 @@
+"""Deadlines as data: buckets, what replaces what, and time that stands still with the process."""
+
+from __future__ import annotations
+
+from coordinator.core.liveness import Liveness
+from model.commands import Deadline
+from model.ids import GroupId, MemberId
+
+G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
+TIMEOUT_MS = 1_000
+
+
+def due(liveness: Liveness, now_ms: int) -> list[tuple[str, Deadline]]:
+    return [(command.member_id, command.deadline) for command in liveness.due(now_ms)]
+
+
+def test_a_deadline_comes_once_and_not_early() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 50)
+    at_ms = liveness.next_deadline_ms()
+    assert at_ms is not None
+    assert 1_050 <= at_ms <= 1_150
+    assert due(liveness, 1_049) == []
+    assert due(liveness, at_ms) == [("a", Deadline.SESSION)]
+    assert due(liveness, 9_999) == []
+    assert liveness.get(G, A) is None
+
+
+def test_hearing_again_moves_the_deadline() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    entry = liveness.heard(G, A, 0)
+    liveness.heard(G, A, 500)
+    liveness.touch(entry, 900)
+    assert due(liveness, 1_800) == []
+    assert due(liveness, 2_100) == [("a", Deadline.SESSION)]
+
+
+def test_many_in_one_bucket_come_in_the_order_in_which_they_were_entered() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    names = [MemberId(f"m{number}") for number in range(5)]
+    for name in names:
+        liveness.heard(G, name, 0)
+    assert due(liveness, 1_100) == [(name, Deadline.SESSION) for name in names]
+
+
+def test_both_deadlines_of_a_member_may_be_in_one_bucket() -> None:
+    """Trigger: the bucket then has the member twice, and its session is looked at once only."""
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.arm_rebalance(G, A, 7, TIMEOUT_MS, 0)
+    assert due(liveness, 1_100) == [("a", Deadline.REBALANCE), ("a", Deadline.SESSION)]
+
+
+def test_an_expiry_for_the_rebalance_timeout_names_the_epoch_that_it_was_armed_in() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    (command,) = liveness.due(300)
+    assert (command.deadline, command.member_epoch) == (Deadline.REBALANCE, 7)
+
+
+def test_arming_again_replaces_and_cancelling_ends() -> None:
+    liveness = Liveness(10_000)
+    liveness.heard(G, A, 0)
+    liveness.arm_rebalance(G, A, 1, 200, 0)
+    liveness.arm_rebalance(G, A, 2, 700, 0)
+    assert due(liveness, 600) == []
+    liveness.cancel_rebalance(G, A)
+    assert due(liveness, 2_000) == []
+
+
+def test_who_was_removed_does_not_come_back() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    entry = liveness.heard(G, A, 0)
+    liveness.heard(G, B, 0)
+    liveness.remove(G, A)
+    assert entry.is_gone
+    assert due(liveness, 5_000) == [("b", Deadline.SESSION)]
+    assert liveness.next_deadline_ms() is None
+
+
+def test_who_rejoins_in_the_time_of_its_old_deadline_is_not_expired_by_it() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.remove(G, A)
+    liveness.heard(G, A, 900)
+    assert due(liveness, 1_500) == []
+    assert due(liveness, 2_000) == [("a", Deadline.SESSION)]
+
+
+def test_a_late_tick_moves_every_deadline_by_as_much() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.heard(G, B, 400)
+    liveness.arm_rebalance(G, B, 1, 800, 400)
+    at_ms = liveness.next_deadline_ms()
+    assert at_ms is not None
+    liveness.expect(at_ms)
+    assert liveness.catch_up(at_ms + 5_000) == 5_000
+    assert liveness.catch_up(at_ms + 5_000) == 0
+    assert liveness.next_deadline_ms() == at_ms + 5_000
+    assert due(liveness, at_ms + 5_000) == [("a", Deadline.SESSION)]
+    assert due(liveness, 6_100) == []
+    assert due(liveness, 6_500) == [("b", Deadline.REBALANCE), ("b", Deadline.SESSION)]
+
+
+def test_less_than_the_resolution_of_timers_is_no_stall() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.expect(1_000)
+    assert liveness.catch_up(1_050) == 0
+    assert liveness.catch_up(1_051) == 51
+
+
+def test_whoever_comes_first_after_a_stall_notes_it() -> None:
+    """Trigger: a request is read before the tick, and its session must run from then."""
+    liveness = Liveness(TIMEOUT_MS)
+    entry = liveness.heard(G, A, 0)
+    liveness.expect(1_000)
+    liveness.touch(entry, 9_000)
+    assert liveness.stalled_ms == 8_000
+    assert liveness.catch_up(9_000) == 0
+    assert due(liveness, 9_900) == []
+    assert due(liveness, 10_100) == [("a", Deadline.SESSION)]

@@ -1,0 +1,40 @@
+"""The metadata hash and the log partition of a group id, against what Kafka computed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+from coordinator.core.metadata_hash import compute_group_hash, compute_topic_hash
+from model.ids import GroupId, TopicId, TopicName, compute_java_hash, compute_log_partition
+from model.topics import Topic
+
+VECTORS = Path(__file__).parents[2] / "golden" / "vectors" / "metadata_hash.jsonl.gz"
+
+
+def test_kafkas_hashes_are_ours() -> None:
+    with gzip.open(VECTORS, "rt", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    assert len(lines) > 100
+    for line in lines:
+        pairs = []
+        for entry in line["topics"]:
+            topic = Topic(
+                TopicName(entry["name"]),
+                TopicId(base64.urlsafe_b64decode(entry["id"] + "==")),
+                entry["partitions"],
+                tuple(tuple(racks) for racks in entry["racks"]),
+            )
+            assert compute_topic_hash(topic) == entry["topicHash"], entry["name"]
+            pairs.append((entry["name"], entry["topicHash"]))
+        assert compute_group_hash(pairs) == line["groupHash"]
+        group_id = GroupId(line["groupId"])
+        assert compute_log_partition(group_id, 50) == line["offsetsPartitionOf50"]
+
+
+def test_a_hash_of_min_value_counts_as_zero() -> None:
+    text = "polygenelubricants"
+    assert compute_java_hash(text) == -0x80000000
+    assert compute_log_partition(GroupId(text), 50) == 0

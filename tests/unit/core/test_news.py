@@ -1,0 +1,78 @@
+"""Whether an answer says what the member may not know: a door holds back the others."""
+
+from __future__ import annotations
+
+from model.ids import MemberId
+from tests.sim.server import VirtualServer
+
+
+def settled() -> VirtualServer:
+    """a@2 holds all of foo."""
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0, 1)}))
+    return server
+
+
+def test_a_join_is_news() -> None:
+    assert VirtualServer({"foo": 2}).join("g", "a", ["foo"]).news
+
+
+def test_a_heartbeat_that_repeats_what_is_known_is_none() -> None:
+    server = settled()
+    assert not server.beat(server.heartbeat("g", "a", 2)).news
+    full = server.heartbeat("g", "a", 2, sub=["foo"], timeout_ms=60_000, owned={"foo": (0, 1)})
+    answer = server.beat(full)
+    assert answer.assignment is not None
+    assert not answer.news
+
+
+def test_an_assignment_that_the_member_does_not_own_yet_is_news() -> None:
+    """Trigger: the answer that brought it was lost, and the member says everything again."""
+    server = settled()
+    assert server.beat(
+        server.heartbeat("g", "a", 2, sub=["foo"], timeout_ms=60_000, owned={"foo": (0,)})
+    ).news
+
+
+def test_two_heartbeats_of_one_batch_both_bring_the_assignment_as_news() -> None:
+    """Trigger: the second is answered after the first has moved the member."""
+    server = settled()
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
+    # b waits for foo-1, which is free now, at the epoch that it has: the target for c takes time.
+    server.runtime._targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    server.scheduler.computing_ms = lambda: 100
+    joining = server.submit(server.join_command("g", "c", ["foo"]))
+    both = [server.submit(server.heartbeat("g", "b", 3)) for _ in range(2)]
+    server.settle()
+    assert joining.is_answered
+    first, second = (pending.answer for pending in both)
+    assert first == second
+    assert second.news  # type: ignore[union-attr]
+
+
+def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free() -> None:
+    """Bug: a heartbeat brought nothing, there was news at once, and so on until the next target."""
+    server = VirtualServer({"foo": 4, "bar": 4})
+    server.join("g", "a", ["foo"])
+    server.join("g", "d", ["bar"])
+    server.join("g", "b", ["foo", "bar"])
+    kept = server.names(server.beat(server.heartbeat("g", "d", 3)).assignment)
+    assert server.names(server.beat(server.heartbeat("g", "a", 2)).assignment) != {}
+    server.runtime._targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    server.scheduler.computing_ms = lambda: 1_000
+    server.beat(server.heartbeat("g", "b", 4, sub=["foo"]))
+    server.beat(server.heartbeat("g", "d", 3, owned=kept))
+    group = server.group("g")
+    member = group.member(MemberId("b"))
+    assert member is not None
+    assert any(group.holder[number] < 0 for number in member.target or ())
+    told: list[str] = []
+    server.runtime.watch(group.group_id, MemberId("b"), lambda: told.append("b"))
+    server.advance(100)
+    assert not server.beat(server.heartbeat("g", "b", 4)).news
+    assert told == []
+    server.advance(1_000)
+    assert told == ["b"]

@@ -1,0 +1,132 @@
+"""A connection without a socket: bytes in, frames out, over a fake coordinator and clock."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.runtime.authorizer import AllowAll
+from gateway.api import Api, GatewayNode
+from gateway.apis.heartbeat_wire import encode_heartbeat_response
+from gateway.apis.registry import APIS
+from gateway.connection import Connection, Shared
+from gateway.headers import Routes
+from gateway.heartbeats import Heartbeats
+from gateway.refusals import Refusals
+from gateway.settings import GatewaySettings
+from tests.unit.gateway.fake_coordinator import FakeCoordinator, VirtualClock
+from tests.unit.gateway.wire_rig import frame, make_request, parse
+
+
+class FakeTransport:
+    """Takes what is written; ``is_open`` until it is closed."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.is_open = True
+        self.is_reading = True
+        self.was_aborted = False
+        self.unsent = 0
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return ("127.0.0.1", {"peername": 50_000, "sockname": 9_092}[name])
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        assert high > 0
+
+    def write(self, data: bytes) -> None:
+        assert self.is_open
+        self.written += data
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def abort(self) -> None:
+        self.was_aborted = True
+
+    def is_closing(self) -> bool:
+        return not self.is_open
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+class Gateway:
+    """What the connections of a server share, without the server."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings | None = None,
+        authorizer: Any = None,
+        apis: tuple[Api, ...] = APIS,
+        coordinator: Any = None,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.coordinator = coordinator or FakeCoordinator()
+        settings = settings or GatewaySettings()
+        authorizer = authorizer or AllowAll()
+        coordinator = self.coordinator
+        self.heartbeats = Heartbeats(
+            coordinator, authorizer, settings, self.clock, encode_heartbeat_response
+        )
+        topics: Any = None
+        node = GatewayNode(
+            coordinator,
+            authorizer,
+            topics,
+            settings,
+            self.clock,
+            self.heartbeats,
+            apis,
+            allows_all=isinstance(authorizer, AllowAll),
+        )
+        self.shared = Shared(
+            node, Routes(apis, settings.gateway_array_elements_max), Refusals(self.clock.time)
+        )
+
+    def connect(self) -> Door:
+        return Door(self)
+
+
+class Door:
+    """One connection."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.transport = FakeTransport()
+        self.connection = Connection(gateway.shared)
+        self.connection.connection_made(self.transport)
+        self._read = 0
+
+    def send(self, data: bytes) -> None:
+        self.connection.data_received(data)
+
+    def request(self, key: int, version: int, correlation_id: int, /, **fields: Any) -> None:
+        self.send(frame(key, version, correlation_id, make_request(key, version, **fields)))
+
+    def frames(self) -> list[bytes]:
+        """The frames written since the last call."""
+        found = []
+        data = self.transport.written
+        while self._read < len(data):
+            size = struct.unpack_from(">i", data, self._read)[0]
+            found.append(data[self._read + 4 : self._read + 4 + size])
+            self._read += 4 + size
+        assert self._read == len(data), "half a frame was written"
+        return found
+
+    def answers(self, key: int, version: int) -> Sequence[tuple[int, Any]]:
+        """(correlation id, entity) of the frames written since the last call."""
+        return [parse(key, version, data) for data in self.frames()]
+
+    def lose(self) -> None:
+        """The client is gone."""
+        self.transport.close()
+        self.connection.connection_lost(None)

@@ -1,0 +1,65 @@
+"""Where peers are required a test that was skipped for want of one fails the run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.groups import CHECKOUT, GROUPS
+from tests.run import Outcome, compute_closing
+
+SKIPS = {
+    "marked": "@pytest.mark.java\ndef test_it():\n    pytest.skip('no peer')\n",
+    "reason": "def test_it():\n    pytest.skip('needs javac of Java 17: install it')\n",
+    "raised": (
+        "from tests.kafka.prerequisites import MissingPrerequisite\n"
+        "def test_it():\n    raise MissingPrerequisite('needs Maven')\n"
+    ),
+    "fixture": (
+        "from tests.kafka.prerequisites import MissingPrerequisite\n"
+        "@pytest.fixture\ndef broker():\n    raise MissingPrerequisite('needs Maven')\n"
+        "def test_it(broker):\n    pass\n"
+    ),
+    "module": "pytest.importorskip('a_package_that_nobody_has')\ndef test_it():\n    pass\n",
+}
+
+
+def run(folder: Path, text: str, required: str) -> str:
+    (folder / "test_it.py").write_text(f"import pytest\n{text}")
+    options = ["-p", "tests.conftest", "-p", "no:cacheprovider", f"--rootdir={CHECKOUT}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "-c", CHECKOUT / "pyproject.toml", folder],
+        cwd=CHECKOUT,
+        env={**os.environ, "MUSTER_REQUIRE_PEERS": required},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout.splitlines()[-1] + f" exit {done.returncode}"
+
+
+@pytest.mark.parametrize("kind", SKIPS)
+def test_a_missing_peer_skips(kind: str, tmp_path: Path) -> None:
+    assert "1 skipped" in run(tmp_path, SKIPS[kind], "0")
+
+
+@pytest.mark.parametrize("kind", SKIPS)
+def test_a_missing_peer_fails_where_it_is_required(kind: str, tmp_path: Path) -> None:
+    closing = run(tmp_path, SKIPS[kind], "1")
+    assert "1 failed" in closing or "1 error" in closing
+    assert closing.endswith(("exit 1", "exit 2"))
+
+
+def test_another_skip_stays_one(tmp_path: Path) -> None:
+    text = "def test_it():\n    pytest.skip('root may write anywhere')\n"
+    assert "1 skipped" in run(tmp_path, text, "1")
+
+
+def test_the_closing_line_adds_the_groups_up() -> None:
+    first = Outcome(GROUPS[0], closings=["= 1 failed, 12 passed, 1 error in 3.10s ="])
+    second = Outcome(GROUPS[1], closings=["= 30 passed, 2 skipped, 2 errors in 61.00s (0:01:01) ="])
+    closing = compute_closing([first, second], 64.5)
+    assert "1 failed, 42 passed, 2 skipped, 3 error in 64.50s (00:01:04)" in closing

@@ -1,0 +1,165 @@
+"""Deadlines on the loop: late ticks, what had arrived before, and refused expiries."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.runtime.space import Space
+from model.settings import CoordinatorSettings
+from tests.sim.server import VirtualServer
+
+SESSION_MS = 45_000
+
+
+def members(server: VirtualServer) -> list[str]:
+    return sorted(member.member_id for member in server.group("g").members())
+
+
+def joined(**settings: int) -> VirtualServer:
+    server = VirtualServer({"foo": 2}, settings=CoordinatorSettings(**settings))  # type: ignore[arg-type]
+    server.join("g", "a", ["foo"])
+    return server
+
+
+def test_a_silent_member_expires_after_the_session_timeout_and_not_before() -> None:
+    server = joined()
+    server.advance(SESSION_MS - 1)
+    assert members(server) == ["a"]
+    server.advance(300)
+    assert members(server) == []
+    assert server.runtime.stats.members_expired == {"session": 1}
+
+
+def test_a_heartbeat_begins_the_session_anew() -> None:
+    server = joined()
+    server.advance(SESSION_MS - 1)
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(SESSION_MS - 1)
+    assert members(server) == ["a"]
+    server.advance(300)
+    assert members(server) == []
+
+
+def test_a_refused_heartbeat_does_not() -> None:
+    server = joined()
+    server.advance(SESSION_MS - 1)
+    server.ask(server.heartbeat("g", "a", 7))
+    server.advance(300)
+    assert members(server) == []
+
+
+def test_a_touch_does() -> None:
+    server = joined()
+    server.advance(SESSION_MS - 1)
+    assert server.runtime.touch(
+        server.group("g").group_id, server.join_command("g", "a", []).member_id
+    )
+    server.advance(300)
+    assert members(server) == ["a"]
+
+
+@pytest.mark.parametrize("stall_at_ms", [SESSION_MS - 10, SESSION_MS + 100])
+def test_a_stall_of_our_own_expires_nobody(stall_at_ms: int) -> None:
+    """Trigger: the process stands still before its tick, or between the tick and the look."""
+    server = joined()
+    server.advance(stall_at_ms)
+    server.scheduler.now_ms += 20_000
+    server.settle()
+    # What the client sent meanwhile is read now, in the turn after the timers'.
+    assert members(server) == ["a"]
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(SESSION_MS - 1)
+    assert members(server) == ["a"]
+    server.advance(300)
+    assert members(server) == []
+
+
+def test_what_arrived_before_a_deadline_is_handled_before_it() -> None:
+    """Trigger: tick and heartbeat are due in one turn, the tick first."""
+    server = joined()
+    beat = server.heartbeat("g", "a", 2)
+    tick_ms = server.runtime._timers._at_ms
+    server.scheduler.call_later_ms(
+        tick_ms - server.scheduler.now_ms, lambda: server.runtime.submit(beat, lambda _: None)
+    )
+    server.advance(SESSION_MS + 1_000)
+    assert members(server) == ["a"]
+
+
+def test_a_member_that_does_not_revoke_is_removed_at_its_rebalance_timeout() -> None:
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"], timeout_ms=10_000)
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(9_999)
+    server.beat(server.heartbeat("g", "a", 2))
+    assert members(server) == ["a", "b"]
+    server.advance(300)
+    assert members(server) == ["b"]
+    assert server.runtime.stats.members_expired == {"rebalance": 1}
+
+
+def test_a_member_that_revokes_in_time_stays() -> None:
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"], timeout_ms=10_000)
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(9_000)
+    server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
+    server.advance(9_000)
+    assert members(server) == ["a", "b"]
+
+
+def test_the_rebalance_timeout_runs_anew_after_a_restart() -> None:
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"], timeout_ms=10_000)
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(9_000)
+    server.restart()
+    server.advance(9_999)
+    assert members(server) == ["a", "b"]
+    server.advance(300)
+    assert members(server) == ["b"]
+
+
+def test_an_expiry_that_is_refused_comes_again() -> None:
+    """Bug: the disk filled up between the look at it and the expiry; the member stayed for ever."""
+    server = joined(log_min_free_bytes=100)
+    answers = iter([1_000, 10])
+    server.runtime._space = Space(lambda: next(answers, 1_000), 100)
+    clock = server.scheduler
+    is_held = server.runtime._timers._is_held
+
+    def held_and_then_a_moment() -> bool:
+        held = is_held()
+        clock.now_ms += 1_000
+        return held
+
+    server.runtime._timers._is_held = held_and_then_a_moment
+    server.advance(SESSION_MS + 300)
+    assert members(server) == ["a"]
+    server.advance(2 * SESSION_MS)
+    assert members(server) == []
+
+
+def test_what_is_heard_after_a_stall_is_not_moved_by_it() -> None:
+    """Bug: requests are read before the late tick, which then gave their members the stall too."""
+    server = joined()
+    server.scheduler.now_ms += 100_000
+    server.runtime.submit(server.heartbeat("g", "a", 2), lambda _: None)
+    server.advance(SESSION_MS - 1)
+    assert members(server) == ["a"]
+    server.advance(300)
+    assert members(server) == []
+
+
+def test_a_rebalance_timeout_that_begins_after_a_stall_is_not_moved_by_it() -> None:
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"], timeout_ms=10_000)
+    server.join("g", "b", ["foo"])
+    server.scheduler.now_ms += 100_000
+    server.runtime.submit(server.heartbeat("g", "b", 3), lambda _: None)
+    server.runtime.submit(server.heartbeat("g", "a", 2), lambda _: None)
+    server.advance(10_300)
+    assert members(server) == ["b"]

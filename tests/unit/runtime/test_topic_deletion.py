@@ -1,0 +1,149 @@
+"""The offsets of a deleted topic go, all of them, and no others."""
+
+from __future__ import annotations
+
+from coordinator.runtime.offset_reads import read_group_offsets
+from coordinator.runtime.space import Space
+from model.commands import INTERNAL, Command, CreateTopic, DeleteTopic
+from model.ids import LogPartition, TopicName
+from model.settings import CoordinatorSettings
+from storage.log_store import StoreStalled
+from tests.sim.server import VirtualServer, error_name, make_topic_id
+
+FOO = TopicName("foo")
+DELETE_FOO = DeleteTopic(INTERNAL, FOO)
+
+
+def stored(server: VirtualServer) -> dict[tuple[str, str, int], int]:
+    """All committed offsets that the store has."""
+    return {
+        (group_id, offset.topic, offset.partition): offset.value.offset
+        for number in range(server.store.partitions)
+        for group_id in server.store.offset_group_ids(LogPartition(number))
+        for offset in read_group_offsets(server.store, LogPartition(number), group_id)
+    }
+
+
+def busy_server(*commands: Command) -> VirtualServer:
+    """A sync of another group is in flight when the commands come: they are only gathered."""
+    server = VirtualServer({"foo": 2, "bar": 2})
+    server.ask(server.commit_command("g", "", None, "bar", {0: 7}))
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(server.commit_command("other", "", None, "bar", {0: 1}))
+    server.advance(1)
+    for command in commands:
+        server.submit(command)
+    return server
+
+
+def test_a_deleted_topic_loses_its_offsets_and_others_keep_theirs() -> None:
+    server = VirtualServer({"foo": 2, "bar": 2})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 5, 1: 6}))
+    server.ask(server.commit_command("g", "", None, "bar", {1: 8}))
+    assert error_name(server.ask(DELETE_FOO)) == "NONE"
+    assert stored(server) == {("g", "bar", 1): 8}
+    assert server.fetch("g", "bar", 1) == 8
+    assert list(server.store.side(b"\x03")) == []
+
+
+def test_an_offset_that_was_not_written_yet_when_its_topic_was_deleted_goes_too() -> None:
+    """Bug: the walk over the store came before the write, and the offset stayed for ever."""
+    server = busy_server()
+    commit = server.submit(server.commit_command("g", "", None, "foo", {0: 5}))
+    server.submit(DELETE_FOO)
+    server.advance(1_000)
+    assert error_name(commit.answer) == "NONE"
+    assert stored(server) == {("g", "bar", 0): 7, ("other", "bar", 0): 1}
+
+
+def test_an_offset_of_a_new_topic_of_the_same_name_that_was_not_written_yet_stays() -> None:
+    """Bug: its tombstone, made for what the store had, came after it in the log."""
+    server = VirtualServer({"foo": 2})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(server.commit_command("other", "", None, "foo", {1: 1}))
+    server.advance(1)
+    server.submit(DELETE_FOO)
+    server.submit(CreateTopic(INTERNAL, FOO, make_topic_id("foo", 9), 2))
+    commit = server.submit(server.commit_command("g", "", None, "foo", {0: 9}))
+    server.advance(1_000)
+    assert error_name(commit.answer) == "NONE"
+    assert stored(server) == {("g", "foo", 0): 9}
+
+
+def test_a_group_with_an_offset_that_was_not_written_yet_is_not_taken_for_empty() -> None:
+    """Bug: a fetch then said -1 for a committed offset, until a restart."""
+    server = VirtualServer({"foo": 2, "bar": 2})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(DELETE_FOO)
+    server.advance(19)
+    # The tombstone is being synced now; when that is back, this is gathered, not written.
+    commit = server.submit(server.commit_command("g", "", None, "bar", {0: 3}))
+    server.advance(1_000)
+    assert error_name(commit.answer) == "NONE"
+    server.scheduler.blocking_ms = lambda: 0
+    assert server.fetch("g", "bar", 0) == 3
+
+
+def test_a_deletion_goes_on_after_a_crash() -> None:
+    """Trigger: the topic's deletion is durable, the tombstones of its offsets are not."""
+    server = VirtualServer({"foo": 2, "bar": 2})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
+    server.scheduler.blocking_ms = lambda: 10
+    deletion = server.submit(DELETE_FOO)
+    server.advance(10)
+    assert deletion.is_answered
+    server.crash()
+    assert stored(server) == {("g", "foo", 0): 5}
+    server.scheduler.blocking_ms = lambda: 0
+    server.start()
+    server.advance(1_000)
+    assert stored(server) == {}
+    assert list(server.store.side(b"\x03")) == []
+
+
+def test_a_deletion_waits_for_a_store_that_stalls() -> None:
+    server = busy_server()
+    server.submit(server.commit_command("g", "", None, "foo", {0: 5}))
+    server.submit(DELETE_FOO)
+    write = server.store.write
+    stalls = iter([True] * 3)
+
+    def stalling_write(*arguments: object) -> None:
+        if next(stalls, False):
+            raise StoreStalled("busy")
+        write(*arguments)  # type: ignore[arg-type]
+
+    server.store.write = stalling_write  # type: ignore[assignment,method-assign]
+    server.advance(1_000)
+    assert next(stalls, "used up") == "used up"
+    assert stored(server) == {("g", "bar", 0): 7, ("other", "bar", 0): 1}
+
+
+def test_more_offsets_than_one_slice_go() -> None:
+    server = VirtualServer({"foo": 1_201})
+    server.ask(server.commit_command("g", "", None, "foo", dict.fromkeys(range(1_201), 1)))
+    server.ask(DELETE_FOO)
+    assert stored(server) == {}
+
+
+def test_tombstones_refused_for_want_of_space_come_when_there_is_space() -> None:
+    """Bug: a refusal that was answered late was not counted, and the deletion was forgotten."""
+    server = VirtualServer(
+        {"foo": 2, "bar": 2}, settings=CoordinatorSettings(log_min_free_bytes=100)
+    )
+    server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
+    free = 1_000
+    server.runtime._space = Space(lambda: free, 100)
+    server.scheduler.blocking_ms = lambda: 2_000
+    server.submit(server.join_command("g", "a", ["bar"]))
+    server.submit(DELETE_FOO)
+    server.runtime._space = Space(lambda: free, 100)
+    free = 10
+    server.advance(10_000)
+    assert server.runtime.stats.writes_refused > 0
+    free = 1_000
+    server.advance(20_000)
+    assert stored(server) == {}
+    assert list(server.store.side(b"\x03")) == []

@@ -1,0 +1,150 @@
+"""Watches: told once, of what is durable, in slices, the newest one of each member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.runtime.watches import SLICE, Watches
+from model.ids import GroupId, MemberId
+from tests.sim.scheduler import VirtualScheduler
+from tests.sim.server import VirtualServer
+
+G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
+
+
+def note(calls: list[str], name: str) -> Callable[[], None]:
+    return lambda: calls.append(name)
+
+
+def waiting() -> VirtualServer:
+    """a@3 has foo-0 and must give up nothing; b@3 has foo-1."""
+    server = VirtualServer({"foo": 2})
+    for name in ("a", "b"):
+        server.submit(server.join_command("g", name, ["foo"]))
+    server.settle()
+    return server
+
+
+def test_news_are_told_once_and_when_they_are_durable() -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "a"))
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(server.join_command("g", "c", []))
+    server.submit(server.join_command("g", "d", ["foo"]))
+    server.advance(9)
+    assert calls == []
+    server.advance(1)
+    assert calls == ["a"]
+    server.submit(server.join_command("g", "e", ["foo"]))
+    server.advance(100)
+    assert calls == ["a"]
+
+
+def test_a_watch_on_news_that_there_are_already_is_told_at_once() -> None:
+    server = waiting()
+    server.leave("g", "b")
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "a"))
+    assert calls == ["a"]
+    server.runtime.watch(G, B, note(calls, "b is gone"))
+    assert calls == ["a", "b is gone"]
+
+
+def test_news_that_are_not_durable_yet_are_told_when_they_are() -> None:
+    server = waiting()
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(server.join_command("g", "c", ["foo"]))
+    server.advance(5)
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "a"))
+    assert calls == []
+    server.advance(5)
+    assert calls == ["a"]
+
+
+def test_a_member_without_news_is_not_told() -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "a"))
+    server.ask(server.commit_command("g", "a", 3, "foo", {0: 1}))
+    server.beat(server.heartbeat("g", "a", 3, owned={"foo": (0,)}))
+    server.join("other", "x", ["foo"])
+    server.advance(1_000)
+    assert calls == []
+
+
+def test_the_newest_watch_of_a_member_is_the_one_that_counts() -> None:
+    server = waiting()
+    calls: list[str] = []
+    older = server.runtime.watch(G, A, note(calls, "older"))
+    server.runtime.watch(G, A, note(calls, "newer"))
+    older.cancel()
+    server.join("g", "c", ["foo"])
+    assert calls == ["newer"]
+
+
+def test_a_cancelled_watch_is_not_told() -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "a")).cancel()
+    server.join("g", "c", ["foo"])
+    assert calls == []
+
+
+def test_a_release_is_news_for_who_waits_and_a_revocation_for_who_must() -> None:
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"])
+    server.join("g", "b", ["foo"])
+    calls: list[str] = []
+    server.runtime.watch(G, B, note(calls, "b"))
+    server.runtime.watch(G, A, note(calls, "a must revoke"))
+    assert calls == ["a must revoke"]
+    server.beat(server.heartbeat("g", "a", 2))
+    server.runtime.watch(G, A, note(calls, "a"))
+    assert calls == ["a must revoke"]
+    server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
+    server.advance(1)
+    assert calls == ["a must revoke", "b"]
+
+
+def test_who_is_removed_is_told() -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "a"))
+    server.advance(60_000)
+    assert calls == ["a"]
+
+
+def test_many_are_told_in_slices_with_turns_between_them() -> None:
+    scheduler = VirtualScheduler()
+    watches = Watches(scheduler, lambda group_id, member_id: True)
+    calls: list[str] = []
+    for number in range(2 * SLICE + 1):
+        watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
+    watches.look_at([G])
+    told = []
+    while scheduler.step():
+        told.append(len(calls))
+    assert told == [SLICE, 2 * SLICE, 2 * SLICE + 1]
+    assert calls == [f"m{number}" for number in range(2 * SLICE + 1)]
+    assert len(watches) == 0
+
+
+def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
+    """Trigger: a door submits a heartbeat at once, and watches when that has no news."""
+    scheduler = VirtualScheduler()
+    watches = Watches(scheduler, lambda group_id, member_id: True)
+    calls: list[str] = []
+
+    def again() -> None:
+        calls.append("first")
+        watches.add(G, A, note(calls, "second"))
+
+    watches.add(G, A, again)
+    watches.look_at([G])
+    scheduler.run_for(0)
+    assert calls == ["first"]
+    watches.look_at([G])
+    scheduler.run_for(0)
+    assert calls == ["first", "second"]

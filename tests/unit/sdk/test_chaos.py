@@ -1,0 +1,95 @@
+"""Members that come and go over connections that break: no partition ever has two owners (S2)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+
+import pytest
+
+import muster
+from muster.membership import Partitions
+from tests.unit.sdk.proxy import Proxy, running_proxy
+from tests.unit.sdk.test_member import ALL, make_member
+from tests.unit.sdk.watcher import Ledger
+from tests.unit.service.stand import Stand, running_stand, until
+
+STEPS = 15
+
+
+class Chaos:
+    """Decides, from one seed, what happens next."""
+
+    def __init__(self, stand: Stand, proxies: list[Proxy], seed: int) -> None:
+        self._random = random.Random(seed)
+        self._stand = stand
+        self._proxies = proxies
+        self._count = 0
+        self.ledger = Ledger()
+        self.members: list[muster.Member] = []
+
+    async def step(self) -> None:
+        action = self._random.choice(
+            (self.join, self.join, self.leave, self.cut, self.freeze, self.commit, self.commit)
+        )
+        await action()
+        await asyncio.sleep(self._random.uniform(0, 0.05))
+
+    async def join(self) -> None:
+        if len(self.members) >= 4:
+            return
+        self._count += 1
+        delay = self._random.choice((0.0, 0.0, 0.03, 0.15))
+
+        async def hold(event: str, partitions: Partitions) -> None:
+            await asyncio.sleep(delay)
+
+        target = self._random.choice(self._proxies).target
+        member = make_member(target, self.ledger, f"m{self._count}", hold)
+        await member.join()
+        self.members.append(member)
+
+    async def leave(self) -> None:
+        if len(self.members) > 1:
+            await self.members.pop(self._random.randrange(len(self.members))).close()
+
+    async def cut(self) -> None:
+        self._random.choice(self._proxies).cut()
+
+    async def freeze(self) -> None:
+        """Sometimes for less than the session timeout, sometimes for more."""
+        proxy = self._random.choice(self._proxies)
+        proxy.freeze()
+        await asyncio.sleep(self._random.choice((0.05, 0.2, 0.7)))
+        proxy.thaw()
+
+    async def commit(self) -> None:
+        for member in self.members:
+            if member.assignment:
+                await asyncio.gather(
+                    member.commit(dict.fromkeys(member.assignment, 1)), return_exceptions=True
+                )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_no_partition_has_two_owners_whatever_breaks(seed: int) -> None:
+    async with AsyncExitStack() as stack:
+        stand = await stack.enter_async_context(
+            running_stand(session_timeout_ms=500, heartbeat_interval_ms=50)
+        )
+        proxies = [await stack.enter_async_context(running_proxy(stand.port)) for _ in range(2)]
+        chaos = Chaos(stand, proxies, seed)
+        await chaos.join()
+        for _ in range(STEPS):
+            await chaos.step()
+            assert chaos.ledger.overlaps == []
+
+        def all_owned_once() -> bool:
+            owned = [partition for member in chaos.members for partition in member.assignment]
+            return sorted(owned) == sorted(ALL)
+
+        await until(all_owned_once)
+        assert chaos.ledger.overlaps == []
+        await asyncio.gather(*(member.close() for member in chaos.members))
+        assert chaos.ledger.owner_of == {}

@@ -1,0 +1,16 @@
+"""Fixtures of the gRPC door's tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.unit.service.stand import Stand, running_stand
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[Stand]:
+    """A server with default settings and the topic ``orders`` of four partitions."""
+    async with running_stand() as running:
+        yield running

@@ -1,0 +1,133 @@
+"""A real coordinator on a log in memory, behind a real gRPC server on a free port."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import grpc.aio
+
+from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.runtime import Runtime
+from coordinator.service.server import GrpcServer
+from coordinator.service.settings import GrpcSettings
+from model.commands import INTERNAL, ConsumerGroupDescribe, CreateTopic
+from model.ids import GroupId, TopicId, TopicName
+from model.responses import ConsumerGroupDescribeResponse, DescribedMember
+from model.settings import CoordinatorSettings
+from muster.v1 import admin_pb2_grpc, group_pb2_grpc
+from storage.memory import MemoryLogStore
+
+WAIT_S = 10.0
+
+
+@dataclass
+class Stand:
+    """``target`` is where the server listens. ``restart`` keeps the log, and the port."""
+
+    runtime: Runtime
+    server: GrpcServer
+    port: int
+    store: MemoryLogStore
+    settings: CoordinatorSettings
+    grpc_settings: GrpcSettings
+    authorizer: Authorizer
+    channels: list[grpc.aio.Channel] = field(default_factory=list)
+
+    @property
+    def target(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def channel(self) -> grpc.aio.Channel:
+        """A connection of its own."""
+        options = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1))
+        channel = grpc.aio.insecure_channel(self.target, options=options)
+        self.channels.append(channel)
+        return channel
+
+    def group_stub(self) -> group_pb2_grpc.GroupServiceAsyncStub:
+        return group_pb2_grpc.GroupServiceStub(self.channel())
+
+    def admin_stub(self) -> admin_pb2_grpc.AdminServiceAsyncStub:
+        return admin_pb2_grpc.AdminServiceStub(self.channel())
+
+    async def create_topic(self, name: str, partitions: int) -> TopicId:
+        topic_id = TopicId(uuid.uuid4().bytes)
+        await self.runtime.call(CreateTopic(INTERNAL, TopicName(name), topic_id, partitions))
+        return topic_id
+
+    async def members(self, group_id: str) -> dict[str, DescribedMember]:
+        """The members of a group by id; none where there is no such group."""
+        command = ConsumerGroupDescribe(INTERNAL, (GroupId(group_id),))
+        response = await self.runtime.call(command)
+        assert isinstance(response, ConsumerGroupDescribeResponse)
+        return {member.member_id: member for member in response.groups[0].members}
+
+    async def until_empty(self, group_id: str) -> None:
+        """Returns as soon as the group has no members."""
+        async with asyncio.timeout(WAIT_S):
+            while await self.members(group_id):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+
+    async def stop_server(self) -> None:
+        await self.server.stop(0.5)
+        await self.runtime.stop()
+
+    async def restart(self) -> None:
+        """The server again, after ``stop_server``, on the same log and port."""
+        self.runtime, self.server = _make(self.store, self.settings, self.grpc_settings, self)
+        await self.runtime.start()
+        self.port = await self.server.start("127.0.0.1", self.port)
+
+    async def close(self) -> None:
+        for channel in self.channels:
+            await channel.close(None)
+        await self.stop_server()
+
+
+def _make(
+    store: MemoryLogStore,
+    settings: CoordinatorSettings,
+    grpc_settings: GrpcSettings,
+    stand: Stand | None = None,
+    authorizer: Authorizer | None = None,
+) -> tuple[Runtime, GrpcServer]:
+    runtime = Runtime(store, settings)
+    chosen = authorizer or (stand.authorizer if stand is not None else AllowAll())
+    return runtime, GrpcServer(runtime, chosen, grpc_settings)
+
+
+@asynccontextmanager
+async def running_stand(
+    *,
+    session_timeout_ms: int = 45_000,
+    heartbeat_interval_ms: int = 5_000,
+    grpc_settings: GrpcSettings | None = None,
+    authorizer: Authorizer | None = None,
+) -> AsyncIterator[Stand]:
+    """A server that runs, with one topic ``orders`` of four partitions."""
+    settings = CoordinatorSettings(
+        group_consumer_session_timeout_ms=session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=heartbeat_interval_ms,
+    )
+    chosen = grpc_settings or GrpcSettings()
+    store = MemoryLogStore(4)
+    runtime, server = _make(store, settings, chosen, authorizer=authorizer)
+    await runtime.start()
+    port = await server.start("127.0.0.1", 0)
+    stand = Stand(runtime, server, port, store, settings, chosen, authorizer or AllowAll())
+    await stand.create_topic("orders", 4)
+    try:
+        yield stand
+    finally:
+        await stand.close()
+
+
+async def until(condition: Callable[[], object], within_s: float = WAIT_S) -> None:
+    """Returns as soon as the condition holds; fails after ``within_s``."""
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - any condition, without an event of its own
+            await asyncio.sleep(0.002)

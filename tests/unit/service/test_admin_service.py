@@ -1,0 +1,295 @@
+"""AdminService against a real coordinator."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable
+
+import grpc
+import grpc.aio
+import pytest
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from muster.v1 import admin_pb2, group_pb2
+from tests.unit.service.session_client import SessionClient
+from tests.unit.service.stand import Stand, running_stand
+from tests.unit.service.test_group_service import first_heartbeat, offsets
+from tests.unit.service.test_session import Denying
+
+
+async def failure(call: Awaitable[object]) -> tuple[grpc.StatusCode, Status]:
+    """The status of a call that must fail, with its details."""
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    trailers = dict(raised.value.trailing_metadata())
+    return raised.value.code(), Status.FromString(trailers["grpc-status-details-bin"])
+
+
+async def info(call: Awaitable[object]) -> tuple[grpc.StatusCode, ErrorInfo]:
+    code, status = await failure(call)
+    detail = ErrorInfo()
+    assert status.details[0].Unpack(detail)
+    return code, detail
+
+
+async def make_groups(stand: Stand, *names: str) -> None:
+    stub = stand.group_stub()
+    for name in names:
+        await stub.Heartbeat(first_heartbeat(group_id=name))
+    await stub.CommitOffsets(group_pb2.CommitOffsetsRequest(group_id="loose", topics=offsets(p0=1)))
+
+
+async def test_groups_are_listed_page_by_page(stand: Stand) -> None:
+    await make_groups(stand, *(f"g{n}" for n in range(5)))
+    stub = stand.admin_stub()
+    names, token, pages = [], "", 0
+    while pages == 0 or token:
+        response = await stub.ListGroups(admin_pb2.ListGroupsRequest(page_size=2, page_token=token))
+        names += [group.group_id for group in response.groups]
+        token, pages = response.next_page_token, pages + 1
+    assert names == ["g0", "g1", "g2", "g3", "g4", "loose"]
+    assert pages == 3
+
+
+async def test_groups_are_listed_by_state_and_type(stand: Stand) -> None:
+    await make_groups(stand, "g0")
+    stub = stand.admin_stub()
+    stable = await stub.ListGroups(
+        admin_pb2.ListGroupsRequest(states=[admin_pb2.GROUP_STATE_STABLE])
+    )
+    (group,) = stable.groups
+    assert (group.group_id, group.members, group.group_epoch) == ("g0", 1, 2)
+    assert group.group_type == admin_pb2.GROUP_TYPE_CONSUMER
+    classic = await stub.ListGroups(
+        admin_pb2.ListGroupsRequest(types=[admin_pb2.GROUP_TYPE_CLASSIC])
+    )
+    assert [group.group_id for group in classic.groups] == ["loose"]
+    unknown = admin_pb2.ListGroupsRequest()
+    unknown.MergeFromString(b"\x18\x63")  # states: 99, of a later version
+    assert not (await stub.ListGroups(unknown)).groups
+
+
+async def test_bad_pages_name_their_field(stand: Stand) -> None:
+    stub = stand.admin_stub()
+    for request, field in (
+        (admin_pb2.ListGroupsRequest(page_size=-1), "page_size"),
+        (admin_pb2.ListGroupsRequest(page_token="%"), "page_token"),
+    ):
+        code, status = await failure(stub.ListGroups(request))
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        detail = BadRequest()
+        assert status.details[1].Unpack(detail)
+        assert detail.field_violations[0].field == field
+
+
+async def test_a_group_is_described_with_its_members(stand: Stand) -> None:
+    client = SessionClient(stand.group_stub())
+    await client.join("m1", group_id="g", client_id="app", rack_id="r1")
+    described = await stand.admin_stub().DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="g"))
+    group = described.group
+    assert group.state == admin_pb2.GROUP_STATE_STABLE
+    assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
+    (member,) = group.members
+    assert member.state == admin_pb2.MEMBER_STATE_STABLE
+    assert (member.client_id, member.client_host, member.rack_id) == ("app", "/127.0.0.1", "r1")
+    assert list(member.subscribed_topic_names) == ["orders"]
+    assert [list(topic.partitions) for topic in member.assignment] == [[0, 1, 2, 3]]
+    assert member.assignment == member.target_assignment
+
+
+async def test_a_group_that_only_has_offsets_is_classic(stand: Stand) -> None:
+    await make_groups(stand)
+    described = await stand.admin_stub().DescribeGroup(
+        admin_pb2.DescribeGroupRequest(group_id="loose")
+    )
+    assert described.group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
+    assert described.group.state == admin_pb2.GROUP_STATE_EMPTY
+
+
+async def test_a_group_that_is_not_there(stand: Stand) -> None:
+    stub = stand.admin_stub()
+    code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="x")))
+    assert code is grpc.StatusCode.NOT_FOUND
+    assert (detail.reason, detail.domain) == ("GROUP_ID_NOT_FOUND", "muster")
+    assert dict(detail.metadata) == {"kafka_error_code": "69", "group_id": "x"}
+    code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest()))
+    assert (code, detail.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_GROUP_ID")
+
+
+async def test_a_topic_lives(stand: Stand) -> None:
+    stub = stand.admin_stub()
+    tried = await stub.CreateTopic(
+        admin_pb2.CreateTopicRequest(topic_name="new", num_partitions=3, validate_only=True)
+    )
+    assert (tried.topic.num_partitions, tried.topic.topic_id) == (3, b"")
+    created = await stub.CreateTopic(
+        admin_pb2.CreateTopicRequest(topic_name="new", num_partitions=3)
+    )
+    assert len(created.topic.topic_id) == 16
+    tried_to_grow = await stub.GrowTopic(
+        admin_pb2.GrowTopicRequest(topic_name="new", num_partitions=5, validate_only=True)
+    )
+    assert tried_to_grow.topic.num_partitions == 5
+    listed = await stub.ListTopics(admin_pb2.ListTopicsRequest())
+    assert [(t.topic_name, t.num_partitions) for t in listed.topics] == [("new", 3), ("orders", 4)]
+    grown = await stub.GrowTopic(admin_pb2.GrowTopicRequest(topic_name="new", num_partitions=5))
+    assert grown.topic.num_partitions == 5
+    assert grown.topic.topic_id == created.topic.topic_id
+    tried = await stub.DeleteTopic(
+        admin_pb2.DeleteTopicRequest(topic_name="new", validate_only=True)
+    )
+    assert tried.topic == grown.topic
+    deleted = await stub.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_id=created.topic.topic_id))
+    assert deleted.topic.topic_name == "new"
+    page = await stub.ListTopics(admin_pb2.ListTopicsRequest(page_size=1))
+    assert [topic.topic_name for topic in page.topics] == ["orders"]
+    assert page.next_page_token == ""
+
+
+async def test_members_learn_of_a_topic_that_grew(stand: Stand) -> None:
+    client = SessionClient(stand.group_stub())
+    await client.settle("m1", await client.join("m1"))
+    await stand.admin_stub().GrowTopic(
+        admin_pb2.GrowTopicRequest(topic_name="orders", num_partitions=6)
+    )
+    told = await client.expect("assignment", "m1")
+    assert len(told.assignment.topics[0].partitions) == 6
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "reason"),
+    [
+        (
+            admin_pb2.CreateTopicRequest(topic_name="orders", num_partitions=1),
+            grpc.StatusCode.ALREADY_EXISTS,
+            "TOPIC_ALREADY_EXISTS",
+        ),
+        (
+            admin_pb2.CreateTopicRequest(topic_name="a/b", num_partitions=1),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "INVALID_TOPIC_EXCEPTION",
+        ),
+        (
+            admin_pb2.CreateTopicRequest(num_partitions=1),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "INVALID_TOPIC_EXCEPTION",
+        ),
+        (
+            admin_pb2.CreateTopicRequest(topic_name="n"),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "INVALID_REQUEST",
+        ),
+        (
+            admin_pb2.CreateTopicRequest(topic_name="n", num_partitions=1, request_id="r" * 1_025),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "INVALID_REQUEST",
+        ),
+        (
+            admin_pb2.GrowTopicRequest(topic_name="orders", num_partitions=2),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "INVALID_PARTITIONS",
+        ),
+        (
+            admin_pb2.GrowTopicRequest(topic_name="nowhere", num_partitions=2),
+            grpc.StatusCode.NOT_FOUND,
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        ),
+        (
+            admin_pb2.DeleteTopicRequest(topic_name="nowhere"),
+            grpc.StatusCode.NOT_FOUND,
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        ),
+        (
+            admin_pb2.DeleteTopicRequest(topic_id=b"another id here!"),
+            grpc.StatusCode.NOT_FOUND,
+            "UNKNOWN_TOPIC_ID",
+        ),
+        (admin_pb2.DeleteTopicRequest(), grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST"),
+    ],
+)
+async def test_topics_that_make_no_sense(
+    stand: Stand,
+    request_: admin_pb2.CreateTopicRequest
+    | admin_pb2.GrowTopicRequest
+    | admin_pb2.DeleteTopicRequest,
+    code: grpc.StatusCode,
+    reason: str,
+) -> None:
+    stub = stand.admin_stub()
+    method = getattr(stub, type(request_).__name__.removesuffix("Request"))
+    found, detail = await info(method(request_))
+    assert (found, detail.reason) == (code, reason)
+    assert len(stand.runtime.image.by_name) == 1
+
+
+async def test_topic_id_and_name_must_mean_the_same(stand: Stand) -> None:
+    topic_id = await stand.create_topic("other", 1)
+    request = admin_pb2.DeleteTopicRequest(topic_name="orders", topic_id=topic_id)
+    code, detail = await info(stand.admin_stub().DeleteTopic(request))
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert detail.reason == "INCONSISTENT_TOPIC_ID"
+
+
+async def test_a_repeated_request_id_creates_once(stand: Stand) -> None:
+    stub = stand.admin_stub()
+    request = admin_pb2.CreateTopicRequest(
+        topic_name="new", num_partitions=1, request_id=str(uuid.uuid4())
+    )
+    assert await stub.CreateTopic(request) == await stub.CreateTopic(request)
+    request.num_partitions = 2
+    code, detail = await info(stub.CreateTopic(request))
+    assert (code, detail.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST")
+
+
+async def test_what_may_not_be_seen_or_done_is_not() -> None:
+    denying = Denying(
+        (Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
+        (Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME),
+        (Operation.DESCRIBE, ResourceType.GROUP, "secret"),
+        (Operation.DESCRIBE, ResourceType.TOPIC, "hidden"),
+        (Operation.CREATE, ResourceType.TOPIC, "forbidden"),
+        (Operation.ALTER, ResourceType.TOPIC, "orders"),
+        (Operation.DELETE, ResourceType.TOPIC, "orders"),
+    )
+    async with running_stand(authorizer=denying) as guarded:
+        await guarded.create_topic("hidden", 1)
+        await make_groups(guarded, "g0", "secret")
+        stub = guarded.admin_stub()
+        groups = await stub.ListGroups(admin_pb2.ListGroupsRequest())
+        assert [group.group_id for group in groups.groups] == ["g0", "loose"]
+        topics = await stub.ListTopics(admin_pb2.ListTopicsRequest())
+        assert [topic.topic_name for topic in topics.topics] == ["orders"]
+        for call, reason in (
+            (
+                stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="secret")),
+                "GROUP_AUTHORIZATION_FAILED",
+            ),
+            (
+                stub.CreateTopic(
+                    admin_pb2.CreateTopicRequest(topic_name="forbidden", num_partitions=1)
+                ),
+                "TOPIC_AUTHORIZATION_FAILED",
+            ),
+            (
+                stub.GrowTopic(admin_pb2.GrowTopicRequest(topic_name="orders", num_partitions=9)),
+                "TOPIC_AUTHORIZATION_FAILED",
+            ),
+            (
+                stub.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_name="orders")),
+                "TOPIC_AUTHORIZATION_FAILED",
+            ),
+        ):
+            code, detail = await info(call)
+            assert (code, detail.reason) == (grpc.StatusCode.PERMISSION_DENIED, reason)
+        # A hidden topic and one that is not there look alike.
+        hidden = await failure(stub.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_name="hidden")))
+        absent = await failure(stub.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_name="absent")))
+        assert hidden[0] is absent[0]
+        assert hidden[1].message == absent[1].message
+        client = SessionClient(guarded.group_stub())
+        await client.join("m1", group_id="g1", topics=["orders"])
+        denying.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+        code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="g1")))
+        assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"

@@ -1,0 +1,93 @@
+"""Side records as bytes."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from model.ids import TopicId, TopicName
+from model.records import (
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    SideKey,
+    SideRecord,
+    SideValue,
+    TopicDeletionKey,
+    TopicDeletionValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from storage.codec.errors import CodecError
+from storage.side_codec import (
+    TOPIC_KIND,
+    decode_side,
+    encode_side,
+    encode_side_key,
+    encode_side_value,
+)
+
+ID = TopicId(bytes(range(16)))
+RECORDS = [
+    SideRecord(TopicSideKey(TopicName("t")), TopicSideValue(ID, 7)),
+    SideRecord(TopicSideKey(TopicName("\u00fc" * 100)), TopicSideValue(TopicId(bytes(16)), 1)),
+    SideRecord(TopicDeletionKey(ID), TopicDeletionValue(TopicName("t"))),
+    SideRecord(TopicDeletionKey(TopicId(bytes(16))), TopicDeletionValue(TopicName(""))),
+    SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(0)),
+    SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue((1 << 63) - 1)),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_records_survive(record: SideRecord) -> None:
+    assert decode_side(*encode_side(record)) == record
+    tombstone = SideRecord(record.key, None)
+    assert decode_side(*encode_side(tombstone)) == tombstone
+
+
+def test_every_kind_of_the_model_has_bytes() -> None:
+    assert {type(record.key) for record in RECORDS} == set(get_args(SideKey))
+    assert {type(record.value) for record in RECORDS} == set(get_args(SideValue))
+    kinds = {type(record.key): encode_side_key(record.key)[:1] for record in RECORDS}
+    assert len(set(kinds.values())) == len(kinds)
+
+
+def test_the_bytes_do_not_change() -> None:
+    encoded = [encode_side(record) for record in RECORDS[::2]]
+    assert [(key.hex(), (value or b"").hex()) for key, value in encoded] == [
+        ("0174", "0a10" + ID.hex() + "1007"),
+        ("03" + ID.hex(), "0a0174"),
+        ("02", ""),
+    ]
+
+
+def test_topics_are_found_by_their_kind() -> None:
+    assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
+        False
+    ] * 4
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", b""),
+        (b"\x63x", b""),
+        (b"\x01\xff", b""),
+        (b"\x02x", b""),
+        (b"\x03short", b""),
+        (b"\x01t", b""),
+        (b"\x01t", b"\x0a\x10" + bytes(16)),
+        (b"\x01t", b"\xff\xff"),
+        (b"\x02", b"\x0a\x10"),
+        (b"\x03" + bytes(16), b"\x0a\x01\xff"),
+    ],
+)
+def test_what_cannot_be_read(key: bytes, value: bytes) -> None:
+    with pytest.raises(CodecError, match="side record"):
+        decode_side(key, value)
+
+
+@pytest.mark.parametrize("value", [TopicSideValue(ID, 1 << 31), ProducerIdBlockValue(1 << 63)])
+def test_what_does_not_fit(value: Any) -> None:
+    with pytest.raises(CodecError):
+        encode_side_value(value)
