@@ -10,9 +10,14 @@ import os
 from collections.abc import Generator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.kafka.prerequisites import MissingPrerequisite
+
+# The examples of a property are the same in every run: what passes once passes again.
+hypothesis.settings.register_profile("muster", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("muster")
 
 _PEER_MARKERS = ("kafka", "java")
 _MISSING = ("needs ", "could not import")

@@ -167,20 +167,24 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
         case MemberState.UNREVOKED_PARTITIONS:
             return False
         case MemberState.UNRELEASED_PARTITIONS:
-            if member.member_epoch != group.target_epoch:
-                return True
-            return _is_any_released(shard, group, member)
+            return member.member_epoch != group.target_epoch or _would_move(shard, group, member)
         case _:
             return member.member_epoch != group.target_epoch
 
 
-def _is_any_released(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether the member could be given something of its target."""
-    holder = group.holder
-    released = [number for number in member.target or () if holder[number] < 0]
-    if not released or member.metadata is None:
+def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+    """Whether a member that waits for partitions would get or lose one at its next heartbeat.
+
+    It loses what is of a topic that is gone since, before the target says so.
+    """
+    if member.metadata is None:
         return False
     names = member.metadata.subscribed_topic_names
     subscribed = group.subscribed_topic_indexes(names, shard.image)
-    topic_index_of = group.numbers.topic_index_of
-    return any(topic_index_of[number] in subscribed for number in released)
+    topic_index_of, holder = group.numbers.topic_index_of, group.holder
+    if any(topic_index_of[number] not in subscribed for number in member.assigned):
+        return True
+    return any(
+        holder[number] < 0 and topic_index_of[number] in subscribed
+        for number in member.target or ()
+    )

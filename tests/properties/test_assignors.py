@@ -22,7 +22,7 @@ from tests.unit.assignors.cases import (
 )
 from tests.unit.assignors.fairest import assign_fairest
 
-law = settings(max_examples=150, deadline=None, derandomize=True)
+law = settings(max_examples=150)
 
 
 @st.composite

@@ -136,7 +136,5 @@ TestCoreMachine = CoreMachine.TestCase
 TestCoreMachine.settings = settings(
     max_examples=400,
     stateful_step_count=50,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -79,7 +79,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_it_grants_only_what_is_free_and_what_the_target_gives(case: Case) -> None:
     """S1: what was not the member's before is free now."""
     granted = held(case.next()) - case.held
@@ -88,7 +88,7 @@ def test_it_grants_only_what_is_free_and_what_the_target_gives(case: Case) -> No
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_it_takes_nothing_that_the_client_has_not_given_up(case: Case) -> None:
     """S3: what the member loses, it said that it does not own."""
     lost = case.held - held(case.next())
@@ -98,7 +98,7 @@ def test_it_takes_nothing_that_the_client_has_not_given_up(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_it_raises_the_epoch_only_when_there_is_nothing_to_give_up(case: Case) -> None:
     """S7."""
     following = case.next()
@@ -109,7 +109,7 @@ def test_it_raises_the_epoch_only_when_there_is_nothing_to_give_up(case: Case) -
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_while_it_revokes_it_gets_nothing(case: Case) -> None:
     following = case.next()
     if following.state is MemberState.UNREVOKED_PARTITIONS:
@@ -120,7 +120,7 @@ def test_while_it_revokes_it_gets_nothing(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_what_is_kept_keeps_its_epoch_and_what_is_granted_gets_the_targets(case: Case) -> None:
     """KIP-1251: an older epoch may commit for what was held since then."""
     following = case.next()
@@ -135,7 +135,7 @@ def test_what_is_kept_keeps_its_epoch_and_what_is_granted_gets_the_targets(case:
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_asking_again_moves_nothing(case: Case) -> None:
     """S28: the same heartbeat again finds everything done."""
     once = case.next()
@@ -146,7 +146,7 @@ def test_asking_again_moves_nothing(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=400)
 def test_a_client_that_owns_nothing_is_moved_on(case: Case) -> None:
     """L1: nothing but what others hold keeps it from the target."""
     quiet = Case(
@@ -170,7 +170,7 @@ def test_a_client_that_owns_nothing_is_moved_on(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=200)
 def test_an_unknown_state_is_fenced_unless_nothing_is_owned(case: Case) -> None:
     standing = Standing(
         case.standing.member_epoch,

@@ -17,7 +17,7 @@ from storage.codec.records import decode_key, decode_value, encode_key, encode_v
 from storage.codec.schema import Field, Struct
 from storage.codec.to_json import key_from_json, key_to_json, value_from_json, value_to_json
 
-law = settings(max_examples=200, deadline=None, derandomize=True)
+law = settings(max_examples=200)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 UNKNOWN_TAGS = st.dictionaries(st.integers(2, 1 << 20), st.binary(max_size=200), max_size=3).map(

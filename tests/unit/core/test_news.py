@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from coordinator.core.handle import has_news
 from model.ids import MemberId
+from model.records import MemberState
+from tests.properties.core_driver import CoreDriver, G
 from tests.sim.server import VirtualServer
 
 
@@ -76,3 +79,24 @@ def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free
     assert told == []
     server.advance(1_000)
     assert told == ["b"]
+
+
+def test_a_topic_that_is_gone_is_news_for_a_member_that_waits_for_partitions() -> None:
+    """Bug: its heartbeat took the partitions away, but a session that waited never asked."""
+    core = CoreDriver()
+    core.create_topic("foo", 2)
+    core.create_topic("bar", 1)
+    for name in ("a", "b"):
+        core.join(name, ("foo", "bar"))
+        core.adopt(name)
+    core.grow_topic("foo", 1)
+    core.revoke("b")
+    core.heartbeat("b", says_owned=True)
+    core.are_targets_late = True
+    waiting = core.shard.consumer_groups[G].member(MemberId("b"))
+    assert waiting is not None
+    assert waiting.state is MemberState.UNRELEASED_PARTITIONS
+    assert not has_news(core.shard, G, MemberId("b"))
+    core.create_topic("foo", 2)
+    assert has_news(core.shard, G, MemberId("b"))
+    core.check()
