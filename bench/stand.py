@@ -21,9 +21,9 @@ from typing import Self
 from bench.figures import Json
 from bench.peer import WARM_UP_S, KloadError, run_kload, start_kafka, warm_up
 from bench.plan import Plan
-from tests.e2e.server import MusterServer
 from tests.kafka.broker import BrokerError, KafkaBroker
 from tests.kafka.prerequisites import MissingPrerequisite
+from tests.server import MusterServer
 
 MUSTER_WARM_UP_S = 3.0
 OVERTIME_S = 60.0
@@ -123,7 +123,7 @@ class Stand:
         if self._muster is None or has_ended(self._muster):
             self._muster = self._servers.enter_context(serve())
             self.note(f"warming Muster up for {MUSTER_WARM_UP_S:.0f} s")
-            warm_up(self._muster.target("kafka"), MUSTER_WARM_UP_S)
+            warm_up(self._muster.kafka, MUSTER_WARM_UP_S)
         return describe(self._muster)
 
     @contextmanager
@@ -173,7 +173,7 @@ def serve(settings: Mapping[str, object] | None = None) -> Iterator[MusterServer
 
 
 def describe(server: MusterServer) -> Server:
-    return Server("Muster", server.target("kafka"), server.pid, server.target("grpc"))
+    return Server("Muster", server.kafka, server.pid, server.grpc)
 
 
 def has_ended(server: MusterServer) -> bool:
