@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"time"
 )
 
 const rebalanceTimeoutMs = 300_000
@@ -22,6 +23,7 @@ type member struct {
 	intervalMs int32
 	owned      []int32 // sorted
 	mustAck    bool    // owned has changed since the coordinator was told
+	askedAt    time.Time
 }
 
 func newMember(group string, t topic) *member {
@@ -74,6 +76,7 @@ func (m *member) apply(b beat) {
 
 // step makes one heartbeat of the member on a connection and returns the error code of the answer.
 func (m *member) step(c *client) (int16, error) {
+	m.askedAt = time.Now()
 	payload, err := c.roundTrip(m.request())
 	if err != nil {
 		return 0, err

@@ -63,7 +63,7 @@ func (p *population) hold() error {
 		}
 	}()
 	for {
-		if err := p.round(); err != nil {
+		if err := p.round(everyone); err != nil {
 			return err
 		}
 		select {

@@ -11,6 +11,11 @@ import (
 const (
 	settleTime  = 180 * time.Second
 	settlePause = 50 * time.Millisecond
+	// waveMembers join at a time. A round through them takes some seconds, and that is how long a
+	// member waits for its turn: all of fifty thousand at once would outwait their own sessions.
+	waveMembers = 2000
+	// keepAlive is well within a session; those that have settled are heard from again after it.
+	keepAlive = 10 * time.Second
 )
 
 // population is many members of several groups that share a few connections, each connection
@@ -39,12 +44,17 @@ func newPopulation(o options, groups int) (*population, error) {
 	if err := admin.findCoordinators(names); err != nil {
 		return nil, err
 	}
+	for i := range o.members {
+		p.groups[i%groups] = append(p.groups[i%groups], newMember(names[i%groups], t))
+	}
 	conns := min(o.conns, o.members)
 	p.byConn = make([][]*member, conns)
-	for i := range o.members {
-		m := newMember(names[i%groups], t)
-		p.groups[i%groups] = append(p.groups[i%groups], m)
-		p.byConn[i%conns] = append(p.byConn[i%conns], m)
+	next := 0
+	for _, members := range p.groups {
+		for _, m := range members {
+			p.byConn[next%conns] = append(p.byConn[next%conns], m)
+			next++
+		}
 	}
 	p.clients, err = dialAll(o.addr, conns)
 	return p, err
@@ -61,14 +71,36 @@ func groupNames(count int) []string {
 	return names
 }
 
-// settle joins all members and goes on until every group is stable.
+// settle joins all members, a wave of groups after the other, until every group is stable.
 func (p *population) settle() error {
-	deadline := time.Now().Add(settleTime)
-	for {
-		if err := p.round(); err != nil {
+	for first := 0; first < len(p.groups); {
+		count := 0
+		end := first
+		for ; end < len(p.groups) && (end == first || count+len(p.groups[end]) <= waveMembers); end++ {
+			count += len(p.groups[end])
+		}
+		if err := p.settleWave(p.groups[first:end]); err != nil {
 			return err
 		}
-		stable, err := p.isStable()
+		first = end
+	}
+	return nil
+}
+
+func (p *population) settleWave(groups [][]*member) error {
+	wave := map[string]bool{}
+	for _, members := range groups {
+		wave[members[0].group] = true
+	}
+	isDue := func(m *member) bool {
+		return wave[m.group] || m.epoch > 0 && time.Since(m.askedAt) > keepAlive
+	}
+	deadline := time.Now().Add(settleTime)
+	for {
+		if err := p.round(isDue); err != nil {
+			return err
+		}
+		stable, err := p.isStable(groups)
 		if err != nil || stable {
 			return err
 		}
@@ -79,10 +111,16 @@ func (p *population) settle() error {
 	}
 }
 
-// round makes one heartbeat of every member, and a second one where it has to acknowledge.
-func (p *population) round() error {
+func everyone(*member) bool { return true }
+
+// round makes one heartbeat of every member that is due, and a second one where it has to
+// acknowledge.
+func (p *population) round(isDue func(*member) bool) error {
 	return p.onEachConn(func(c *client, members []*member) error {
 		for _, m := range members {
+			if !isDue(m) {
+				continue
+			}
 			if err := stepUntilAcked(m, c); err != nil {
 				return err
 			}
@@ -110,13 +148,13 @@ func stepUntilAcked(m *member, c *client) error {
 }
 
 // isStable asks the members first, for that is cheap, and then the coordinator.
-func (p *population) isStable() (bool, error) {
-	for _, group := range p.groups {
+func (p *population) isStable(groups [][]*member) (bool, error) {
+	for _, group := range groups {
 		if !isShared(group) {
 			return false, nil
 		}
 	}
-	for _, group := range p.groups {
+	for _, group := range groups {
 		d, err := p.clients[0].describe(group[0].group)
 		if err != nil {
 			return false, err
