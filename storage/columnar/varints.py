@@ -1,0 +1,50 @@
+"""Signed varints at many positions at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def read_zigzags(
+    data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], max_bytes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Signed varints (5 bytes) or varlongs (10 bytes), the positions after them, and which are bad.
+
+    ``data`` must go on for ``max_bytes`` behind the last position. A bad one is longer than
+    ``max_bytes`` or has more than 32 or 64 bits; its value means nothing.
+    """
+    byte = data[positions]
+    values = byte.astype(np.uint64)
+    ends = positions + 1
+    wrong = np.zeros(len(positions), dtype=bool)
+    more = np.flatnonzero(byte >= 0x80)
+    if more.size:
+        _read_rest(data, positions, max_bytes, more, values, ends, wrong)
+    signs = (values & np.uint64(1)).astype(np.int64)
+    return (values >> np.uint64(1)).astype(np.int64) ^ -signs, ends, wrong
+
+
+def _read_rest(
+    data: npt.NDArray[np.uint8],
+    positions: npt.NDArray[np.int64],
+    max_bytes: int,
+    more: npt.NDArray[np.intp],
+    values: npt.NDArray[np.uint64],
+    ends: npt.NDArray[np.int64],
+    wrong: npt.NDArray[np.bool_],
+) -> None:
+    """Adds the bytes behind the first to those values that have more."""
+    values[more] &= np.uint64(0x7F)
+    bits = 32 if max_bytes == 5 else 64
+    for index in range(1, max_bytes):
+        byte = data[positions[more] + index]
+        shift = 7 * index
+        values[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        ends[more] += 1
+        if shift + 7 > bits:
+            wrong[more] |= (byte & 0x7F) >> (bits - shift) != 0
+        more = more[byte >= 0x80]
+        if not more.size:
+            return
+    wrong[more] = True

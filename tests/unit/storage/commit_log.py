@@ -1,0 +1,56 @@
+"""Long logs of offset commits as a Kafka broker writes them, made quickly: for speed and memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from model.ids import GroupId, TopicId, TopicName
+from model.records import OffsetCommitKey, OffsetCommitValue
+from storage.codec.batches import encode_batch
+from storage.codec.records import encode_key, encode_value
+
+START_MS = 1_760_000_000_000
+_TOPIC_ID = TopicId(bytes(range(16)))
+
+
+class Shape(NamedTuple):
+    """How clients commit: each batch takes the next of ``sizes``, round and round."""
+
+    name: str
+    sizes: Sequence[int]
+
+
+ONE = Shape("commits of 1 partition", (1,))
+HUNDRED = Shape("commits of 100 partitions", (100,))
+MIXED = Shape("commits of 1 to 200 partitions", (1, 3, 1, 12, 50, 1, 200, 2, 1, 100))
+SHAPES = (ONE, HUNDRED, MIXED)
+
+
+def make_commit_log(
+    shape: Shape, records: int, *, groups: int = 20, partitions: int = 200, first_offset: int = 0
+) -> Iterator[bytes]:
+    """Batches of at least ``records`` commits of the groups, each of all its partitions in turn."""
+    chance = random.Random(shape.name)
+    keys = [
+        [
+            encode_key(OffsetCommitKey(GroupId(f"group-{g}"), TopicName("orders"), p))
+            for p in range(partitions)
+        ]
+        for g in range(groups)
+    ]
+    made, number = 0, 0
+    while made < records:
+        size = shape.sizes[number % len(shape.sizes)]
+        time = START_MS + 5 * number
+        start = chance.randrange(partitions)
+        group = keys[chance.randrange(groups)]
+        value = encode_value(OffsetCommitValue(made, -1, "", time, topic_id=_TOPIC_ID))
+        yield encode_batch(
+            first_offset + made,
+            [(group[(start + index) % partitions], value) for index in range(size)],
+            time,
+        )
+        made += size
+        number += 1
