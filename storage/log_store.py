@@ -1,9 +1,10 @@
 """The seam between the coordinator and whatever keeps its log: ``LogStore``.
 
 A store holds, for each partition of the ``__consumer_offsets`` log, its record batches in offset
-order (``log``) and the last committed record of every key (``latest``, the log compacted), and
-beside them what Kafka's records cannot hold (``side``). One writer; all that one ``write`` takes
-lands together or not at all.
+order (``log``), the last committed record of every key (``latest``, the log compacted) and the
+offsets of open transactions (``pending``), and beside them what Kafka's records cannot hold
+(``side``). ``storage.fold`` is the rule that makes ``latest`` and ``pending`` of a log. One
+writer; all that one ``write`` takes lands together or not at all.
 
 Calls come from one thread, but ``sync``, which may run in another while that thread goes on.
 """
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import NamedTuple, Protocol
 
 from model.ids import GroupId, LogOffset, LogPartition
 from model.value import value
 
 _LATEST_HEAD = struct.Struct(">qq")
+_PRODUCER_ID = struct.Struct(">q")
 _BATCH_RANGE = struct.Struct(">q15xi")
 _LEGACY_OFFSET_TYPE = b"\x00\x00"
 _OFFSET_TYPE = b"\x00\x01"
@@ -63,11 +66,13 @@ class LatestEntry(NamedTuple):
 
 @value
 class PartitionAppend:
-    """One batch for one partition, and what it does to ``latest``.
+    """One batch for one partition, and what it does to ``latest`` and ``pending``.
 
-    ``batch`` is one RecordBatch v2 that takes the ``records`` offsets from ``base_offset`` on.
-    ``latest`` maps record keys, as ``compute_latest_key`` gives them, to ``pack_latest`` or to
-    ``None``, which deletes; of several records with one key only the last is in it.
+    ``batch`` is one RecordBatch v2 that takes the ``records`` offsets from ``base_offset`` on; it
+    may be transactional or a control batch. ``latest`` maps record keys, as ``compute_latest_key``
+    gives them, to ``pack_latest`` or to ``None``, which deletes; of several records with one key
+    only the last is in it. ``pending`` does the same for (producer id, record key).
+    ``may_leave_gap`` allows a base offset above the next one: so are compacted logs.
     """
 
     partition: LogPartition
@@ -75,6 +80,8 @@ class PartitionAppend:
     batch: bytes
     records: int
     latest: Mapping[bytes, bytes | None]
+    pending: Mapping[tuple[int, bytes], bytes | None] = field(default_factory=dict)
+    may_leave_gap: bool = False
 
 
 class LogStore(Protocol):
@@ -103,8 +110,8 @@ class LogStore(Protocol):
         """Writes all of it atomically, not yet durably; a side value of ``None`` deletes.
 
         Several appends may go to one partition, in offset order. Raises ``ValueError`` where a
-        base offset is not the next one, ``StoreStalled`` where nothing was written and
-        ``StoreFailed`` where it is unknown what was.
+        base offset is not the next one, or not above it where an append may leave a gap,
+        ``StoreStalled`` where nothing was written and ``StoreFailed`` where it is unknown what was.
         """
         ...
 
@@ -146,6 +153,15 @@ class LogStore(Protocol):
         """``get_latest`` for many keys, in their order."""
         ...
 
+    def pending(
+        self, partition: LogPartition, producer_id: int | None = None
+    ) -> Iterator[tuple[int, LatestEntry]]:
+        """Producer ids and the entries of their open transactions, in the order of both.
+
+        With a ``producer_id`` those of this producer alone.
+        """
+        ...
+
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
         """The groups that have committed offsets, each once, without reading each offset."""
         ...
@@ -172,6 +188,19 @@ def unpack_latest(key: bytes, packed: bytes) -> LatestEntry:
     return LatestEntry(key, LogOffset(offset), timestamp, packed[_LATEST_HEAD.size :])
 
 
+def pack_pending_key(producer_id: int, key: bytes) -> bytes:
+    """What ``pending`` keeps a record of an open transaction under, after the partition."""
+    return _PRODUCER_ID.pack(producer_id) + key
+
+
+def unpack_pending(pending_key: bytes, packed: bytes) -> tuple[int, LatestEntry]:
+    """The producer id and the entry; raises ``StoreCorrupt`` where the bytes are too short."""
+    if len(pending_key) < _PRODUCER_ID.size:
+        raise StoreCorrupt(f"the pending key {pending_key.hex()} has no producer id")
+    (producer_id,) = _PRODUCER_ID.unpack_from(pending_key)
+    return producer_id, unpack_latest(pending_key[_PRODUCER_ID.size :], packed)
+
+
 def compute_latest_key(key: bytes) -> bytes:
     """The key under which ``latest`` keeps a record: legacy offset keys become type 1.
 
@@ -182,7 +211,9 @@ def compute_latest_key(key: bytes) -> bytes:
 
 def check_append(append: PartitionAppend, next_offset: int) -> None:
     """Raises ``ValueError`` unless the append continues its partition and is what it says."""
-    if append.base_offset != next_offset:
+    if append.base_offset != next_offset and not (
+        append.may_leave_gap and append.base_offset > next_offset
+    ):
         raise ValueError(
             f"partition {append.partition} continues at offset {next_offset}, "
             f"not at {append.base_offset}"
@@ -196,6 +227,11 @@ def check_append(append: PartitionAppend, next_offset: int) -> None:
     for key in append.latest:
         if key[:2] == _LEGACY_OFFSET_TYPE:
             raise ValueError(f"legacy offset key {key.hex()}: use compute_latest_key")
+    for producer_id, key in append.pending:
+        if producer_id < 0:
+            raise ValueError(f"producer {producer_id} has no transactions")
+        if key[:2] != _OFFSET_TYPE:
+            raise ValueError(f"record key {key.hex()} is not that of an offset, it cannot pend")
 
 
 def read_batch_range(batch: bytes) -> tuple[int, int]:

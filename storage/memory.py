@@ -19,8 +19,10 @@ from storage.log_store import (
     check_append,
     compute_latest_key,
     compute_watermark_violation,
+    pack_pending_key,
     scan_offset_group_ids,
     unpack_latest,
+    unpack_pending,
 )
 
 _LOG_START = LogOffset(0)
@@ -80,12 +82,17 @@ class _Content:
 
     log: list[list[PartitionAppend]]
     latest: list[_SortedMap]
+    pending: list[_SortedMap]
     side: _SortedMap = field(default_factory=_SortedMap)
     sequence: int = 0
 
     @classmethod
     def empty(cls, partitions: int) -> Self:
-        return cls([[] for _ in range(partitions)], [_SortedMap() for _ in range(partitions)])
+        return cls(
+            [[] for _ in range(partitions)],
+            [_SortedMap() for _ in range(partitions)],
+            [_SortedMap() for _ in range(partitions)],
+        )
 
     def apply(self, write: _Write) -> None:
         for append in write.appends:
@@ -93,6 +100,9 @@ class _Content:
             latest = self.latest[append.partition]
             for key, packed in append.latest.items():
                 latest.put(key, packed)
+            pending = self.pending[append.partition]
+            for (producer_id, key), packed in append.pending.items():
+                pending.put(pack_pending_key(producer_id, key), packed)
         for key, value in write.side:
             self.side.put(key, value)
         self.sequence += 1
@@ -105,6 +115,7 @@ class _Content:
         return _Content(
             [log.copy() for log in self.log],
             [latest.copy() for latest in self.latest],
+            [pending.copy() for pending in self.pending],
             self.side.copy(),
             self.sequence,
         )
@@ -120,7 +131,7 @@ class MemoryLogStore:
         self.cluster_id = cluster_id
         self._durable = _Content.empty(partitions)
         self._volatile = _Content.empty(partitions)
-        self._pending: list[_Write] = []
+        self._unsynced: list[_Write] = []
         self._synced = ([0] * partitions, 0)
         self._marked = [0] * partitions
         self._marked_sequence = 0
@@ -143,14 +154,14 @@ class MemoryLogStore:
             ends[append.partition] = append.base_offset + append.records
         write = _Write(tuple(appends), tuple(side))
         self._volatile.apply(write)
-        self._pending.append(write)
+        self._unsynced.append(write)
 
     def sync(self) -> None:
         """See ``LogStore``."""
         self._check_open()
-        for write in self._pending:
+        for write in self._unsynced:
             self._durable.apply(write)
-        self._pending.clear()
+        self._unsynced.clear()
         ends = [self._durable.end(partition) for partition in range(self.partitions)]
         self._synced = (ends, self._durable.sequence)
 
@@ -198,6 +209,15 @@ class MemoryLogStore:
         """See ``LogStore``."""
         return [self.get_latest(partition, key) for key in keys]
 
+    def pending(
+        self, partition: LogPartition, producer_id: int | None = None
+    ) -> Iterator[tuple[int, LatestEntry]]:
+        """See ``LogStore``."""
+        self._check_open()
+        prefix = b"" if producer_id is None else pack_pending_key(producer_id, b"")
+        found = self._volatile.pending[partition].scan(prefix)
+        return (unpack_pending(key, packed) for key, packed in found)
+
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
         """See ``LogStore``."""
         self._check_open()
@@ -229,7 +249,7 @@ class MemoryLogStore:
         """
         found = MemoryLogStore(self.partitions, self.cluster_id)
         found._durable = self._durable
-        for write in self._pending[: max(survivors, 0)]:
+        for write in self._unsynced[: max(survivors, 0)]:
             found._durable.apply(write)
         found._volatile = found._durable.copy()
         ends = [found._durable.end(partition) for partition in range(self.partitions)]
@@ -246,7 +266,7 @@ class MemoryLogStore:
     @property
     def unsynced_writes(self) -> int:
         """How many writes a crash may lose: the range of ``crash``'s argument."""
-        return len(self._pending)
+        return len(self._unsynced)
 
     def _check_open(self) -> None:
         if self._is_closed:

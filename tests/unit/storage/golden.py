@@ -16,8 +16,13 @@ OURS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 16)
 @cache
 def logged_records() -> tuple[dict[str, Any], ...]:
     """Every record of the broker's log, markers left out, as Kafka decoded it."""
-    lines = _read("decoded/records.jsonl.gz")
-    return tuple(line for line in lines if not line["isControl"])
+    return tuple(line for line in golden_lines() if not line["isControl"])
+
+
+@cache
+def golden_lines() -> tuple[dict[str, Any], ...]:
+    """Every record of the broker's log, markers and all."""
+    return tuple(_read("decoded/records.jsonl.gz"))
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,59 @@ def test_legacy_offset_keys_count_as_the_others(store: LogStore) -> None:
     bad = PartitionAppend(P0, LogOffset(2), encode_batch(2, [(legacy, None)], 5), 1, {legacy: None})
     with pytest.raises(ValueError, match="compute_latest_key"):
         store.write([bad])
+
+
+def make_pending(
+    base_offset: int, pending: dict[tuple[int, bytes], bytes | None]
+) -> PartitionAppend:
+    batch = encode_batch(base_offset, [(b"k", b"v")], 5, producer_id=1, is_transactional=True)
+    return PartitionAppend(P0, LogOffset(base_offset), batch, 1, {}, pending)
+
+
+def test_what_is_pending_is_kept_by_producer(store: LogStore) -> None:
+    first, second = offset_key("g", 0), offset_key("g", 1)
+    value = pack_latest(0, 5, offset_value(1))
+    entries = {(300, first): value, (2, second): value, (2, first): value}
+    store.write([make_pending(0, {**entries, (7, first): value})])
+    store.write([make_pending(1, {(7, first): None, (8, first): None})])
+    expected = [
+        (producer_id, LatestEntry(key, LogOffset(0), 5, offset_value(1)))
+        for producer_id, key in sorted(entries)
+    ]
+    assert list(store.pending(P0)) == expected
+    assert list(store.pending(P0, 2)) == expected[:2]
+    assert list(store.pending(P0, 300)) == expected[2:]
+    assert list(store.pending(P0, 3)) == list(store.pending(P1)) == []
+    assert list(store.latest(P0)) == []
+
+
+@pytest.mark.parametrize(
+    ("pending", "why"),
+    [
+        ({(-1, offset_key("g")): b""}, "producer -1 has no transactions"),
+        ({(1, b"\x00\x02\x00\x01g"): b""}, "is not that of an offset"),
+        ({(1, b"\x00\x00" + offset_key("g")[2:]): None}, "is not that of an offset"),
+    ],
+)
+def test_only_offsets_of_producers_pend(
+    store: LogStore, pending: dict[tuple[int, bytes], bytes | None], why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        store.write([make_pending(0, pending)])
+    assert store.next_offset(P0) == 0
+
+
+def test_a_gap_is_written_where_the_caller_says_so(store: LogStore) -> None:
+    gapped = [replace(make_append(0, base, [(b"k", b"v")]), may_leave_gap=True) for base in (5, 9)]
+    store.write(gapped)
+    assert store.next_offset(P0) == 10
+    assert list(store.read_log(P0)) == [each.batch for each in gapped]
+    assert list(store.read_log(P0, LogOffset(6))) == [gapped[1].batch]
+    for base in (9, 3):
+        with pytest.raises(ValueError, match=f"continues at offset 10, not at {base}"):
+            store.write([replace(make_append(0, base, [(b"k", b"v")]), may_leave_gap=True)])
+    with pytest.raises(ValueError, match="continues at offset 10, not at 11"):
+        store.write([make_append(0, 11, [(b"k", b"v")])])
 
 
 def test_groups_with_offsets(store: LogStore) -> None:

@@ -12,20 +12,24 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage import rocks
+from storage import rocks, watermark
+from storage.codec.batches import encode_batch
 from storage.log_store import (
     FormatTooNew,
+    LatestEntry,
+    PartitionAppend,
     StoreCorrupt,
     StoreError,
     StoreFailed,
     StoreLocked,
     StoreStalled,
     WatermarkViolation,
+    pack_latest,
 )
 from storage.rocks import RocksLogStore, open_store
 from storage.rocks_cursors import compute_store_error
 from storage.watermark import WatermarkHeader, create_watermark
-from tests.unit.storage.appends import append, compact, mark_all
+from tests.unit.storage.appends import append, compact, mark_all, offset_key, offset_value
 from tests.unit.storage.writer import write_and_die, writing
 
 P0 = LogPartition(0)
@@ -388,9 +392,9 @@ def test_a_second_store_in_this_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    create_watermark(tmp_path / "watermark", WatermarkHeader(1, "C" * 22, 1)).close()
-    overwrite(tmp_path / "watermark", 8, (2).to_bytes(4, "big"))
-    with pytest.raises(FormatTooNew, match="has format 2, this version reads up to 1"):
+    create_watermark(tmp_path / "watermark", WatermarkHeader(1, "C" * 22)).close()
+    overwrite(tmp_path / "watermark", 8, (3).to_bytes(4, "big"))
+    with pytest.raises(FormatTooNew, match="has format 3, this version reads up to 2"):
         open_store(tmp_path, partitions=1)
 
 
@@ -399,8 +403,50 @@ def test_a_newer_format_within_the_store_is_refused(
 ) -> None:
     open_store(tmp_path, partitions=1).close()
     monkeypatch.setattr(rocks, "FORMAT_VERSION", 0)
-    with pytest.raises(FormatTooNew, match="has format 1, this version reads up to 0"):
+    with pytest.raises(FormatTooNew, match="has format 2, this version reads up to 0"):
         open_store(tmp_path, partitions=1)
+
+
+def make_format_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store as the version before made it: without the family of open transactions."""
+    families = tuple(name for name in rocks._FAMILIES if name != "pending")
+    with monkeypatch.context() as patch:
+        patch.setattr(rocks, "_FAMILIES", families)
+        patch.setattr(watermark, "FORMAT_VERSION", 1)
+        create_watermark(folder / "watermark", WatermarkHeader(1, "C" * 22, 1)).close()
+        store = open_store(folder, partitions=1)
+        append(store, {0: [(b"k", b"v")]})
+        mark_all(store)
+        store.close()
+
+
+def test_a_store_of_format_1_opens_and_becomes_one_of_format_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    make_format_1(folder, monkeypatch)
+    for _ in range(2):
+        store = open_store(folder, partitions=1)
+        assert store.cluster_id == "C" * 22
+        assert [entry.key for entry in store.latest(P0)] == [b"k"]
+        assert list(store.pending(P0)) == []
+        store.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(watermark, "FORMAT_VERSION", 1)
+        with pytest.raises(FormatTooNew, match="has format 2, this version reads up to 1"):
+            open_store(folder, partitions=1)
+
+
+def test_pending_survives_a_restart(tmp_path: Path) -> None:
+    store = open_store(tmp_path, partitions=2)
+    key, packed = offset_key("g"), pack_latest(0, 5, offset_value(3))
+    batch = encode_batch(0, [(key, offset_value(3))], 5, producer_id=9, is_transactional=True)
+    store.write([PartitionAppend(P0, LogOffset(0), batch, 1, {}, {(9, key): packed})])
+    store.close()
+    store = open_store(tmp_path, partitions=2)
+    assert list(store.pending(P0)) == [(9, LatestEntry(key, LogOffset(0), 5, offset_value(3)))]
+    store.close()
 
 
 def write_until_stalled(store: RocksLogStore) -> int:

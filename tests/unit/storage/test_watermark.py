@@ -166,7 +166,7 @@ def test_headers_that_are_not_ours(tmp_path: Path) -> None:
     for damaged, kind, why in (
         (b"", StoreCorrupt, "not the watermark"),
         (b"x" + content[1:], StoreCorrupt, "not the watermark"),
-        (content[:11] + b"\x02" + content[12:], FormatTooNew, "has format 2"),
+        (content[:11] + b"\x03" + content[12:], FormatTooNew, "has format 3"),
         (content[:12] + b"\x01" + content[13:], StoreCorrupt, "wrong checksum"),
     ):
         (tmp_path / "w").write_bytes(damaged)
