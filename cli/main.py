@@ -13,6 +13,7 @@ import typer
 from cli import config_commands, group_commands, topic_commands
 from cli.demo_command import demo
 from cli.errors import CommandError
+from cli.log.app import log_app
 from cli.options import SETTINGS_CONTEXT, OutputOption
 from cli.output import Format, print_note
 from cli.serve_command import SERVE_EPILOG, serve
@@ -30,6 +31,7 @@ app.command()(demo)
 app.add_typer(topic_commands.app, name="topic")
 app.add_typer(group_commands.app, name="group")
 app.add_typer(config_commands.app, name="config")
+app.add_typer(log_app, name="log")
 
 
 @app.command()

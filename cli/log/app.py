@@ -1,0 +1,11 @@
+"""`muster log …`: which commands there are; each is in a module of its own."""
+
+from __future__ import annotations
+
+import typer
+
+log_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="The log of groups: in a store, or in Kafka's __consumer_offsets segments.",
+)

@@ -1,0 +1,108 @@
+"""Reading a store beside whoever writes it, or though it is damaged: nothing in it is changed.
+
+A reader sees the log as it was when it was opened. It takes no lock, recovers nothing and does not
+hold the log against the watermark: it shows what is there, for tools and for rescue.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from model.ids import LogOffset, LogPartition
+from storage.data_folder import ROCKSDB_NAME, WATERMARK_NAME
+from storage.log_store import LatestEntry, StoreCorrupt, read_batch_range, unpack_latest
+from storage.rocks import open_rocksdb_for_reading
+from storage.rocks_cursors import errors_of
+from storage.watermark import WatermarkHeader, read_watermark_header
+
+_PARTITION = struct.Struct(">H")
+_LOG_KEY = struct.Struct(">HQ")
+_LOG_START = LogOffset(0)
+_FAMILIES = ("log", "latest")
+_ATTEMPTS = 5
+"""A live server may remove a file between the moment it was listed and the one it is opened."""
+
+_WRITTEN_ON_OPENING = {"LOG", "LOCK", "rocksdict-config.json"}
+
+
+def open_store_reader(folder: Path) -> RocksLogReader:
+    """Opens the store in a folder as it is now; raises ``StoreError`` where that cannot be."""
+    header = read_watermark_header(folder / WATERMARK_NAME)
+    path = folder / ROCKSDB_NAME
+    if not (path / "CURRENT").exists():
+        raise StoreCorrupt(f"{path / 'CURRENT'} is missing: restore the data folder from a backup")
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _open(folder, path, header)
+        except StoreCorrupt:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise AssertionError("not reached")
+
+
+def _open(folder: Path, path: Path, header: WatermarkHeader) -> RocksLogReader:
+    with ExitStack() as undo, errors_of(folder):
+        links = undo.enter_context(TemporaryDirectory(prefix="muster-reader-"))
+        for entry in path.iterdir():
+            if entry.name not in _WRITTEN_ON_OPENING:
+                (Path(links) / entry.name).symlink_to(entry.absolute())
+        db = open_rocksdb_for_reading(Path(links), _FAMILIES)
+        return RocksLogReader(folder, db, header, undo.pop_all())
+
+
+class RocksLogReader:
+    """The log and its compaction, read-only; ``open_store_reader`` makes it."""
+
+    def __init__(self, folder: Path, db: Any, header: WatermarkHeader, files: ExitStack) -> None:
+        self.partitions = header.partitions
+        self.cluster_id = header.cluster_id
+        self._folder = folder
+        self._db = db
+        self._families = {name: db.get_column_family(name) for name in _FAMILIES}
+        self._files = files
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        """Record batches in offset order, from the one that holds ``start`` on."""
+        prefix = _PARTITION.pack(partition)
+        for _, batch in self._scan("log", self._find_batch(partition, start), prefix):
+            yield batch
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        """The entries whose record key begins with the prefix, in the order of the keys."""
+        prefix = _PARTITION.pack(partition) + key_prefix
+        for key, packed in self._scan("latest", prefix, prefix):
+            yield unpack_latest(key[_PARTITION.size :], packed)
+
+    def close(self) -> None:
+        """Lets go of the files. Closing twice does nothing."""
+        for family in self._families.values():
+            family.close()
+        self._families.clear()
+        self._db.close()
+        self._files.close()
+
+    def _find_batch(self, partition: LogPartition, start: int) -> bytes:
+        first = _LOG_KEY.pack(partition, start)
+        with errors_of(self._folder):
+            cursor = self._families["log"].iter()
+            cursor.seek_for_prev(first)
+            cursor.status()
+            if cursor.valid() and cursor.key()[: _PARTITION.size] == first[: _PARTITION.size]:
+                base_offset, count = read_batch_range(cursor.value())
+                if base_offset + count > start:
+                    return _LOG_KEY.pack(partition, base_offset)
+        return first
+
+    def _scan(self, family: str, start: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        with errors_of(self._folder):
+            cursor = self._families[family].iter()
+            cursor.seek(start)
+            while cursor.valid() and cursor.key().startswith(prefix):
+                yield cursor.key(), cursor.value()
+                cursor.next()
+            cursor.status()
