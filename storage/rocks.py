@@ -2,7 +2,9 @@
 
 A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
 mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
-``side`` (key -> value) and ``meta`` (format, cluster id, partitions).
+``pending`` (partition, producer id, record key -> entry), ``side`` (key -> value) and ``meta``
+(format, cluster id, partitions). Format 1 had no ``pending``: opening such a store makes it one
+of format 2.
 
 rocksdict holds the GIL through every call but ``flush_wal``, so writes are not synced where they
 are made but by ``sync``, in a worker thread. It also keeps RocksDB open as long as an iterator
@@ -47,9 +49,11 @@ from storage.log_store import (
     check_append,
     compute_latest_key,
     compute_watermark_violation,
+    pack_pending_key,
     read_batch_range,
     scan_offset_group_ids,
     unpack_latest,
+    unpack_pending,
 )
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.wal_tail import cut_torn_tail
@@ -66,7 +70,7 @@ MAX_PARTITIONS = 1 << 16
 _PARTITION = struct.Struct(">H")
 _OFFSET = struct.Struct(">Q")
 _LOG_KEY = struct.Struct(">HQ")
-_FAMILIES = ("log", "latest", "side", "meta")
+_FAMILIES = ("log", "latest", "pending", "side", "meta")
 _FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
 _LOG_START = LogOffset(0)
 _WRITE_BUFFER_SIZE = 32 << 20
@@ -102,6 +106,8 @@ def open_store(
         watermark = open_or_create_watermark(folder, partitions, cluster_id)
         undo.callback(watermark.close)
         check_files(folder, is_pristine=watermark.is_pristine)
+        # First, so that an older version refuses the store before it meets a family unknown to it.
+        watermark.raise_format()
         db, cut_bytes = _open_rocksdb(folder / ROCKSDB_NAME, watermark)
         undo.callback(db.close)
         if watermark.is_pristine:
@@ -181,6 +187,17 @@ class RocksLogStore:
                 delete(prefix + key, family)
             else:
                 put(prefix + key, packed, family)
+        if append.pending:
+            self._put_pending(batch, append)
+
+    def _put_pending(self, batch: WriteBatch, append: PartitionAppend) -> None:
+        prefix, family = self._prefixes[append.partition], self._handles["pending"]
+        for (producer_id, key), packed in append.pending.items():
+            pending_key = prefix + pack_pending_key(producer_id, key)
+            if packed is None:
+                batch.delete(pending_key, family)
+            else:
+                batch.put(pending_key, packed, family)
 
     def sync(self) -> None:
         """See ``LogStore``."""
@@ -243,6 +260,16 @@ class RocksLogStore:
             for key, packed in zip(canonical, values, strict=True)
         ]
 
+    def pending(
+        self, partition: LogPartition, producer_id: int | None = None
+    ) -> Iterator[tuple[int, LatestEntry]]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        if producer_id is not None:
+            prefix += pack_pending_key(producer_id, b"")
+        scan = self._scan("pending", prefix, prefix)
+        return (unpack_pending(key[_PARTITION.size :], packed) for key, packed in scan)
+
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
         """See ``LogStore``."""
         prefix = self._prefixes[partition]
@@ -295,8 +322,9 @@ class RocksLogStore:
     def _scan(self, family: str, start: bytes, prefix: bytes) -> Scan:
         self._check_open()
         with errors_of(self._folder):
-            items = self._families[family].items(from_key=start)
-        scan = Scan(self._folder, items, prefix)
+            iterator = self._families[family].iter()
+            iterator.seek(start)
+        scan = Scan(self._folder, iterator, prefix)
         self._cursors.add(scan)
         return scan
 
@@ -409,6 +437,12 @@ def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
             f"{folder} has format {int(version)}, this version reads up to {FORMAT_VERSION}: "
             "use a newer version"
         )
+    if version is not None and int(version) < header.format_version:
+        raised = WriteBatch(raw_mode=True)
+        family = db.get_column_family_handle("meta")
+        raised.put(_FORMAT_KEY, str(header.format_version).encode(), family)
+        with errors_of(folder):
+            db.write(raised)
     if cluster_id != header.cluster_id.encode() or partitions != str(header.partitions).encode():
         raise StoreCorrupt(
             f"{folder}: the watermark belongs to another store ({header.cluster_id}); "

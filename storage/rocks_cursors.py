@@ -11,39 +11,44 @@ from storage.log_store import StoreCorrupt, StoreError, StoreFailed, StoreLocked
 
 
 class Scan:
-    """Keys and values from a key on while they have a prefix, until the store is closed.
+    """Keys and values from where the iterator stands while they have a prefix.
+
+    It is over with the store. Damage raises ``StoreCorrupt``: an iterator of RocksDB that meets
+    it looks as if it had come to the end, and only its status tells the two apart.
 
     The prefix is looked at here and not given to RocksDB as an upper bound: rocksdict 0.3.29 lets
     go of the bound's memory while the iterator still reads it.
     """
 
-    __slots__ = ("__weakref__", "_folder", "_items", "_prefix")
+    __slots__ = ("__weakref__", "_folder", "_iterator", "_prefix")
 
-    def __init__(self, folder: Path, items: Iterator[tuple[Any, Any]], prefix: bytes) -> None:
+    def __init__(self, folder: Path, iterator: Any, prefix: bytes) -> None:
         self._folder = folder
-        self._items: Iterator[tuple[Any, Any]] | None = items
+        self._iterator = iterator
         self._prefix = prefix
 
     def __iter__(self) -> Scan:
         return self
 
     def __next__(self) -> tuple[bytes, bytes]:
-        if self._items is None:
+        iterator = self._iterator
+        if iterator is None:
             raise StoreError(f"{self._folder} was closed while it was read")
         try:
-            item = next(self._items)
-        except StopIteration:
-            raise
+            if iterator.valid():
+                key: bytes = iterator.key()
+                if key.startswith(self._prefix):
+                    item = key, iterator.value()
+                    iterator.next()
+                    return item
+            iterator.status()
         except Exception as error:
             raise compute_store_error(self._folder, error) from error
-        if not item[0].startswith(self._prefix):
-            self._items = iter(())
-            raise StopIteration
-        return item
+        raise StopIteration
 
     def drop(self) -> None:
         """Lets go of RocksDB."""
-        self._items = None
+        self._iterator = None
 
 
 class Seek:

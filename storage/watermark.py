@@ -6,11 +6,12 @@ So the next durable offset of each partition, and RocksDB's sequence number for 
 the log, are kept outside: written after the fsync of the log and before the answers, so that they
 may lag behind the log and never lead it.
 
-The file is a header (format, cluster id, number of partitions), written once, and two slots. Each
-slot is one sector of 512 bytes up to 61 partitions, more sectors beyond, and has a counter and a
-CRC-32C; the valid slot with the higher counter counts. A slot of many sectors can be torn by a
-power cut, therefore only one slot is written between two fsyncs of the file: the other one holds
-what the last fsync made durable.
+The file is a header (format, cluster id, number of partitions), a sector of its own that is written
+again only where a newer version takes the store over, and two slots. Each slot is one sector of 512
+bytes up to 61 partitions, more sectors beyond, and has a counter and a CRC-32C; the valid slot with
+the higher counter counts. A slot of many sectors can be torn by a power cut, therefore only one
+slot is written between two fsyncs of the file: the other one holds what the last fsync made
+durable.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ import crc32c
 from model.ids import LogOffset, LogPartition
 from storage.log_store import FormatTooNew, StoreCorrupt, StoreFailed
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 SECTOR_SIZE = 512
 
 _MAGIC = b"MUSTERWM"
@@ -93,6 +94,16 @@ class Watermark:
                 self._is_dirty = True
             else:
                 self._write_slot()
+
+    def raise_format(self) -> None:
+        """Says, durably, that this version has written to the store."""
+        if self.header.format_version == FORMAT_VERSION:
+            return
+        header = replace(self.header, format_version=FORMAT_VERSION)
+        with _disk_errors("write"):
+            os.pwrite(self._file, _encode_header(header), 0)
+            os.fdatasync(self._file)
+        self.header = header
 
     def sync(self) -> None:
         """Makes the last mark durable. Marks wait in memory meanwhile: see the module's text."""
