@@ -439,8 +439,22 @@ class ProducerIdBlockValue:
     next_producer_id: int
 
 
-SideKey: TypeAlias = TopicSideKey | TopicDeletionKey | ProducerIdBlockKey
-SideValue: TypeAlias = TopicSideValue | TopicDeletionValue | ProducerIdBlockValue
+@value
+class ImportGraceKey:
+    """The last time that a log of Kafka was imported."""
+
+
+@value
+class ImportGraceValue:
+    """No offset expires before the retention has passed since ``imported_at_ms`` (wall)."""
+
+    imported_at_ms: int
+
+
+SideKey: TypeAlias = TopicSideKey | TopicDeletionKey | ProducerIdBlockKey | ImportGraceKey
+SideValue: TypeAlias = (
+    TopicSideValue | TopicDeletionValue | ProducerIdBlockValue | ImportGraceValue
+)
 
 
 class SideRecord(NamedTuple):

@@ -8,6 +8,8 @@ from google.protobuf.message import DecodeError, Message
 
 from model.ids import TopicId, TopicName
 from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     SideKey,
@@ -24,6 +26,7 @@ from storage.codec.errors import CodecError
 TOPIC_KIND = b"\x01"
 PRODUCER_ID_BLOCK_KIND = b"\x02"
 TOPIC_DELETION_KIND = b"\x03"
+IMPORT_GRACE_KIND = b"\x04"
 
 _TOPIC_ID_SIZE = 16
 
@@ -52,6 +55,8 @@ def encode_side_key(key: SideKey) -> bytes:
             return TOPIC_DELETION_KIND + key.topic_id
         case ProducerIdBlockKey():
             return PRODUCER_ID_BLOCK_KIND
+        case ImportGraceKey():
+            return IMPORT_GRACE_KIND
         case _:
             assert_never(key)
 
@@ -72,6 +77,8 @@ def _compute_message(value: SideValue) -> Message:
             return side_pb2.TopicDeletion(topic=value.topic)
         case ProducerIdBlockValue():
             return side_pb2.ProducerIdBlock(next_producer_id=value.next_producer_id)
+        case ImportGraceValue():
+            return side_pb2.ImportGrace(imported_at_ms=value.imported_at_ms)
         case _:
             assert_never(value)
 
@@ -84,6 +91,8 @@ def _decode_key(key: bytes) -> SideKey:
         return TopicDeletionKey(TopicId(name))
     if kind == PRODUCER_ID_BLOCK_KIND and not name:
         return ProducerIdBlockKey()
+    if kind == IMPORT_GRACE_KIND and not name:
+        return ImportGraceKey()
     raise CodecError("unknown kind, or a name that this kind cannot have")
 
 
@@ -101,5 +110,7 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case ProducerIdBlockKey():
             block = side_pb2.ProducerIdBlock.FromString(data)
             return ProducerIdBlockValue(block.next_producer_id)
+        case ImportGraceKey():
+            return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
         case _:
             assert_never(key)

@@ -23,3 +23,9 @@ class TopicDeletion(_message.Message):
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     topic: str
     def __init__(self, topic: _Optional[str] = ...) -> None: ...
+
+class ImportGrace(_message.Message):
+    __slots__ = ("imported_at_ms",)
+    IMPORTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    imported_at_ms: int
+    def __init__(self, imported_at_ms: _Optional[int] = ...) -> None: ...

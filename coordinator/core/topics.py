@@ -25,6 +25,8 @@ from model.errors import (
 )
 from model.ids import TopicId, TopicName
 from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     SideRecord,
@@ -48,12 +50,14 @@ class Catalogue:
     """Changed by ``replay_side`` alone, but for the id that is handed out next.
 
     ``next_producer_id`` is soft: ids up to ``producer_id_end`` are reserved durably, and a
-    restart begins with a new block.
+    restart begins with a new block. ``imported_at_ms`` is the wall time of the last import of a
+    log, 0 where there was none: no offset expires before the retention has passed since then.
     """
 
     image: TopicImage = field(default_factory=TopicImage)
     deleted: dict[TopicId, TopicName] = field(default_factory=dict)
     producer_id_end: int = 0
+    imported_at_ms: int = 0
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
@@ -70,6 +74,8 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.deleted.pop(topic_id, None)
         case ProducerIdBlockKey(), ProducerIdBlockValue(end):
             catalogue.producer_id_end = end
+        case ImportGraceKey(), ImportGraceValue(imported_at_ms):
+            catalogue.imported_at_ms = imported_at_ms
         case _:
             raise AssertionError(f"a side record that nothing writes: {record}")
 

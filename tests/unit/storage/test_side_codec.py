@@ -8,6 +8,8 @@ import pytest
 
 from model.ids import TopicId, TopicName
 from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     SideKey,
@@ -35,6 +37,7 @@ RECORDS = [
     SideRecord(TopicDeletionKey(TopicId(bytes(16))), TopicDeletionValue(TopicName(""))),
     SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(0)),
     SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue((1 << 63) - 1)),
+    SideRecord(ImportGraceKey(), ImportGraceValue(1_760_000_000_000)),
 ]
 
 
@@ -58,13 +61,14 @@ def test_the_bytes_do_not_change() -> None:
         ("0174", "0a10" + ID.hex() + "1007"),
         ("03" + ID.hex(), "0a0174"),
         ("02", ""),
+        ("04", "088080b3c19c33"),
     ]
 
 
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 4
+    ] * 5
 
 
 @pytest.mark.parametrize(
