@@ -1,0 +1,250 @@
+"""Folding is the plainest model of its rule, and the same for every compaction of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.codec.batches import Batch, BatchRecord, encode_marker, reencode_batch
+from storage.fold import PartitionFold
+from storage.log_store import compute_latest_key
+from tests.unit.storage.appends import offset_key
+
+law = settings(max_examples=400)
+
+TRANSACTIONAL, PLAIN = 0x10, 0
+NO_PRODUCER = -1
+OFFSETS = tuple(offset_key("g", partition) for partition in range(3))
+LEGACY = tuple(b"\x00\x00" + key[2:] for key in OFFSETS[:2])
+GROUPS = (b"\x00\x02\x00\x01g", b"\x00\x03\x00\x01g", b"\x7f\xffodd")
+PRODUCERS = (1, 2, 70_000)
+
+
+class Write(NamedTuple):
+    """One batch: records of a producer, or of none, or with ``ends`` its marker."""
+
+    producer_id: int
+    records: tuple[tuple[bytes, bytes | None], ...]
+    ends: bool | None
+
+
+VALUES = st.integers(0, 255).map(lambda number: bytes((number,)))
+PLAIN_WRITES = st.builds(
+    Write,
+    st.just(NO_PRODUCER),
+    st.lists(
+        st.tuples(st.sampled_from(OFFSETS + LEGACY + GROUPS), st.none() | VALUES),
+        min_size=1,
+        max_size=4,
+    ).map(tuple),
+    st.none(),
+)
+TRANSACTIONAL_WRITES = st.builds(
+    Write,
+    st.sampled_from(PRODUCERS),
+    st.lists(st.tuples(st.sampled_from(OFFSETS + LEGACY), VALUES), min_size=1, max_size=3).map(
+        tuple
+    ),
+    st.none(),
+)
+MARKERS = st.builds(Write, st.sampled_from(PRODUCERS), st.just(()), st.booleans())
+LOGS = st.lists(PLAIN_WRITES | TRANSACTIONAL_WRITES | TRANSACTIONAL_WRITES | MARKERS, max_size=16)
+
+
+@dataclass
+class Row:
+    """A record at its offset, with what becomes of its transaction: ``None`` while it is open."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+    producer_id: int
+    outcome: bool | None = None
+
+    @property
+    def name(self) -> bytes:
+        return compute_latest_key(self.key)
+
+
+@dataclass
+class MarkerRow:
+    offset: int
+    producer_id: int
+    committed: bool
+
+
+def lay_out(writes: list[Write], gap: int) -> list[Row | MarkerRow]:
+    """Offsets for all of it, and the outcome of every transaction."""
+    rows: list[Row | MarkerRow] = []
+    offset = 0
+    for write in writes:
+        offset += gap
+        if write.ends is None:
+            for key, value in write.records:
+                rows.append(Row(offset, key, value, write.producer_id))
+                offset += 1
+            continue
+        for row in rows:
+            if isinstance(row, Row) and row.producer_id == write.producer_id:
+                row.outcome = write.ends if row.outcome is None else row.outcome
+        rows.append(MarkerRow(offset, write.producer_id, write.ends))
+        offset += 1
+    return rows
+
+
+def encode(rows: list[Row | MarkerRow], per_batch: int) -> Iterator[bytes]:
+    """Batches of one producer each; records may lie apart, as in a log that was compacted."""
+    held: list[Row] = []
+    for row in rows:
+        if held and (
+            isinstance(row, MarkerRow)
+            or row.producer_id != held[0].producer_id
+            or len(held) == per_batch
+        ):
+            yield encode_rows(held)
+            held = []
+        if isinstance(row, Row):
+            held.append(row)
+        else:
+            yield encode_marker(
+                row.offset,
+                row.offset,
+                producer_id=row.producer_id,
+                producer_epoch=0,
+                committed=row.committed,
+                coordinator_epoch=0,
+            )
+    if held:
+        yield encode_rows(held)
+
+
+def encode_rows(rows: list[Row]) -> bytes:
+    first, last = rows[0].offset, rows[-1].offset
+    producer_id = rows[0].producer_id
+    attributes = PLAIN if producer_id == NO_PRODUCER else TRANSACTIONAL
+    epoch = -1 if producer_id == NO_PRODUCER else 0
+    records = tuple(BatchRecord(row.offset, row.offset, row.key, row.value) for row in rows)
+    return reencode_batch(
+        Batch(
+            *(first, last, 0, 0, 0, attributes, first, last, producer_id, epoch, 0, len(rows)),
+            records=records,
+        )
+    )
+
+
+def fold(rows: list[Row | MarkerRow], per_batch: int = 3) -> PartitionFold:
+    folded = PartitionFold()
+    for batch in encode(rows, per_batch):
+        folded.apply(batch)
+    return folded
+
+
+def check_same(one: PartitionFold, other: PartitionFold) -> None:
+    assert (one.latest, one.pending) == (other.latest, other.pending)
+
+
+# ------------------------------------------------------------------------------- the naive model
+
+
+@law
+@given(LOGS, st.integers(0, 2), st.integers(1, 4))
+def test_the_visible_record_is_the_committed_one_that_was_written_last(
+    writes: list[Write], gap: int, per_batch: int
+) -> None:
+    rows = lay_out(writes, gap)
+    folded = fold(rows, per_batch)
+    visible: dict[bytes, int] = {}
+    pending: dict[int, dict[bytes, int]] = {}
+    for row in rows:
+        if not isinstance(row, Row):
+            continue
+        is_plain = row.producer_id == NO_PRODUCER
+        if row.value is None:
+            visible.pop(row.name, None)
+            for entries in pending.values():
+                entries.pop(row.name, None)
+        elif is_plain or row.outcome:
+            visible[row.name] = row.offset
+        elif row.outcome is None:
+            pending.setdefault(row.producer_id, {})[row.name] = row.offset
+    assert {key: entry.offset for key, entry in folded.latest.items()} == visible
+    assert {
+        producer_id: {key: entry.offset for key, entry in entries.items()}
+        for producer_id, entries in folded.pending.items()
+    } == {producer_id: entries for producer_id, entries in pending.items() if entries}
+    for key, entry in folded.latest.items():
+        assert (entry.key, entry.timestamp) == (key, entry.offset)
+
+
+# -------------------------------------------------------------------------------- compactions
+
+
+def compact(
+    rows: list[Row | MarkerRow], window: range, drops_tombstones: bool
+) -> list[Row | MarkerRow]:
+    """What a cleaner leaves of the log when it has cleaned the offsets of the window.
+
+    Within it the last record of a key stays; what was aborted goes. It never reaches a
+    transaction that is open. Tombstones and markers without records before them go only from a
+    window that begins with the log.
+    """
+    unstable = [
+        row.offset
+        for row in rows
+        if isinstance(row, Row) and row.producer_id != NO_PRODUCER and row.outcome is None
+    ]
+    inside = range(window.start, min([window.stop, *unstable]))
+    is_first = inside.start == 0
+    last: dict[bytes, int] = {}
+    for row in rows:
+        if isinstance(row, Row) and row.offset in inside and row.outcome is not False:
+            last[row.name] = row.offset
+    kept: list[Row | MarkerRow] = []
+    for row in rows:
+        if row.offset not in inside:
+            kept.append(row)
+        elif isinstance(row, MarkerRow):
+            has_data = any(
+                isinstance(before, Row) and before.producer_id == row.producer_id for before in kept
+            )
+            if has_data or not (is_first and drops_tombstones):
+                kept.append(row)
+        elif last.get(row.name) == row.offset and (
+            row.value is not None or not (is_first and drops_tombstones)
+        ):
+            kept.append(row)
+    return kept
+
+
+@law
+@given(LOGS, st.integers(0, 40), st.integers(0, 40), st.booleans(), st.integers(1, 3))
+def test_every_compaction_of_a_log_comes_to_the_same(
+    writes: list[Write], start: int, length: int, drops_tombstones: bool, per_batch: int
+) -> None:
+    rows = lay_out(writes, 0)
+    cleaned = compact(rows, range(start, start + length), drops_tombstones)
+    check_same(fold(rows), fold(cleaned, per_batch))
+    again = compact(cleaned, range(start + length), drops_tombstones)
+    check_same(fold(rows), fold(again, per_batch))
+
+
+@law
+@given(LOGS, st.integers(0, 40))
+def test_a_prefix_may_be_replaced_by_what_it_comes_to(writes: list[Write], cut: int) -> None:
+    """Finished transactions as plain records, open ones as they are, at their own offsets."""
+    rows = lay_out(writes, 0)
+    prefix = fold([row for row in rows if row.offset < cut])
+    resolved: list[Row | MarkerRow] = [
+        Row(entry.offset, entry.key, entry.value, NO_PRODUCER) for entry in prefix.latest.values()
+    ]
+    resolved += [
+        Row(entry.offset, entry.key, entry.value, producer_id)
+        for producer_id, entries in prefix.pending.items()
+        for entry in entries.values()
+    ]
+    resolved.sort(key=lambda row: row.offset)
+    check_same(fold(rows), fold(resolved + [row for row in rows if row.offset >= cut]))
