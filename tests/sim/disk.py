@@ -81,11 +81,11 @@ class SimDisk:
     def sync(self) -> None:
         covers = len(self.writes) if self._sync_covers is None else self._sync_covers
         covered = covers - self.durable
-        pending = self.store._pending
-        later = pending[covered:]
-        del pending[covered:]
+        unsynced = self.store._unsynced
+        later = unsynced[covered:]
+        del unsynced[covered:]
         self.store.sync()
-        pending += later
+        unsynced += later
         synced = self.writes[self.durable : covers]
         self.durable = covers
         self._sync_covers = None
@@ -135,6 +135,11 @@ class SimDisk:
         self, partition: LogPartition, keys: Sequence[bytes]
     ) -> list[LatestEntry | None]:
         return self.store.get_many_latest(partition, keys)
+
+    def pending(
+        self, partition: LogPartition, producer_id: int | None = None
+    ) -> Iterator[tuple[int, LatestEntry]]:
+        return self.store.pending(partition, producer_id)
 
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
         return self.store.offset_group_ids(partition)
