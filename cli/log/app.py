@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from cli.log.dump import dump
+
 log_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="The log of groups: in a store, or in Kafka's __consumer_offsets segments.",
 )
+log_app.command()(dump)

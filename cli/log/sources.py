@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cli.data_folder import STORE
 from cli.errors import CommandError, ExitCode
+from cli.output import print_note
 from model.ids import LogPartition
 
 if TYPE_CHECKING:
+    from storage.codec.batches import Batch
     from storage.rocks_reader import RocksLogReader
     from storage.segments.folder import SegmentFolder
 
@@ -127,6 +129,39 @@ def _open(path: Path) -> LogSource:
     from storage.segments.folder import open_segments
 
     return SegmentSource(open_segments(path))
+
+
+def read_or_report(
+    source: LogSource, partition: LogPartition, damaged: list[str]
+) -> Iterator[SourceBatch]:
+    """The batches of a partition up to where it is damaged, which is added to ``damaged``.
+
+    A torn tail is no damage: a note says where it is.
+    """
+    from storage.log_store import StoreError
+    from storage.segments.errors import SegmentDamage, TornTail, UnsupportedMessageFormat
+
+    try:
+        yield from source.read(partition)
+    except TornTail as error:
+        print_note(str(error))
+    except UnsupportedMessageFormat:
+        raise
+    except (SegmentDamage, StoreError) as error:
+        damaged.append(str(error))
+
+
+def decode(found: SourceBatch) -> Batch:
+    """The batch with its records; raises ``CommandError`` with its place where it is damaged."""
+    from storage.codec.batches import decode_batch
+    from storage.codec.errors import CodecError
+    from storage.compression import decompress
+
+    try:
+        return decode_batch(found.data, decompress=decompress)
+    except CodecError as error:
+        where = "" if found.file is None else f", {found.file}, byte {found.position}"
+        raise CommandError(f"partition {found.partition}{where}: {error}") from error
 
 
 @contextmanager

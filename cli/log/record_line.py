@@ -1,0 +1,110 @@
+"""A record of the log for people and programs: its place, its batch, its bytes, its meaning."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from cli.log.sources import SourceBatch
+from storage.codec.batches import Batch, BatchRecord, decode_marker
+from storage.codec.errors import CodecError
+from storage.codec.records import read_type, read_version
+from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
+
+JsonObject: TypeAlias = dict[str, Any]
+
+UNKNOWN_TYPE = "UNKNOWN"
+_COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def compute_line(source: SourceBatch, batch: Batch, record: BatchRecord) -> JsonObject:
+    """All that there is to say of a record.
+
+    ``key`` and ``value`` are hex, a ``value`` of ``None`` is a tombstone; ``keyJson`` and
+    ``valueJson`` are what Kafka's own tools print, ``None`` where that cannot be, with the reason
+    in ``keyError`` or ``valueError``.
+    """
+    line: JsonObject = {
+        "partition": int(source.partition),
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "baseOffset": batch.base_offset,
+        "producerId": batch.producer_id,
+        "producerEpoch": batch.producer_epoch,
+        "isTransactional": batch.is_transactional,
+        "isControl": batch.is_control,
+        "key": None if record.key is None else record.key.hex(),
+        "value": None if record.value is None else record.value.hex(),
+        "headers": len(record.headers),
+    }
+    if batch.is_control:
+        _add_marker(line, record)
+    else:
+        _add_content(line, record)
+    line["batch"] = _compute_batch(source, batch)
+    if record.headers:
+        line["headersJson"] = [
+            {"name": name, "value": None if value is None else value.hex()}
+            for name, value in record.headers
+        ]
+    return line
+
+
+def _add_marker(line: JsonObject, record: BatchRecord) -> None:
+    try:
+        marker = decode_marker(record)
+    except CodecError as error:
+        line |= {"type": f"control:{UNKNOWN_TYPE}", "valueError": str(error)}
+        return
+    if marker is None:
+        line["type"] = f"control:{UNKNOWN_TYPE}"
+        return
+    line["type"] = "control:COMMIT" if marker.committed else "control:ABORT"
+    line["coordinatorEpoch"] = marker.coordinator_epoch
+
+
+def _add_content(line: JsonObject, record: BatchRecord) -> None:
+    line |= {"typeId": None, "type": UNKNOWN_TYPE, "keyJson": None}
+    line |= {"valueVersion": None, "valueJson": None}
+    try:
+        if record.key is None:
+            raise CodecError("the record has no key")
+        type_id = line["typeId"] = read_type(record.key)
+        line["type"] = compute_type_name(type_id) or UNKNOWN_TYPE
+        line["keyJson"] = key_to_json(record.key)
+    except CodecError as error:
+        line["keyError"] = str(error)
+    if record.value is None or line["typeId"] is None:
+        return
+    try:
+        line["valueVersion"] = read_version(record.value)
+        line["valueJson"] = value_to_json(line["typeId"], record.value)
+    except CodecError as error:
+        line["valueError"] = str(error)
+
+
+def _compute_batch(source: SourceBatch, batch: Batch) -> JsonObject:
+    code = batch.compression
+    return {
+        "file": None if source.file is None else source.file.name,
+        "position": source.position,
+        "sizeInBytes": batch.size,
+        "lastOffset": batch.last_offset,
+        "count": batch.count,
+        "crc": batch.crc,
+        "partitionLeaderEpoch": batch.leader_epoch,
+        "compression": _COMPRESSIONS[code] if code < len(_COMPRESSIONS) else str(code),
+        "timestampType": "LogAppendTime" if batch.is_log_append_time else "CreateTime",
+        "maxTimestamp": batch.max_timestamp,
+        "baseSequence": batch.base_sequence,
+        "deleteHorizonMs": batch.delete_horizon_ms,
+    }
+
+
+def render_time(timestamp_ms: int) -> str:
+    """``2026-11-21T20:57:13.123Z``; the number itself where no calendar has it."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
