@@ -252,6 +252,7 @@ class Connection(asyncio.Protocol):
                 self._hearts.tell_steady(self.heartbeats, steady)
             self.reopen(steady, correlation).reply_encoded(steady.tail[1:])
         elif park_ms:
+            assert steady.command is not None
             Parked(self._hearts, self, steady.command, steady, None, correlation).start(park_ms)
         else:
             out += (steady.head, correlation, steady.tail)
@@ -270,7 +271,7 @@ class Connection(asyncio.Protocol):
             self,
             route,
             correlation,
-            steady.command.caller,
+            steady.caller,
             self._advertised,
             raw=steady.member.steady_bytes,
         )

@@ -126,17 +126,15 @@ class Heartbeats:
     def _compute_park_ms(self, connection: ConnectionHeartbeats, member: Member, now: float) -> int:
         """How long a heartbeat without news is parked, 0 for not at all; it is counted.
 
-        Not at all where it comes too often to be a client's, or where others use its connection.
+        Not at all where others use its connection, or where it comes too often to be a client's.
         """
+        if len(connection.members) > 1 or self._is_draining:
+            return 0
         if now >= member.quiet_until:
             member.quiet_until = now + member.told_ms / 1_000
             member.quiet = 0
         member.quiet += 1
-        if (
-            member.quiet > self.settings.gateway_burst_heartbeats
-            or len(connection.members) > 1
-            or self._is_draining
-        ):
+        if member.quiet > self.settings.gateway_burst_heartbeats:
             return 0
         gap_ms = self.settings.gateway_park_gap_ms
         park_ms = compute_park_ms(member.told_ms, gap_ms, self.pace.park_ms)
@@ -217,8 +215,17 @@ class Heartbeats:
         connection.steady.pop(member.steady_bytes, None)
         rights = compute_rights(command) if self._checks_rights else None
         body, interval_at = self._encode(answer, 0)
+        may_be_parked = len(connection.members) <= 1
         steady = Steady(
-            context.version, ticket, command, member, rights, answer.settled, body, interval_at
+            context.version,
+            ticket,
+            command.caller,
+            command if may_be_parked else None,
+            member,
+            rights,
+            answer.settled,
+            body,
+            interval_at,
         )
         member.steady_bytes = context.raw
         connection.steady[context.raw] = steady
@@ -228,7 +235,7 @@ class Heartbeats:
 
     def allows(self, steady: Steady) -> bool:
         """Whether the sender of a kept heartbeat still has the rights that it needs."""
-        caller = steady.command.caller
+        caller = steady.caller
         return steady.rights is None or all(
             self._authorizer.authorize(caller.principal, caller.client_host, *right)
             for right in steady.rights

@@ -10,11 +10,13 @@ between that the answer does not show.
 from __future__ import annotations
 
 import struct
+import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from coordinator.runtime.api import MemberTicket
 from coordinator.runtime.authorizer import Operation, ResourceType
-from model.commands import ConsumerGroupHeartbeat
+from model.commands import Caller, ConsumerGroupHeartbeat
 
 if TYPE_CHECKING:
     from gateway.parking import Parked
@@ -46,7 +48,8 @@ class Member:
     )
 
     def __init__(self, key: MemberKey) -> None:
-        self.key = key
+        group_id, member_id = key
+        self.key = sys.intern(group_id), member_id
         self.told_ms = 0
         self.heartbeat_interval_ms = 0
         self.quiet = 0
@@ -59,11 +62,13 @@ class Steady:
 
     ``head`` and ``tail`` go around the correlation id. ``rights`` are what the sender must still
     be allowed to do, ``None`` where everybody may everything. ``is_settled``: the member is where
-    the target wants it.
+    the target wants it. ``command`` is what a parked heartbeat asks again, ``None`` where the
+    connection has several members, for none of them is parked.
     """
 
     __slots__ = (
         "_interval_at",
+        "caller",
         "command",
         "head",
         "is_settled",
@@ -79,7 +84,8 @@ class Steady:
         self,
         version: int,
         ticket: MemberTicket,
-        command: ConsumerGroupHeartbeat,
+        caller: Caller,
+        command: ConsumerGroupHeartbeat | None,
         member: Member,
         rights: Rights | None,
         is_settled: bool,
@@ -89,13 +95,14 @@ class Steady:
         """``interval_at`` is where in ``body`` the interval stands."""
         self.version = version
         self.ticket = ticket
+        self.caller = caller
         self.command = command
         self.member = member
         self.rights = rights
         self.is_settled = is_settled
         # The header of the response ends with an empty tag section.
         self.tail = b"\x00" + body
-        self.head = _pack_int32(len(self.tail) + 4)
+        self.head = _make_head(len(self.tail))
         self._interval_at = interval_at + 1
         self.told_ms = 0
 
@@ -126,7 +133,16 @@ class ConnectionHeartbeats:
         if member is None:
             return False
         self.steady.pop(member.steady_bytes, None)
+        if len(self.members) == 1:
+            # The one that is left may be parked, and what was kept does not serve for that.
+            self.steady.clear()
         return True
+
+
+@lru_cache(maxsize=1024)
+def _make_head(tail_size: int) -> bytes:
+    """The length that a frame begins with; one object for all frames of that length."""
+    return _pack_int32(tail_size + 4)
 
 
 def compute_rights(command: ConsumerGroupHeartbeat) -> Rights:

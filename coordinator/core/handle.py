@@ -181,10 +181,10 @@ def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
         return False
     names = member.metadata.subscribed_topic_names
     subscribed = group.subscribed_topic_indexes(names, shard.image)
-    topic_index_of, holder = group.numbers.topic_index_of, group.holder
-    if any(topic_index_of[number] not in subscribed for number in member.assigned):
+    numbers, holder = group.numbers, group.holder
+    if not numbers.topic_indexes_of(member.assigned) <= subscribed:
         return True
     return any(
-        holder[number] < 0 and topic_index_of[number] in subscribed
+        holder[number] < 0 and numbers.topic_index(number) in subscribed
         for number in member.target or ()
     )

@@ -366,13 +366,13 @@ def compute_standing_after(
     """``compute_next_standing`` on the arrays of the group."""
     names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
     subscribed = group.subscribed_topic_indexes(names, shard.image)
-    topic_index_of, holder = group.numbers.topic_index_of, group.holder
+    topic_index, holder = group.numbers.topic_index, group.holder
     owned = None if command.owned is None else group.numbers.known_numbers(command.owned)
     return compute_next_standing(
         standing,
         target=member.target or (),
         target_epoch=group.target_epoch,
-        is_subscribed=lambda number: topic_index_of[number] in subscribed,
+        is_subscribed=lambda number: topic_index(number) in subscribed,
         is_free=lambda number: holder[number] < 0,
         owned=owned,
         has_subscription_changed=command.has_subscription_changed,

@@ -8,6 +8,8 @@ all times here are on a clock that stands still while the process does.
 from __future__ import annotations
 
 import heapq
+import sys
+from typing import NamedTuple
 
 from model.commands import INTERNAL, Deadline, ExpireMember
 from model.ids import GroupId, MemberId
@@ -19,25 +21,34 @@ LATE_MS = 50
 """Less is the resolution of timers, not a stall."""
 
 
+class RebalanceDeadline(NamedTuple):
+    """By when a member must have left an epoch."""
+
+    at_ms: int
+    epoch: int
+
+
 class MemberLiveness:
-    """One member's. ``last_heard_ms`` is on the clock of its ``Liveness``."""
+    """One member's. Times are on the clock of its ``Liveness``.
+
+    There is one for each of very many members, who share what can be shared: the name of their
+    group, the number of a bucket, the time of a heartbeat.
+    """
 
     __slots__ = (
         "group_id",
         "is_gone",
         "last_heard_ms",
         "member_id",
-        "rebalance_deadline_ms",
-        "rebalance_epoch",
+        "rebalance",
         "session_bucket",
     )
 
     def __init__(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> None:
-        self.group_id = group_id
+        self.group_id = GroupId(sys.intern(group_id))
         self.member_id = member_id
         self.last_heard_ms = now_ms
-        self.rebalance_deadline_ms = -1
-        self.rebalance_epoch = -1
+        self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1
         self.is_gone = False
 
@@ -48,8 +59,10 @@ class Liveness:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
-        self._buckets: dict[int, list[MemberLiveness]] = {}
+        self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
+        """By number; the number is in it again, to be shared."""
         self._order: list[int] = []
+        self._heard_ms = 0
         self.stalled_ms = 0
         """How long the process has stood still in all, as far as ticks came late."""
         self.late_after_ms = NEVER_MS
@@ -79,7 +92,10 @@ class Liveness:
         """``heard`` for an entry at hand."""
         if now_ms > self.late_after_ms:
             self.catch_up(now_ms)
-        entry.last_heard_ms = now_ms - self.stalled_ms
+        now_ms -= self.stalled_ms
+        if now_ms != self._heard_ms:
+            self._heard_ms = now_ms
+        entry.last_heard_ms = self._heard_ms
 
     def remove(self, group_id: GroupId, member_id: MemberId) -> None:
         """The member is gone; what is left of it in the buckets does nothing."""
@@ -97,15 +113,14 @@ class Liveness:
         self.catch_up(now_ms)
         entry = self.get(group_id, member_id)
         if entry is not None and timeout_ms >= 0:
-            entry.rebalance_deadline_ms = now_ms - self.stalled_ms + timeout_ms
-            entry.rebalance_epoch = epoch
-            self._put(entry, entry.rebalance_deadline_ms)
+            entry.rebalance = RebalanceDeadline(now_ms - self.stalled_ms + timeout_ms, epoch)
+            self._put(entry, entry.rebalance.at_ms)
 
     def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
         """The member has moved on."""
         entry = self.get(group_id, member_id)
         if entry is not None:
-            entry.rebalance_deadline_ms = -1
+            entry.rebalance = None
 
     def expire_again(self, command: ExpireMember, now_ms: int) -> None:
         """The expiry was refused: let the deadline pass once more, a session after now."""
@@ -117,14 +132,14 @@ class Liveness:
     # ------------------------------------------------------------------------------ deadlines
 
     def _put(self, entry: MemberLiveness, deadline_ms: int) -> int:
-        bucket = deadline_ms // BUCKET_MS + 1
-        entries = self._buckets.get(bucket)
-        if entries is None:
-            self._buckets[bucket] = [entry]
-            heapq.heappush(self._order, bucket)
-        else:
-            entries.append(entry)
-        return bucket
+        number = deadline_ms // BUCKET_MS + 1
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            self._buckets[number] = (number, [entry])
+            heapq.heappush(self._order, number)
+            return number
+        bucket[1].append(entry)
+        return bucket[0]
 
     def next_deadline_ms(self) -> int | None:
         """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
@@ -153,12 +168,12 @@ class Liveness:
         found: list[ExpireMember] = []
         while self._order and self._order[0] * BUCKET_MS <= now_ms:
             bucket = heapq.heappop(self._order)
-            for entry in self._buckets.pop(bucket):
+            for entry in self._buckets.pop(bucket)[1]:
                 if entry.is_gone:
                     continue
-                if 0 <= entry.rebalance_deadline_ms <= now_ms:
-                    entry.rebalance_deadline_ms = -1
-                    found.append(self._expire(entry, Deadline.REBALANCE))
+                if entry.rebalance is not None and entry.rebalance.at_ms <= now_ms:
+                    found.append(self._expire(entry, Deadline.REBALANCE, entry.rebalance.epoch))
+                    entry.rebalance = None
                 if bucket == entry.session_bucket:
                     self._look_at_session(entry, now_ms, found)
         return found
@@ -171,11 +186,10 @@ class Liveness:
         if deadline_ms <= now_ms:
             # Should the core disagree, the next heartbeat enters the member anew.
             self.remove(entry.group_id, entry.member_id)
-            found.append(self._expire(entry, Deadline.SESSION))
+            found.append(self._expire(entry, Deadline.SESSION, None))
         else:
             entry.session_bucket = self._put(entry, deadline_ms)
 
     @staticmethod
-    def _expire(entry: MemberLiveness, deadline: Deadline) -> ExpireMember:
-        epoch = entry.rebalance_epoch if deadline is Deadline.REBALANCE else None
+    def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:
         return ExpireMember(INTERNAL, entry.group_id, entry.member_id, deadline, epoch)

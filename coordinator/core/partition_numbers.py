@@ -6,8 +6,8 @@ once and never change while the group is in memory: a topic that grows gets a fu
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from model.ids import TopicId
@@ -15,29 +15,36 @@ from model.records import AssignedTopicPartitions, TopicPartitions
 
 
 class NumberRange(NamedTuple):
-    """Partitions ``first`` to ``first + size - 1`` of a topic have numbers from ``base`` on."""
+    """Partitions ``first`` to ``first + size - 1`` of a topic have numbers from ``base`` on.
+
+    The topic is the one with index ``topic`` in ``PartitionNumbers.topics``.
+    """
 
     first: int
     base: int
     size: int
+    topic: int
 
 
 class PartitionNumbers:
-    """Topic and partition to number, and back."""
+    """Topic and partition to number, and back.
 
-    __slots__ = ("_bases", "_by_topic", "topic_index_of", "topic_indexes", "topics")
+    Ranges are few and groups may be many, so nothing is kept for each number.
+    """
+
+    __slots__ = ("_bases", "_by_topic", "_count", "_ranges", "topic_indexes", "topics")
 
     def __init__(self) -> None:
         self._by_topic: dict[TopicId, list[NumberRange]] = {}
-        self._bases: array[int] = array("i")
-        """For each number, the number of partition 0 of its range: number - base = partition."""
-        self.topic_index_of: array[int] = array("i")
-        """For each number, the index of its topic in ``topics``."""
+        self._ranges: list[NumberRange] = []
+        self._bases: list[int] = []
+        """The first number of each range."""
+        self._count = 0
         self.topics: list[TopicId] = []
         self.topic_indexes: dict[TopicId, int] = {}
 
     def __len__(self) -> int:
-        return len(self.topic_index_of)
+        return self._count
 
     def partitions(self, topic_id: TopicId) -> int:
         """How many partitions of the topic have numbers."""
@@ -57,10 +64,24 @@ class PartitionNumbers:
         if index is None:
             index = self.topic_indexes[topic_id] = len(self.topics)
             self.topics.append(topic_id)
-        base, count = len(self), partitions - known
-        self._by_topic.setdefault(topic_id, []).append(NumberRange(known, base, count))
-        self.topic_index_of.extend([index] * count)
-        self._bases.extend([base - known] * count)
+        found = NumberRange(known, self._count, partitions - known, index)
+        self._by_topic.setdefault(topic_id, []).append(found)
+        self._ranges.append(found)
+        self._bases.append(found.base)
+        self._count += found.size
+
+    def _range_of(self, number: int) -> NumberRange:
+        return self._ranges[bisect_right(self._bases, number) - 1]
+
+    def topic_index(self, number: int) -> int:
+        """The index in ``topics`` of the topic that a number stands for."""
+        return self._range_of(number).topic
+
+    def topic_indexes_of(self, numbers: Collection[int]) -> set[int]:
+        """The indexes in ``topics`` of the topics that these numbers stand for."""
+        if len(self._ranges) == 1 and numbers:
+            return {0}
+        return {self._range_of(number).topic for number in numbers}
 
     def numbers_of(self, topic_id: TopicId, partitions: Iterable[int]) -> list[int]:
         """The numbers of partitions that all have one, in the order given."""
@@ -72,7 +93,7 @@ class PartitionNumbers:
 
     @staticmethod
     def _number_in(ranges: list[NumberRange], partition: int) -> int:
-        for first, base, size in reversed(ranges):
+        for first, base, size, _ in reversed(ranges):
             if first <= partition < first + size:
                 return base + partition - first
         raise KeyError(partition)
@@ -95,35 +116,41 @@ class PartitionNumbers:
             if topic.partitions
         )
 
-    def _by_topic_of(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+    def _partitions_by_topic(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+        """Topic index to partitions, in the order of the numbers."""
+        if len(self._ranges) == 1:
+            # Its partitions are its numbers.
+            partitions = list(numbers)
+            return {0: partitions} if partitions else {}
         found: dict[int, list[int]] = {}
-        index_of = self.topic_index_of
         for number in numbers:
-            index = index_of[number]
-            if index in found:
-                found[index].append(number)
-            else:
-                found[index] = [number]
+            first, base, _, topic = self._range_of(number)
+            found.setdefault(topic, []).append(number - base + first)
         return found
 
     def topic_partitions(self, numbers: Iterable[int]) -> tuple[TopicPartitions, ...]:
         """Numbers (ascending) as topics with ascending partitions."""
-        bases, topics = self._bases, self.topics
         return tuple(
-            TopicPartitions(topics[index], tuple([number - bases[number] for number in own]))
-            for index, own in self._by_topic_of(numbers).items()
+            TopicPartitions(self.topics[index], tuple(own))
+            for index, own in self._partitions_by_topic(numbers).items()
         )
 
     def assigned_topic_partitions(
         self, epochs: Mapping[int, int]
     ) -> tuple[AssignedTopicPartitions, ...]:
         """Numbers with their assignment epochs as topics with ascending partitions."""
-        bases, topics = self._bases, self.topics
+        numbers = sorted(epochs)
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        if len(self._ranges) == 1 and numbers:
+            # Its partitions are its numbers.
+            found[0] = numbers, [epochs[number] for number in numbers]
+        else:
+            for number in numbers:
+                first, base, _, topic = self._range_of(number)
+                partitions, epochs_of = found.setdefault(topic, ([], []))
+                partitions.append(number - base + first)
+                epochs_of.append(epochs[number])
         return tuple(
-            AssignedTopicPartitions(
-                topics[index],
-                tuple([number - bases[number] for number in own]),
-                tuple([epochs[number] for number in own]),
-            )
-            for index, own in self._by_topic_of(sorted(epochs)).items()
+            AssignedTopicPartitions(self.topics[index], tuple(partitions), tuple(epochs_of))
+            for index, (partitions, epochs_of) in found.items()
         )

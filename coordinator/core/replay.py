@@ -227,7 +227,12 @@ def _hold(
     if not held:
         return NO_NUMBERS
     held.sort()
-    return array("i", held)
+    return _share(array("i", held), entry.target)
+
+
+def _share(numbers: array[int], other: array[int] | None) -> array[int]:
+    """One array for both, where they are equal: a settled member holds what the target gives it."""
+    return other if other is not None and numbers == other else numbers
 
 
 # -------------------------------------------------------------------------------------- target
@@ -260,7 +265,7 @@ def replay_target_assignment_member(
     for number in given:
         target[number] = slot
     given.sort()
-    entry.target = array("i", given) if given else NO_NUMBERS
+    entry.target = _share(array("i", given), entry.assigned) if given else NO_NUMBERS
     group.untargeted.discard(slot)
 
 

@@ -122,7 +122,7 @@ def compute_slots_of(
     slots = np.full(int(starts[-1]), NOBODY, np.int32)
     target = np.frombuffer(group.target, np.int32) if len(group.target) else slots
     for topic, start in zip(topics, starts, strict=False):
-        for first, base, size in group.numbers.ranges(topic.topic_id):
+        for first, base, size, _ in group.numbers.ranges(topic.topic_id):
             size = min(size, topic.partitions - first)
             if size > 0:
                 slots[start + first : start + first + size] = target[base : base + size]

@@ -63,8 +63,6 @@ class ScenarioServer(VirtualServer):
                     found[f"session {name}"] = (
                         entry.last_heard_ms + liveness.stalled_ms + timeout_ms
                     )
-                    if entry.rebalance_deadline_ms >= 0:
-                        found[f"rebalance {name}"] = (
-                            entry.rebalance_deadline_ms + liveness.stalled_ms
-                        )
+                    if entry.rebalance is not None:
+                        found[f"rebalance {name}"] = entry.rebalance.at_ms + liveness.stalled_ms
         return found

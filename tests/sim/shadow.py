@@ -270,7 +270,7 @@ def describe_group(group: ConsumerGroup) -> Description:
 def _places_of(group: ConsumerGroup) -> list[Place]:
     found: list[Place] = [(TopicId(b""), -1)] * len(group.numbers)
     for topic_id in group.numbers.topics:
-        for first, base, size in group.numbers.ranges(topic_id):
+        for first, base, size, _ in group.numbers.ranges(topic_id):
             for index in range(size):
                 found[base + index] = (topic_id, first + index)
     return found
