@@ -56,6 +56,7 @@ from storage.log_store import (
     unpack_pending,
 )
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
+from storage.rocks_damage import check_blobs, describe_readable
 from storage.wal_tail import cut_torn_tail
 from storage.watermark import (
     FORMAT_VERSION,
@@ -142,6 +143,7 @@ class RocksLogStore:
         self._cursors: weakref.WeakSet[Scan | Seek] = weakref.WeakSet()
         self._is_closed = False
         try:
+            check_blobs(folder / ROCKSDB_NAME, self._families["log"])
             self._ends = [self._read_end(partition) for partition in range(self.partitions)]
             self._synced = (self._ends.copy(), db.latest_sequence_number())
             self._check_watermark()
@@ -324,7 +326,8 @@ class RocksLogStore:
         with errors_of(self._folder):
             iterator = self._families[family].iter()
             iterator.seek(start)
-        scan = Scan(self._folder, iterator, prefix)
+        about = family if family == "side" else f"{family} of log partition {_read_number(prefix)}"
+        scan = Scan(self._folder, iterator, prefix, about)
         self._cursors.add(scan)
         return scan
 
@@ -376,6 +379,12 @@ class RocksLogStore:
             raise violation
 
 
+def _read_number(key: bytes) -> int:
+    """The partition that a key begins with."""
+    number: int = _PARTITION.unpack_from(key)[0]
+    return number
+
+
 # ------------------------------------------------------------------------------------- opening
 
 
@@ -383,18 +392,23 @@ def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
     """The database, and how many bytes of a torn tail had to be cut off for it to open."""
     try:
         return _open_rocksdb_as_is(path, create=watermark.is_pristine), 0
-    except StoreCorrupt:
+    except StoreCorrupt as damage:
         cut_bytes = cut_torn_tail(path, watermark.sequence)
         if not cut_bytes:
-            raise
+            readable = describe_readable(
+                path,
+                _compute_options(path.parent, create=False),
+                _compute_families(),
+                watermark.offsets,
+            )
+            raise StoreCorrupt(f"{damage}{readable}") from damage
     return _open_rocksdb_as_is(path, create=watermark.is_pristine), cut_bytes
 
 
 def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
     with errors_of(path):
         options = _compute_options(path.parent, create=create)
-        families = {name: _compute_family_options(name) for name in ("default", *_FAMILIES)}
-        return Rdict(str(path), options, column_families=families)
+        return Rdict(str(path), options, column_families=_compute_families())
 
 
 def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
@@ -479,6 +493,10 @@ def _load_base_options(folder: Path) -> Options:
         (Path(name) / "rocksdict-config.json").write_text(_RAW_MODE)
         options, _ = Options.load_latest(name)
     return options
+
+
+def _compute_families() -> dict[str, Options]:
+    return {name: _compute_family_options(name) for name in ("default", *_FAMILIES)}
 
 
 def _compute_family_options(name: str) -> Options:

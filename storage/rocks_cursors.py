@@ -13,19 +13,21 @@ from storage.log_store import StoreCorrupt, StoreError, StoreFailed, StoreLocked
 class Scan:
     """Keys and values from where the iterator stands while they have a prefix.
 
-    It is over with the store. Damage raises ``StoreCorrupt``: an iterator of RocksDB that meets
-    it looks as if it had come to the end, and only its status tells the two apart.
+    ``about`` says for an error what is read. It is over with the store. Damage raises
+    ``StoreCorrupt``: an iterator of RocksDB that meets it looks as if it had come to the end, and
+    only its status tells the two apart.
 
     The prefix is looked at here and not given to RocksDB as an upper bound: rocksdict 0.3.29 lets
     go of the bound's memory while the iterator still reads it.
     """
 
-    __slots__ = ("__weakref__", "_folder", "_iterator", "_prefix")
+    __slots__ = ("__weakref__", "_about", "_folder", "_iterator", "_prefix")
 
-    def __init__(self, folder: Path, iterator: Any, prefix: bytes) -> None:
+    def __init__(self, folder: Path, iterator: Any, prefix: bytes, about: str) -> None:
         self._folder = folder
         self._iterator = iterator
         self._prefix = prefix
+        self._about = about
 
     def __iter__(self) -> Scan:
         return self
@@ -43,7 +45,7 @@ class Scan:
                     return item
             iterator.status()
         except Exception as error:
-            raise compute_store_error(self._folder, error) from error
+            raise compute_store_error(self._folder, error, self._about) from error
         raise StopIteration
 
     def drop(self) -> None:
@@ -93,9 +95,9 @@ def errors_of(path: Path) -> Iterator[None]:
         raise compute_store_error(path, error) from error
 
 
-def compute_store_error(path: Path, error: Exception) -> StoreError:
+def compute_store_error(path: Path, error: Exception, about: str = "") -> StoreError:
     """rocksdict raises plain ``Exception``s with RocksDB's status as text."""
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()) + (about and f" ({about})")
     if text.startswith("Result incomplete"):
         return StoreStalled(f"{path}: the store is behind with its background work, try again")
     if "lock" in text and text.startswith("IO error"):
