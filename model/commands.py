@@ -143,7 +143,10 @@ class ConsumerGroupDescribe:
 
 @value
 class ListGroups:
-    """List groups. Empty filters pass everything; filters are compared without case."""
+    """List groups. Empty filters pass everything; filters are compared without case.
+
+    Blanks around a state are nothing, as in Kafka; around a type they make it another one.
+    """
 
     caller: Caller
     states: tuple[str, ...] = ()

@@ -14,6 +14,8 @@ from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.share_records import ShareRecordKey, ShareRecordValue
+from model.streams_records import StreamsRecordKey, StreamsRecordValue
 from model.value import value
 
 UnknownTags: TypeAlias = tuple[tuple[int, bytes], ...]
@@ -31,7 +33,19 @@ class RecordType(IntEnum):
     CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
     CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
     CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    SHARE_GROUP_MEMBER_METADATA = 10
+    SHARE_GROUP_METADATA = 11
+    SHARE_GROUP_TARGET_ASSIGNMENT_METADATA = 12
+    SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER = 13
+    SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT = 14
+    SHARE_GROUP_STATE_PARTITION_METADATA = 15
     CONSUMER_GROUP_REGULAR_EXPRESSION = 16
+    STREAMS_GROUP_METADATA = 17
+    STREAMS_GROUP_MEMBER_METADATA = 19
+    STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA = 20
+    STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER = 21
+    STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT = 22
+    STREAMS_GROUP_TOPOLOGY = 23
 
 
 class MemberState(IntEnum):
@@ -126,7 +140,7 @@ class ConsumerGroupRegularExpressionKey:
 
 @value
 class UnknownKey:
-    """A key of a type that is not ours: kept as bytes, type and all."""
+    """A key of a type that Kafka 4.3 does not have: kept as bytes, type and all."""
 
     type_id: int
     data: bytes
@@ -143,6 +157,8 @@ RecordKey: TypeAlias = (
     | ConsumerGroupTargetAssignmentMemberKey
     | ConsumerGroupCurrentMemberAssignmentKey
     | ConsumerGroupRegularExpressionKey
+    | ShareRecordKey
+    | StreamsRecordKey
     | UnknownKey
 )
 
@@ -355,6 +371,8 @@ RecordValue: TypeAlias = (
     | ConsumerGroupTargetAssignmentMemberValue
     | ConsumerGroupCurrentMemberAssignmentValue
     | ConsumerGroupRegularExpressionValue
+    | ShareRecordValue
+    | StreamsRecordValue
     | UnknownValue
 )
 
@@ -452,9 +470,7 @@ class ImportGraceValue:
 
 
 SideKey: TypeAlias = TopicSideKey | TopicDeletionKey | ProducerIdBlockKey | ImportGraceKey
-SideValue: TypeAlias = (
-    TopicSideValue | TopicDeletionValue | ProducerIdBlockValue | ImportGraceValue
-)
+SideValue: TypeAlias = TopicSideValue | TopicDeletionValue | ProducerIdBlockValue | ImportGraceValue
 
 
 class SideRecord(NamedTuple):

@@ -131,7 +131,10 @@ class ConsumerGroupDescribeResponse:
 
 @value
 class ListedGroup:
-    """``group_type`` and ``state`` in Kafka's spelling: ``consumer``, ``Stable``."""
+    """``group_type`` and ``state`` in Kafka's spelling: ``consumer``, ``Stable``.
+
+    ``group_epoch`` is the generation of a classic group.
+    """
 
     group_id: GroupId
     protocol_type: str
@@ -147,8 +150,24 @@ class ListGroupsResponse:
 
 
 @value
+class DescribedClassicMember:
+    """A member of a classic group; ``metadata`` is empty where the group is not Stable."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@value
 class DescribedClassicGroup:
-    """A classic group without members, or the error that asking for it gave."""
+    """A classic group, or the error that asking for it gave.
+
+    ``protocol`` is the one that the members agreed on, empty where the group is not Stable.
+    ``generation`` is not on Kafka's wire.
+    """
 
     group_id: GroupId
     error: ErrorCode
@@ -156,6 +175,8 @@ class DescribedClassicGroup:
     state: str
     protocol_type: str
     protocol: str
+    generation: int = 0
+    members: tuple[DescribedClassicMember, ...] = ()
 
 
 @value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.consumer_group import NO_NUMBERS, ConsumerGroup, Member
 from coordinator.core.shard import Shard
 from coordinator.core.target import compute_preferred_assignor
@@ -11,6 +12,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId
 from model.responses import (
     DescribedClassicGroup,
+    DescribedClassicMember,
     DescribedConsumerGroup,
     DescribedMember,
     ListedGroup,
@@ -25,17 +27,29 @@ DEAD = "Dead"
 
 def list_groups(shard: Shard) -> Iterator[ListedGroup]:
     """All groups of a shard. Groups that only have offsets are classic, Empty, of no protocol."""
-    for group_id, group in shard.consumer_groups.items():
+    consumers, foreign, classic = shard.consumer_groups, shard.foreign_groups, shard.classic_groups
+    for group_id, group in consumers.items():
         yield ListedGroup(
             group_id, CONSUMER, group.state().value, CONSUMER, group.member_count, group.group_epoch
         )
-    for group_id, value in shard.classic_groups.items():
-        state = "Stable" if value.members else EMPTY
-        yield ListedGroup(
-            group_id, value.protocol_type, state, CLASSIC, len(value.members), value.generation
-        )
+    for group_id, other in foreign.items():
+        if group_id not in consumers:
+            kind = other.group_type
+            yield ListedGroup(
+                group_id, kind, other.state(), kind, len(other.members), other.group_epoch
+            )
+    for group_id, known in classic.items():
+        if group_id not in consumers and group_id not in foreign:
+            yield ListedGroup(
+                group_id,
+                known.protocol_type or "",
+                known.state.value,
+                CLASSIC,
+                len(known.members),
+                known.generation,
+            )
     for group_id in shard.offset_groups:
-        if group_id not in shard.consumer_groups and group_id not in shard.classic_groups:
+        if group_id not in consumers and group_id not in foreign and group_id not in classic:
             yield ListedGroup(group_id, "", EMPTY, CLASSIC, 0, 0)
 
 
@@ -43,10 +57,9 @@ def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsume
     """One consumer group, or GROUP_ID_NOT_FOUND for an absent one or one of another type."""
     group = shard.consumer_groups.get(group_id)
     if group is None:
-        other = group_id in shard.classic_groups or group_id in shard.offset_groups
         message = (
             f"Group {group_id} is not a consumer group."
-            if other
+            if shard.has_other_group(group_id)
             else f"Group {group_id} not found."
         )
         return compute_failed_description(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
@@ -104,16 +117,41 @@ def _named(
 
 def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicGroup:
     """A classic group; Dead with GROUP_ID_NOT_FOUND where there is none (row O16)."""
-    value = shard.classic_groups.get(group_id)
-    if value is not None:
-        state = "Stable" if value.members else EMPTY
-        return DescribedClassicGroup(
-            group_id, ErrorCode.NONE, None, state, value.protocol_type, value.protocol or ""
-        )
-    if group_id in shard.consumer_groups:
+    if group_id in shard.consumer_groups or group_id in shard.foreign_groups:
         message = f"Group {group_id} is not a classic group."
-    elif group_id in shard.offset_groups:
+        return _compute_dead(group_id, message)
+    group = shard.classic_groups.get(group_id)
+    if group is not None:
+        return _describe_known(group)
+    if group_id in shard.offset_groups:
         return DescribedClassicGroup(group_id, ErrorCode.NONE, None, EMPTY, "", "")
-    else:
-        message = f"Group {group_id} not found."
+    return _compute_dead(group_id, f"Group {group_id} not found.")
+
+
+def _compute_dead(group_id: GroupId, message: str) -> DescribedClassicGroup:
     return DescribedClassicGroup(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, DEAD, "", "")
+
+
+def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:
+    """Protocol and metadata are shown once they are agreed on, as Kafka shows them."""
+    is_stable = group.state is ClassicGroupState.STABLE
+    return DescribedClassicGroup(
+        group.group_id,
+        ErrorCode.NONE,
+        None,
+        group.state.value,
+        group.protocol_type or "",
+        (group.protocol_name or "") if is_stable else "",
+        group.generation,
+        tuple(
+            DescribedClassicMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.metadata if is_stable else b"",
+                member.assignment,
+            )
+            for member in group.members
+        ),
+    )

@@ -107,11 +107,15 @@ def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup |
     group = shard.consumer_groups.get(command.group_id)
     if group is not None:
         return group
-    classic = shard.classic_groups.get(command.group_id)
-    if classic is not None and (classic.members or command.member_epoch != JOIN_EPOCH):
-        raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
-    if command.member_epoch != JOIN_EPOCH:
-        raise GroupIdNotFound(f"Consumer group {command.group_id} not found.")
+    group_id = command.group_id
+    if not shard.has_other_group(group_id):
+        if command.member_epoch != JOIN_EPOCH:
+            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+        return None
+    classic = shard.classic_groups.get(group_id)
+    is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
+    if command.member_epoch != JOIN_EPOCH or not is_empty:
+        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
     return None
 
 
@@ -469,6 +473,8 @@ def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome
     check_supported(command)
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
+        if shard.has_other_group(command.group_id):
+            raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
         raise GroupIdNotFound(f"Group {command.group_id} not found.")
     member = group.member(command.member_id)
     if member is None:

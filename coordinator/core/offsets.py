@@ -9,6 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.foreign_groups import (
+    ForeignGroup,
+    ForeignMember,
+    ShareGroup,
+    StreamsGroup,
+)
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
 from model.commands import (
@@ -27,7 +33,7 @@ from model.errors import (
     UnknownMemberId,
     UnsupportedVersion,
 )
-from model.ids import ZERO_TOPIC_ID, TopicId
+from model.ids import ZERO_TOPIC_ID, MemberId, TopicId
 from model.records import (
     LegacyOffsetCommitValue,
     OffsetCommitKey,
@@ -140,16 +146,49 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
 
 
 def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> None:
+    foreign = shard.foreign_groups.get(command.group_id)
+    if foreign is not None:
+        _check_foreign_group(foreign, command, epoch)
+        return
     classic = shard.classic_groups.get(command.group_id)
-    if classic is not None and classic.members:
+    if epoch < 0 and (classic is None or not classic.members):
+        return
+    if classic is not None or command.group_id in shard.offset_groups:
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )
-    if epoch < 0:
-        return
     if command.by_consumer_protocol:
         raise GroupIdNotFound(f"Group {command.group_id} not found.")
     raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+
+
+def _check_foreign_group(group: ForeignGroup, command: OffsetCommit, epoch: int) -> None:
+    """A share group has no offsets; a streams group may be given some while it is empty.
+
+    Members of a streams group do not rebalance here: only their last epoch passes.
+    """
+    if isinstance(group, ShareGroup):
+        raise GroupIdNotFound(f"Group {group.group_id} is not a consumer group.")
+    if epoch < 0 and not group.members:
+        return
+    member = _check_foreign_member(group, command.member_id)
+    if not command.by_consumer_protocol:
+        raise UnsupportedVersion(
+            "OffsetCommit version 9 or above must be used by members using the streams group "
+            "protocol"
+        )
+    if epoch != member.member_epoch:
+        raise StaleMemberEpoch(
+            f"The received member epoch {epoch} does not match the expected member epoch "
+            f"{member.member_epoch}."
+        )
+
+
+def _check_foreign_member(group: StreamsGroup, member_id: MemberId | None) -> ForeignMember:
+    member = None if member_id is None else group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
 
 
 def _assignment_epoch_check(group: ConsumerGroup, member: Member, epoch: int) -> CheckPartition:
@@ -269,7 +308,7 @@ def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
     """Whether the group may have offsets to show. Row O11: who asks as a member must be one."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
-        return command.group_id in shard.offset_groups or command.group_id in shard.classic_groups
+        return _may_fetch_without_group(shard, command)
     if command.member_id is None and (command.member_epoch is None or command.member_epoch < 0):
         return True
     member = None if command.member_id is None else group.member(command.member_id)
@@ -284,6 +323,22 @@ def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
             f"{member.member_epoch}."
         )
     return True
+
+
+def _may_fetch_without_group(shard: Shard, command: OffsetFetch) -> bool:
+    foreign = shard.foreign_groups.get(command.group_id)
+    if isinstance(foreign, ShareGroup):
+        return False
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    by_member = command.member_id is not None or epoch >= 0
+    if foreign is not None and by_member:
+        member = _check_foreign_member(foreign, command.member_id)
+        if epoch != member.member_epoch:
+            raise StaleMemberEpoch(
+                f"The received member epoch {epoch} does not match the expected "
+                f"member epoch {member.member_epoch}."
+            )
+    return command.group_id in shard.offset_groups or command.group_id in shard.classic_groups
 
 
 def compute_fetched_offset(

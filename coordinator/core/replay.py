@@ -11,12 +11,14 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
+from coordinator.core.classic_group import compute_classic_group
 from coordinator.core.consumer_group import (
     LEAVE_EPOCH,
     NO_NUMBERS,
     ConsumerGroup,
     Member,
 )
+from coordinator.core.replay_foreign import FOREIGN_REPLAYS
 from coordinator.core.shard import Shard
 from model.ids import GroupId, TopicId, TopicName
 from model.records import (
@@ -315,11 +317,11 @@ def replay_partition_metadata(
 def replay_classic_group(
     shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
-    """Type 2: kept as it was written."""
+    """Type 2: the whole of a classic group."""
     if value is None:
         shard.classic_groups.pop(key.group, None)
     else:
-        shard.classic_groups[key.group] = value
+        shard.classic_groups[key.group] = compute_classic_group(key.group, value)
 
 
 def replay_offset_commit(
@@ -354,4 +356,5 @@ _REPLAYS: dict[type, Callable[[Shard, Any, Any], None]] = {
     ConsumerGroupCurrentMemberAssignmentKey: replay_current_member_assignment,
     ConsumerGroupRegularExpressionKey: _replay_nothing,
     UnknownKey: _replay_nothing,
+    **FOREIGN_REPLAYS,
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.foreign_groups import ForeignGroup
 from model.ids import GroupId, LogPartition, TopicName
-from model.records import GroupMetadataValue
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 
@@ -23,8 +24,20 @@ class Shard:
     settings: CoordinatorSettings
     image: TopicImage
     consumer_groups: dict[GroupId, ConsumerGroup] = field(default_factory=dict)
-    classic_groups: dict[GroupId, GroupMetadataValue] = field(default_factory=dict)
+    classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
+    foreign_groups: dict[GroupId, ForeignGroup] = field(default_factory=dict)
     offset_groups: set[GroupId] = field(default_factory=set)
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
     topic_hashes: dict[bytes, int] = field(default_factory=dict)
     """A cache for ``compute_metadata_hash``; no state."""
+
+    def has_other_group(self, group_id: GroupId) -> bool:
+        """Whether there is a group of that id which is no consumer group.
+
+        A group that only has offsets is a classic group.
+        """
+        return (
+            group_id in self.classic_groups
+            or group_id in self.offset_groups
+            or group_id in self.foreign_groups
+        )

@@ -523,7 +523,7 @@ class Runtime:
         self._writer.answer_when_durable(generation, reply, answer)
 
     def _list_groups(self, command: ListGroups, reply: Reply) -> None:
-        states = {state.lower() for state in command.states}
+        states = {state.lower().strip() for state in command.states}
         types = {kind.lower() for kind in command.types}
         groups = tuple(
             group

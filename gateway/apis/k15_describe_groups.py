@@ -1,7 +1,7 @@
-"""DescribeGroups (15), versions 0 to 6: classic groups, of which there are only memberless ones.
+"""DescribeGroups (15), versions 0 to 6: classic groups with their members.
 
 Version 6 says GROUP_ID_NOT_FOUND for a group that is none or not classic (KIP-1043); before it
-such a group is Dead, without an error. Needs DESCRIBE on each group. Left out: members.
+such a group is Dead, without an error. Needs DESCRIBE on each group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from gateway.codec import response_schema
 from model.commands import DescribeGroups
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId
-from model.responses import DescribedClassicGroup, DescribeGroupsResponse
+from model.responses import (
+    DescribedClassicGroup,
+    DescribedClassicMember,
+    DescribeGroupsResponse,
+)
 
 KEY = 15
 wire = response_schema(KEY)
@@ -63,10 +67,21 @@ def _describe(context: RequestContext, group: DescribedClassicGroup, with_operat
         group_state=group.state,
         protocol_type=group.protocol_type,
         protocol_data=group.protocol,
-        members=(),
+        members=[_member(member) for member in group.members],
         authorized_operations=compute_authorized_operations(
             context, ResourceType.GROUP, group.group_id, with_operations and not code
         ),
+    )
+
+
+def _member(member: DescribedClassicMember) -> Any:
+    return wire.DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata,
+        member_assignment=member.assignment,
     )
 
 

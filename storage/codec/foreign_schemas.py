@@ -1,13 +1,15 @@
-"""The schemas of share and streams groups' records: read for the tools, never interpreted here.
+"""The schemas of share and streams groups' records, types 10 to 15, 17 and 19 to 23.
 
-Facts of Kafka 4.3.0's group-coordinator messages. Their classes exist only to be shown as JSON.
+Facts of Kafka 4.3.0's group-coordinator messages. Keys have one version, which is their type.
 """
 
 from __future__ import annotations
 
-from dataclasses import field, make_dataclass
 from typing import Any
 
+from model import share_records as share
+from model import streams_records as streams
+from model.records import RecordType
 from storage.codec.kinds import (
     INT8_KIND,
     INT16_KIND,
@@ -21,60 +23,84 @@ from storage.codec.kinds import (
 from storage.codec.record_schemas import NEVER_FLEXIBLE, RecordSchema
 from storage.codec.schema import Field, Struct
 
-
-def _key(*fields: Field) -> Struct:
-    cls = make_dataclass("ForeignKey", [f.attr for f in fields], frozen=True, slots=True)
-    return Struct(cls, fields, flexible_since=NEVER_FLEXIBLE)
+_GROUP_ID = Field("group_id", STRING)
+_MEMBER_ID = Field("member_id", STRING)
 
 
-def _value(*fields: Field) -> Struct:
-    tags = ("unknown_tags", tuple, field(default=()))
-    attributes: list[Any] = [*(f.attr for f in fields), tags]
-    return Struct(make_dataclass("ForeignValue", attributes, frozen=True, slots=True), fields)
+def _of_group(cls: Any) -> Struct:
+    return Struct(cls, (_GROUP_ID,), flexible_since=NEVER_FLEXIBLE)
 
 
-_GROUP_KEY = _key(Field("group_id", STRING))
-_MEMBER_KEY = _key(Field("group_id", STRING), Field("member_id", STRING))
+def _of_member(cls: Any) -> Struct:
+    return Struct(cls, (_GROUP_ID, _MEMBER_ID), flexible_since=NEVER_FLEXIBLE)
 
-_TOPIC_PARTITIONS = _value(Field("topic_id", UUID), Field("partitions", Array(INT32_KIND)))
-_TOPIC = _value(Field("topic_id", UUID), Field("topic_name", STRING))
-_NAMED_TOPIC_PARTITIONS = _value(
-    Field("topic_id", UUID), Field("topic_name", STRING), Field("partitions", Array(INT32_KIND))
-)
-_KEY_VALUE = _value(Field("key", STRING), Field("value", STRING))
-_TARGET_METADATA = _value(
+
+def _value(cls: Any, *fields: Field) -> Struct:
+    return Struct(cls, fields)
+
+
+_TARGET_METADATA = (
     Field("assignment_epoch", INT32_KIND),
     Field("assignment_timestamp", INT64_KIND, tag=0, default=0),
 )
 
+# --------------------------------------------------------------------------------- share groups
+
+_TOPIC_PARTITIONS = _value(
+    share.ShareTopicPartitions, Field("topic_id", UUID), Field("partitions", Array(INT32_KIND))
+)
+_TOPIC = _value(share.ShareTopicInfo, Field("topic_id", UUID), Field("topic_name", STRING))
+_NAMED_TOPIC_PARTITIONS = _value(
+    share.SharePartitionsInfo,
+    Field("topic_id", UUID),
+    Field("topic_name", STRING),
+    Field("partitions", Array(INT32_KIND)),
+)
+
 _SHARE_MEMBER = _value(
+    share.ShareGroupMemberMetadataValue,
     Field("rack_id", STRING, nullable=True),
     Field("client_id", STRING),
     Field("client_host", STRING),
     Field("subscribed_topic_names", Array(STRING)),
 )
-_SHARE_GROUP = _value(Field("epoch", INT32_KIND), Field("metadata_hash", INT64_KIND))
-_SHARE_TARGET = _value(Field("topic_partitions", Array(_TOPIC_PARTITIONS)))
+_SHARE_GROUP = _value(
+    share.ShareGroupMetadataValue,
+    Field("epoch", INT32_KIND),
+    Field("metadata_hash", INT64_KIND),
+)
+_SHARE_TARGET_METADATA = _value(share.ShareGroupTargetAssignmentMetadataValue, *_TARGET_METADATA)
+_SHARE_TARGET = _value(
+    share.ShareGroupTargetAssignmentMemberValue,
+    Field("topic_partitions", Array(_TOPIC_PARTITIONS)),
+)
 _SHARE_CURRENT = _value(
+    share.ShareGroupCurrentMemberAssignmentValue,
     Field("member_epoch", INT32_KIND),
     Field("previous_member_epoch", INT32_KIND),
     Field("state", INT8_KIND),
     Field("assigned_partitions", Array(_TOPIC_PARTITIONS)),
 )
 _SHARE_STATE = _value(
+    share.ShareGroupStatePartitionMetadataValue,
     Field("initializing_topics", Array(_NAMED_TOPIC_PARTITIONS)),
     Field("initialized_topics", Array(_NAMED_TOPIC_PARTITIONS)),
     Field("deleting_topics", Array(_TOPIC)),
 )
 
+# ------------------------------------------------------------------------------- streams groups
+
+_KEY_VALUE = _value(streams.StreamsKeyValue, Field("key", STRING), Field("value", STRING))
 _STREAMS_GROUP = _value(
+    streams.StreamsGroupMetadataValue,
     Field("epoch", INT32_KIND),
     Field("metadata_hash", INT64_KIND),
     Field("validated_topology_epoch", INT32_KIND, tag=0, default=-1),
     Field("last_assignment_configs", Array(_KEY_VALUE), tag=1, default=()),
 )
-_ENDPOINT = _value(Field("host", STRING), Field("port", UINT16_KIND))
+_ENDPOINT = _value(streams.StreamsEndpoint, Field("host", STRING), Field("port", UINT16_KIND))
 _STREAMS_MEMBER = _value(
+    streams.StreamsGroupMemberMetadataValue,
     Field("instance_id", STRING, nullable=True),
     Field("rack_id", STRING, nullable=True),
     Field("client_id", STRING),
@@ -85,18 +111,32 @@ _STREAMS_MEMBER = _value(
     Field("user_endpoint", _ENDPOINT, nullable=True),
     Field("client_tags", Array(_KEY_VALUE)),
 )
-_TASKS = Array(_value(Field("subtopology_id", STRING), Field("partitions", Array(INT32_KIND))))
+_TASKS = Array(
+    _value(
+        streams.StreamsTaskIds,
+        Field("subtopology_id", STRING),
+        Field("partitions", Array(INT32_KIND)),
+    )
+)
+_STREAMS_TARGET_METADATA = _value(
+    streams.StreamsGroupTargetAssignmentMetadataValue, *_TARGET_METADATA
+)
 _STREAMS_TARGET = _value(
-    Field("active_tasks", _TASKS), Field("standby_tasks", _TASKS), Field("warmup_tasks", _TASKS)
+    streams.StreamsGroupTargetAssignmentMemberValue,
+    Field("active_tasks", _TASKS),
+    Field("standby_tasks", _TASKS),
+    Field("warmup_tasks", _TASKS),
 )
 _ASSIGNED_TASKS = Array(
     _value(
+        streams.StreamsAssignedTaskIds,
         Field("subtopology_id", STRING),
         Field("partitions", Array(INT32_KIND)),
         Field("assignment_epochs", Array(INT32_KIND), tag=0, default=(), nullable=True),
     )
 )
 _STREAMS_CURRENT = _value(
+    streams.StreamsGroupCurrentMemberAssignmentValue,
     Field("member_epoch", INT32_KIND),
     Field("previous_member_epoch", INT32_KIND),
     Field("state", INT8_KIND),
@@ -108,17 +148,20 @@ _STREAMS_CURRENT = _value(
     Field("warmup_tasks_pending_revocation", _ASSIGNED_TASKS),
 )
 _TOPIC_INFO = _value(
+    streams.StreamsTopicInfo,
     Field("name", STRING),
     Field("partitions", INT32_KIND),
     Field("replication_factor", INT16_KIND),
     Field("topic_configs", Array(_KEY_VALUE)),
 )
 _COPARTITION_GROUP = _value(
+    streams.StreamsCopartitionGroup,
     Field("source_topics", Array(INT16_KIND)),
     Field("source_topic_regex", Array(INT16_KIND)),
     Field("repartition_source_topics", Array(INT16_KIND)),
 )
 _SUBTOPOLOGY = _value(
+    streams.StreamsSubtopology,
     Field("subtopology_id", STRING),
     Field("source_topics", Array(STRING)),
     Field("source_topic_regex", Array(STRING)),
@@ -127,20 +170,48 @@ _SUBTOPOLOGY = _value(
     Field("repartition_source_topics", Array(_TOPIC_INFO)),
     Field("copartition_groups", Array(_COPARTITION_GROUP)),
 )
-_STREAMS_TOPOLOGY = _value(Field("epoch", INT32_KIND), Field("subtopologies", Array(_SUBTOPOLOGY)))
+_STREAMS_TOPOLOGY = _value(
+    streams.StreamsGroupTopologyValue,
+    Field("epoch", INT32_KIND),
+    Field("subtopologies", Array(_SUBTOPOLOGY)),
+)
 
-FOREIGN_SCHEMAS: dict[int, tuple[str, RecordSchema]] = {
-    10: ("SHARE_GROUP_MEMBER_METADATA", RecordSchema(_MEMBER_KEY, _SHARE_MEMBER)),
-    11: ("SHARE_GROUP_METADATA", RecordSchema(_GROUP_KEY, _SHARE_GROUP)),
-    12: ("SHARE_GROUP_TARGET_ASSIGNMENT_METADATA", RecordSchema(_GROUP_KEY, _TARGET_METADATA)),
-    13: ("SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER", RecordSchema(_MEMBER_KEY, _SHARE_TARGET)),
-    14: ("SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT", RecordSchema(_MEMBER_KEY, _SHARE_CURRENT)),
-    15: ("SHARE_GROUP_STATE_PARTITION_METADATA", RecordSchema(_GROUP_KEY, _SHARE_STATE)),
-    17: ("STREAMS_GROUP_METADATA", RecordSchema(_GROUP_KEY, _STREAMS_GROUP)),
-    19: ("STREAMS_GROUP_MEMBER_METADATA", RecordSchema(_MEMBER_KEY, _STREAMS_MEMBER)),
-    20: ("STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA", RecordSchema(_GROUP_KEY, _TARGET_METADATA)),
-    21: ("STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER", RecordSchema(_MEMBER_KEY, _STREAMS_TARGET)),
-    22: ("STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT", RecordSchema(_MEMBER_KEY, _STREAMS_CURRENT)),
-    23: ("STREAMS_GROUP_TOPOLOGY", RecordSchema(_GROUP_KEY, _STREAMS_TOPOLOGY)),
+FOREIGN_SCHEMAS: dict[int, RecordSchema] = {
+    RecordType.SHARE_GROUP_MEMBER_METADATA: RecordSchema(
+        _of_member(share.ShareGroupMemberMetadataKey), _SHARE_MEMBER
+    ),
+    RecordType.SHARE_GROUP_METADATA: RecordSchema(
+        _of_group(share.ShareGroupMetadataKey), _SHARE_GROUP
+    ),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: RecordSchema(
+        _of_group(share.ShareGroupTargetAssignmentMetadataKey), _SHARE_TARGET_METADATA
+    ),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: RecordSchema(
+        _of_member(share.ShareGroupTargetAssignmentMemberKey), _SHARE_TARGET
+    ),
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: RecordSchema(
+        _of_member(share.ShareGroupCurrentMemberAssignmentKey), _SHARE_CURRENT
+    ),
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RecordSchema(
+        _of_group(share.ShareGroupStatePartitionMetadataKey), _SHARE_STATE
+    ),
+    RecordType.STREAMS_GROUP_METADATA: RecordSchema(
+        _of_group(streams.StreamsGroupMetadataKey), _STREAMS_GROUP
+    ),
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: RecordSchema(
+        _of_member(streams.StreamsGroupMemberMetadataKey), _STREAMS_MEMBER
+    ),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: RecordSchema(
+        _of_group(streams.StreamsGroupTargetAssignmentMetadataKey), _STREAMS_TARGET_METADATA
+    ),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RecordSchema(
+        _of_member(streams.StreamsGroupTargetAssignmentMemberKey), _STREAMS_TARGET
+    ),
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: RecordSchema(
+        _of_member(streams.StreamsGroupCurrentMemberAssignmentKey), _STREAMS_CURRENT
+    ),
+    RecordType.STREAMS_GROUP_TOPOLOGY: RecordSchema(
+        _of_group(streams.StreamsGroupTopologyKey), _STREAMS_TOPOLOGY
+    ),
 }
-"""Kafka's name of each type, and its schema."""
+"""The schema of each type."""

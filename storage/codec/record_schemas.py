@@ -74,7 +74,7 @@ _CLASSIC_GROUP_MEMBER = Struct(
         Field("group_instance_id", STRING, since=3, nullable=True),
         Field("client_id", STRING),
         Field("client_host", STRING),
-        Field("rebalance_timeout", INT32_KIND, since=1, default=0),
+        Field("rebalance_timeout", INT32_KIND, since=1, default=-1),
         Field("session_timeout", INT32_KIND),
         Field("subscription", BYTES),
         Field("assignment", BYTES),

@@ -22,22 +22,24 @@ from model.records import (
 )
 from storage.codec import hot, wire
 from storage.codec.errors import CodecError, TruncatedError
+from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from storage.codec.kinds import Compiled
-from storage.codec.record_schemas import RECORD_SCHEMAS
+from storage.codec.record_schemas import RECORD_SCHEMAS, RecordSchema
 from storage.codec.wire import INT16
 
+_SCHEMAS: dict[int, RecordSchema] = {**RECORD_SCHEMAS, **FOREIGN_SCHEMAS}
 _KEYS: dict[int, Compiled] = {
-    type_id: schema.key.compile(0) for type_id, schema in RECORD_SCHEMAS.items()
+    type_id: schema.key.compile(0) for type_id, schema in _SCHEMAS.items()
 }
 _KEY_WRITERS = {
     schema.key.cls: (INT16.pack(type_id), _KEYS[type_id].write)
-    for type_id, schema in RECORD_SCHEMAS.items()
+    for type_id, schema in _SCHEMAS.items()
 }
 _VALUES: dict[int, tuple[Compiled, ...]] = {
     type_id: tuple(schema.value.compile(v) for v in range(schema.max_version + 1))
-    for type_id, schema in RECORD_SCHEMAS.items()
+    for type_id, schema in _SCHEMAS.items()
 }
-_VALUE_TYPES = {schema.value.cls: type_id for type_id, schema in RECORD_SCHEMAS.items()}
+_VALUE_TYPES = {schema.value.cls: type_id for type_id, schema in _SCHEMAS.items()}
 _GROUP_METADATA_VERSION = 3
 _HOT_DECODERS: dict[tuple[int, int], Callable[[bytes], RecordValue | None]] = {
     (RecordType.OFFSET_COMMIT, 4): hot.decode_offset_value,
@@ -79,7 +81,7 @@ def encode_key(key: RecordKey) -> bytes:
 
 
 def decode_key(data: bytes) -> RecordKey:
-    """The key; ``UnknownKey`` for types that are not the coordinator's."""
+    """The key; ``UnknownKey`` for types that Kafka 4.3 does not have."""
     type_id = read_type(data)
     compiled = _KEYS.get(type_id)
     if compiled is None:
@@ -151,7 +153,7 @@ def compute_version(value: RecordValue) -> int:
         case None:
             raise CodecError(f"{type(value).__name__} has no version of its own")
         case _:
-            return RECORD_SCHEMAS[type_id].max_version
+            return _SCHEMAS[type_id].max_version
 
 
 def decode_value(key_type: int, data: bytes) -> tuple[int, RecordValue]:

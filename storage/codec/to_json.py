@@ -1,6 +1,6 @@
 """Keys and values of records as the JSON that Kafka's own tools print, and back to bytes.
 
-All types of Kafka 4.3, also those that this coordinator only passes through. Bytes are base64,
+All types of Kafka 4.3, also those of groups that are not served here. Bytes are base64,
 UUIDs are Kafka's 22 characters, tagged fields with their defaults are left out. Tagged fields
 that are not known here are added as ``unknownTaggedFields``, so that nothing is lost.
 """
@@ -21,15 +21,12 @@ from storage.codec.wire import INT16
 
 JsonObject: TypeAlias = dict[str, Any]
 
-_SCHEMAS: dict[int, tuple[str, RecordSchema]] = {
-    **{type_id: (RecordType(type_id).name, schema) for type_id, schema in RECORD_SCHEMAS.items()},
-    **FOREIGN_SCHEMAS,
-}
+_SCHEMAS: dict[int, RecordSchema] = {**RECORD_SCHEMAS, **FOREIGN_SCHEMAS}
 
 
 def compute_type_name(type_id: int) -> str | None:
     """Kafka's name of a record type, such as ``OFFSET_COMMIT``; ``None`` for unknown types."""
-    return _SCHEMAS[type_id][0] if type_id in _SCHEMAS else None
+    return RecordType(type_id).name if type_id in _SCHEMAS else None
 
 
 def key_to_json(data: bytes) -> JsonObject:
@@ -56,16 +53,16 @@ def value_from_json(key_type: int, version: int, value: JsonObject) -> bytes:
 def _key_codec(type_id: int) -> Compiled:
     if type_id not in _SCHEMAS:
         raise CodecError(f"record type {type_id} is unknown")
-    return _SCHEMAS[type_id][1].key.compile(0)
+    return _SCHEMAS[type_id].key.compile(0)
 
 
 @cache
 def _value_codec(type_id: int, version: int) -> Compiled:
     if type_id not in _SCHEMAS:
         raise CodecError(f"record type {type_id} is unknown")
-    name, schema = _SCHEMAS[type_id]
+    schema = _SCHEMAS[type_id]
     if not 0 <= version <= schema.max_version:
-        raise CodecError(f"{name} has no value of version {version}")
+        raise CodecError(f"{RecordType(type_id).name} has no value of version {version}")
     return schema.value.compile(version)
 
 

@@ -117,7 +117,7 @@ def format_answer(answer: Answer) -> list[str]:
         case ConsumerGroupDescribeResponse(groups):
             return [line for group in groups for line in _format_group(group)]
         case DescribeGroupsResponse(classic):
-            return [_format_classic(group) for group in classic]
+            return [line for group in classic for line in _format_classic(group)]
         case Done():
             return ["done"]
         case _:
@@ -187,10 +187,22 @@ def _format_member(member: DescribedMember) -> str:
     return f"{text}, target {format_partitions(member.target_assignment)}"
 
 
-def _format_classic(group: DescribedClassicGroup) -> str:
+def _format_classic(group: DescribedClassicGroup) -> list[str]:
     if group.error is not ErrorCode.NONE:
-        return f"{group.group_id}: {group.state}, {group.error.name}: {group.error_message}"
-    return f"{group.group_id}: {group.state}, protocol type {group.protocol_type!r}"
+        return [f"{group.group_id}: {group.state}, {group.error.name}: {group.error_message}"]
+    head = f"{group.group_id}: {group.state}, protocol type {group.protocol_type!r}"
+    if group.protocol:
+        head += f", protocol {group.protocol!r}"
+    if group.members:
+        head += f", generation {group.generation}"
+    return [
+        head,
+        *(
+            f"  {member.member_id} as {member.client_id} from {member.client_host}, said "
+            f"{member.metadata.decode()!r}, has {member.assignment.decode()!r}"
+            for member in group.members
+        ),
+    ]
 
 
 # ------------------------------------------------------------------------------------ records

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from coordinator.core.classic_group import compute_classic_group
 from coordinator.core.consumer_group import NOBODY, ConsumerGroup, Member
 from coordinator.core.shard import Shard
-from model.ids import TopicId
+from model.ids import GroupId, TopicId
 from model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -24,9 +25,11 @@ from model.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     GroupMetadataKey,
+    GroupMetadataValue,
     Record,
     TopicPartitions,
 )
+from tests.sim.shadow_foreign import ShadowForeign, describe_foreign
 
 Place = tuple[TopicId, int]
 Description = dict[str, Any]
@@ -84,7 +87,8 @@ class Shadow:
 
     def __init__(self) -> None:
         self.groups: dict[str, ShadowGroup] = {}
-        self.classic: dict[str, object] = {}
+        self.classic: dict[GroupId, GroupMetadataValue] = {}
+        self.foreign = ShadowForeign()
 
     def apply(self, record: Record) -> None:
         """One record, in the order of the log."""
@@ -93,7 +97,7 @@ class Shadow:
             case GroupMetadataKey():
                 if value is None:
                     self.classic.pop(key.group, None)
-                else:
+                elif isinstance(value, GroupMetadataValue):
                     self.classic[key.group] = value
             case (
                 ConsumerGroupMetadataKey()
@@ -108,7 +112,7 @@ class Shadow:
             ):
                 self._apply_to_member(key, value)
             case _:
-                pass
+                self.foreign.apply(key, value)
 
     def _apply_to_group(self, key: Any, value: Any) -> None:
         if value is None and key.group_id not in self.groups:
@@ -303,6 +307,11 @@ def describe_shards(shards: Iterable[Shard]) -> dict[str, Description]:
             by_topic.setdefault(topic, set()).update(groups)
     found["groups by topic"] = dict(by_topic)
     found["classic"] = {name: v for shard in shards for name, v in shard.classic_groups.items()}
+    found["foreign"] = {
+        name: describe_foreign(group)
+        for shard in shards
+        for name, group in shard.foreign_groups.items()
+    }
     return found
 
 
@@ -314,5 +323,8 @@ def describe_shadow(shadow: Shadow) -> dict[str, Description]:
         for topic in description["subscribed"]:
             by_topic.setdefault(topic, set()).add(name)
     found["groups by topic"] = dict(by_topic)
-    found["classic"] = dict(shadow.classic)
+    found["classic"] = {
+        name: compute_classic_group(name, value) for name, value in shadow.classic.items()
+    }
+    found["foreign"] = shadow.foreign.describe()
     return found

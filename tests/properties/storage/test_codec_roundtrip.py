@@ -19,6 +19,8 @@ from storage.codec.to_json import key_from_json, key_to_json, value_from_json, v
 
 law = settings(max_examples=200)
 
+SCHEMAS = {**RECORD_SCHEMAS, **FOREIGN_SCHEMAS}
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 UNKNOWN_TAGS = st.dictionaries(st.integers(2, 1 << 20), st.binary(max_size=200), max_size=3).map(
     lambda tags: tuple(sorted(tags.items()))
@@ -57,7 +59,7 @@ def field_values(field: Field, version: int, flexible: bool) -> st.SearchStrateg
     return st.none() | strategy if field.nullable else strategy
 
 
-KEYS = st.one_of([values_of(schema.key, 0, False) for schema in RECORD_SCHEMAS.values()])
+KEYS = st.one_of([values_of(schema.key, 0, False) for schema in SCHEMAS.values()])
 VALUES = st.one_of(
     [
         st.tuples(
@@ -65,11 +67,11 @@ VALUES = st.one_of(
             st.just(version),
             values_of(schema.value, version, version >= schema.value.flexible_since),
         )
-        for type_id, schema in RECORD_SCHEMAS.items()
+        for type_id, schema in SCHEMAS.items()
         for version in range(schema.max_version + 1)
     ]
 )
-TYPES = st.sampled_from([*RECORD_SCHEMAS, *FOREIGN_SCHEMAS])
+TYPES = st.sampled_from([*SCHEMAS])
 
 
 @law
@@ -95,7 +97,7 @@ def test_values(drawn: tuple[int, int, Any]) -> None:
 def test_hand_written_codecs_are_their_schemas(drawn: tuple[int, int, Any]) -> None:
     type_id, version, value = drawn
     out = bytearray(version.to_bytes(2, "big"))
-    RECORD_SCHEMAS[type_id].value.compile(version).write(out, value)
+    SCHEMAS[type_id].value.compile(version).write(out, value)
     assert encode_value(value, version) == out
 
 
@@ -110,7 +112,7 @@ def test_a_damaged_value_is_refused_or_read_as_its_schema_reads_it(
     damaged[position : position + 1] = data.draw(st.binary(max_size=2))
     with suppress(CodecError):
         found = decode_value(type_id, bytes(damaged))[1]
-        assert RECORD_SCHEMAS[type_id].value.compile(version).read(bytes(damaged), 2)[0] == found
+        assert SCHEMAS[type_id].value.compile(version).read(bytes(damaged), 2)[0] == found
 
 
 @law

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-OURS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 16)
+TYPES = (*range(9), *range(10, 18), *range(19, 24))
+"""All record types that Kafka 4.3 has."""
 
 
 @cache
@@ -23,6 +24,12 @@ def logged_records() -> tuple[dict[str, Any], ...]:
 def golden_lines() -> tuple[dict[str, Any], ...]:
     """Every record of the broker's log, markers and all."""
     return tuple(_read("decoded/records.jsonl.gz"))
+
+
+@cache
+def control_records() -> tuple[dict[str, Any], ...]:
+    """The markers that end transactions."""
+    return tuple(line for line in _read("decoded/records.jsonl.gz") if line["isControl"])
 
 
 @cache
