@@ -396,10 +396,7 @@ def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
         cut_bytes = cut_torn_tail(path, watermark.sequence)
         if not cut_bytes:
             readable = describe_readable(
-                path,
-                _compute_options(path.parent, create=False),
-                _compute_families(),
-                watermark.offsets,
+                path, lambda: _open_rocksdb_before_damage(path), watermark.offsets
             )
             raise StoreCorrupt(f"{damage}{readable}") from damage
     return _open_rocksdb_as_is(path, create=watermark.is_pristine), cut_bytes
@@ -409,6 +406,14 @@ def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
     with errors_of(path):
         options = _compute_options(path.parent, create=create)
         return Rdict(str(path), options, column_families=_compute_families())
+
+
+def _open_rocksdb_before_damage(path: Path) -> Rdict:
+    """What comes before the first damage of the write-ahead log. Changes nothing on disk."""
+    options = _compute_options(path.parent, create=False)
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    access = AccessType.read_only(error_if_log_file_exist=False)
+    return Rdict(str(path), options, column_families=_compute_families(), access_type=access)
 
 
 def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:

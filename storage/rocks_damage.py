@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rocksdict import AccessType, DBRecoveryMode, Options, Rdict
-
 from storage.log_store import StoreCorrupt, StoreError, read_batch_range
 from storage.rocks_cursors import errors_of
 
@@ -32,23 +30,15 @@ def check_blobs(path: Path, log: Any) -> None:
         )
 
 
-def describe_readable(
-    path: Path,
-    options: Options,
-    families: dict[str, Options],
-    durable: Sequence[int],
-) -> str:
+def describe_readable(path: Path, reopen: Callable[[], Any], durable: Sequence[int]) -> str:
     """How far each log partition can be read before the damage, as the end of a sentence.
 
-    ``durable`` are the next offsets of the watermark. Changes nothing on disk. Empty where the
-    damage is elsewhere than in the write-ahead log.
+    ``reopen`` opens what comes before the damage, and ``durable`` are the next offsets of the
+    watermark. Empty where the damage is elsewhere than in the write-ahead log.
     """
-    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     try:
         with errors_of(path):
-            db = Rdict(
-                str(path), options, column_families=families, access_type=AccessType.read_only()
-            )
+            db = reopen()
         try:
             ends = _read_ends(path, db, len(durable))
         finally:
@@ -65,7 +55,7 @@ def describe_readable(
     return f"; {named}{more}" if named else ""
 
 
-def _read_ends(path: Path, db: Rdict, partitions: int) -> list[int]:
+def _read_ends(path: Path, db: Any, partitions: int) -> list[int]:
     """The next offset of each partition, 0 for those without batches."""
     ends = []
     log = db.get_column_family("log")
