@@ -6,6 +6,8 @@ was computed for, less what has gone since.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,9 +34,6 @@ from model.responses import Done
 from model.topics import Topic
 
 Slots = npt.NDArray[np.int32]
-
-FEW = 8
-"""Up to so many members, scanning the target once for each is cheaper than sorting it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,10 +212,8 @@ def _member_records(
     affected |= _slots_outside(group, old)
     affected.discard(NOBODY)
     slots = sorted(affected)
-    return [
-        _member_record(group, problem, slot, indexes)
-        for slot, indexes in zip(slots, _indexes_of(new, slots), strict=True)
-    ]
+    found = _topics_of(problem, new, slots, len(group.slots))
+    return [_member_record(group, slot, topics) for slot, topics in zip(slots, found, strict=True)]
 
 
 def _slots_outside(group: ConsumerGroup, old: Slots) -> set[int]:
@@ -230,33 +227,49 @@ def _slots_outside(group: ConsumerGroup, old: Slots) -> set[int]:
     return set(np.flatnonzero(held != inside).tolist())
 
 
-def _indexes_of(new: Slots, slots: list[int]) -> list[npt.NDArray[np.int64]]:
-    """For each slot, the partitions of the problem that it gets, ascending."""
-    if len(slots) <= FEW:
-        return [np.flatnonzero(new == slot) for slot in slots]
-    order = np.argsort(new, kind="stable")
-    ordered = new[order]
-    firsts = np.searchsorted(ordered, slots, side="left")
-    ends = np.searchsorted(ordered, slots, side="right")
-    return [order[first:end] for first, end in zip(firsts, ends, strict=True)]
+def _indexes_of(
+    new: Slots, slots: list[int], slot_count: int
+) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """The partitions of the problem that these slots get, and where each one's begin and end."""
+    is_affected = np.zeros(slot_count + 1, np.bool_)  # The last one is nobody's.
+    is_affected[slots] = True
+    indexes = np.flatnonzero(is_affected[new])
+    owners = new[indexes]
+    order = np.argsort(owners, kind="stable")
+    bounds = [0, *np.searchsorted(owners[order], slots, side="right").tolist()]
+    return indexes[order], list(pairwise(bounds))
 
 
-def _member_record(
-    group: ConsumerGroup, problem: TargetProblem, slot: int, indexes: npt.NDArray[np.int64]
-) -> Record:
+def _topics_of(
+    problem: TargetProblem, new: Slots, slots: list[int], slot_count: int
+) -> Iterator[tuple[TopicPartitions, ...]]:
+    """For each slot what it gets, by topic. One look at all of it: slots are many."""
+    topics, starts = problem.topics, problem.problem.topic_start
+    indexes, bounds = _indexes_of(new, slots, slot_count)
+    if len(topics) == 1:
+        topic_id = topics[0].topic_id
+        numbers = indexes.tolist()
+        for first, end in bounds:
+            yield (TopicPartitions(topic_id, tuple(numbers[first:end])),) if end > first else ()
+        return
+    topic_of = np.searchsorted(starts, indexes, side="right") - 1
+    partitions = (indexes - starts[topic_of]).tolist()
+    topic_list = topic_of.tolist()
+    changes = [*(np.flatnonzero(np.diff(topic_of)) + 1).tolist(), len(topic_list)]
+    for first, end in bounds:
+        found = []
+        while first < end:
+            cut = min(changes[bisect_right(changes, first)], end)
+            topic = topics[topic_list[first]]
+            found.append(TopicPartitions(topic.topic_id, tuple(partitions[first:cut])))
+            first = cut
+        yield tuple(found)
+
+
+def _member_record(group: ConsumerGroup, slot: int, topics: tuple[TopicPartitions, ...]) -> Record:
     member = group.slots[slot]
     assert member is not None
-    starts = problem.problem.topic_start
-    found: list[TopicPartitions] = []
-    if len(indexes):
-        topic_of = np.searchsorted(starts, indexes, side="right") - 1
-        partitions = (indexes - starts[topic_of]).tolist()
-        cuts = np.flatnonzero(np.diff(topic_of)) + 1
-        bounds = [0, *cuts.tolist(), len(partitions)]
-        for first, end in pairwise(bounds):
-            topic = problem.topics[int(topic_of[first])]
-            found.append(TopicPartitions(topic.topic_id, tuple(partitions[first:end])))
     return Record(
         ConsumerGroupTargetAssignmentMemberKey(group.group_id, member.member_id),
-        ConsumerGroupTargetAssignmentMemberValue(tuple(found)),
+        ConsumerGroupTargetAssignmentMemberValue(topics),
     )
