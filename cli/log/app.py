@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from cli.log.dump import dump
+from cli.log.offsets import offsets
 
 log_app = typer.Typer(
     no_args_is_help=True,
@@ -12,3 +13,4 @@ log_app = typer.Typer(
     help="The log of groups: in a store, or in Kafka's __consumer_offsets segments.",
 )
 log_app.command()(dump)
+log_app.command()(offsets)

@@ -14,6 +14,7 @@ from model.ids import LogPartition
 
 if TYPE_CHECKING:
     from storage.codec.batches import Batch
+    from storage.log_store import LatestEntry
     from storage.rocks_reader import RocksLogReader
     from storage.segments.folder import SegmentFolder
 
@@ -93,6 +94,10 @@ class StoreSource:
     def read(self, partition: LogPartition) -> Iterator[SourceBatch]:
         """See ``LogSource``."""
         return (SourceBatch(partition, data) for data in self._reader.read_log(partition))
+
+    def latest(self, partition: LogPartition, key_prefix: bytes) -> Iterator[LatestEntry]:
+        """The last committed records of the keys that begin with a prefix."""
+        return self._reader.latest(partition, key_prefix)
 
     def close(self) -> None:
         """See ``LogSource``."""

@@ -63,14 +63,17 @@ class RawBatch(NamedTuple):
     data: bytes
 
 
-def read_segments(files: Sequence[SegmentFile], *, verify_crc: bool = True) -> Iterator[RawBatch]:
+def read_segments(
+    files: Sequence[SegmentFile], *, start_offset: int = 0, verify_crc: bool = True
+) -> Iterator[RawBatch]:
     """The batches of one partition in offset order, over its segments in their order.
 
     Gaps between offsets are what compaction leaves; a tail of zeros is what preallocation does.
+    ``start_offset`` is the lowest that the first batch may have.
     Raises ``SegmentDamage`` where a batch is not whole, has another CRC or does not come after
     the one before, and, when all that is whole has been given, ``TornTail``.
     """
-    next_offset = 0
+    next_offset = start_offset
     for index, file in enumerate(files):
         reader = _SegmentReader(file, max(next_offset, file.base_offset), index == len(files) - 1)
         yield from reader.read(verify_crc=verify_crc)

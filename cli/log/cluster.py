@@ -1,0 +1,259 @@
+"""A live cluster of the Kafka wire: reading its ``__consumer_offsets``, committing for a group.
+
+Through confluent-kafka, the extra `kafka`. A consumer is given no markers and no producer ids, so
+the log cannot be folded as from segments. Below the last stable offset that is not needed: every
+transaction has ended there, ``read_committed`` gives what was committed, and with it the later
+record of a key is the one that counts. From the last stable offset on, nobody but the broker can
+tell the commits of an open transaction from plain ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from cli.errors import CommandError, ExitCode
+from cli.settings.properties import PropertiesError, parse_properties
+from model.ids import GroupId, LogPartition, compute_log_partition
+from storage.codec.batches import BatchRecord
+from storage.codec.errors import CodecError
+from storage.group_offsets import GroupOffset, GroupOffsetsFold
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+kafka: Any
+kafka_admin: Any
+try:
+    kafka = import_module("confluent_kafka")
+    kafka_admin = import_module("confluent_kafka.admin")
+except ImportError:
+    kafka = kafka_admin = None
+
+TOPIC = "__consumer_offsets"
+
+_READER = "muster-log-offsets"
+"""librdkafka wants a group id of every consumer; nothing is committed or joined under it."""
+
+_POLL_S = 0.5
+_FETCH_MESSAGES = 10_000
+
+
+class ClusterOffsets(NamedTuple):
+    """What was read: ``left_out`` records of the group lie at or behind ``stable_offset``."""
+
+    offsets: list[GroupOffset]
+    log_partition: LogPartition
+    stable_offset: int
+    left_out: int
+
+
+class Cluster:
+    """A cluster, by its bootstrap servers. Methods raise ``CommandError``.
+
+    ``config`` is a file of librdkafka's settings; ``timeout`` is in seconds, of each request and
+    of the longest silence while the topic is read.
+    """
+
+    def __init__(self, bootstrap: str, config: Path | None, timeout: float) -> None:
+        if kafka is None:
+            raise CommandError(
+                "clusters need confluent-kafka: install muster[kafka]", ExitCode.PRECONDITION
+            )
+        self._bootstrap = bootstrap
+        self._timeout = timeout
+        self._settings = {
+            "log_level": 0,
+            **_read_config(config),
+            "bootstrap.servers": bootstrap,
+        }
+        try:
+            self._admin = kafka_admin.AdminClient(self._settings)
+        except (kafka.KafkaException, ValueError, TypeError) as error:
+            raise CommandError(
+                f"{config or bootstrap}: {_describe(error)}", ExitCode.USAGE
+            ) from error
+
+    def read_offsets(self, group_id: GroupId, *, include_undecided: bool) -> ClusterOffsets:
+        """The committed offsets of a group, from the partition that it hashes to."""
+        partition = compute_log_partition(group_id, self._count_partitions())
+        start, stable, end = self._find_bounds(partition)
+        fold = GroupOffsetsFold(group_id)
+        left_out = 0
+        try:
+            for record in self._consume(partition, start, stable, "read_committed"):
+                fold.apply_committed(record)
+            for record in self._consume(partition, stable, end, "read_uncommitted"):
+                if include_undecided:
+                    fold.apply_committed(record)
+                elif fold.concerns(record.key):
+                    left_out += 1
+            offsets = fold.compute_offsets()
+        except CodecError as error:
+            raise CommandError(f"{self._bootstrap}, partition {partition}: {error}") from error
+        return ClusterOffsets(offsets, partition, stable, left_out)
+
+    def list_offsets(self, group_id: GroupId) -> dict[tuple[str, int], int]:
+        """What the group has committed, as its coordinator says."""
+        request = [kafka.ConsumerGroupTopicPartitions(group_id)]
+        answers = self._ask(self._admin.list_consumer_group_offsets, request)
+        found = self._wait(answers[group_id])
+        return {
+            (each.topic, each.partition): each.offset
+            for each in found.topic_partitions
+            if each.error is None and each.offset >= 0
+        }
+
+    def commit(self, group_id: GroupId, offsets: Sequence[GroupOffset]) -> None:
+        """Commits offsets and their metadata for a group without members.
+
+        Leader epochs stay behind: they are those of the cluster that the log is from. Raises
+        ``CommandError`` with 4 where the group has members; of several partitions each is tried.
+        """
+        wanted = [
+            kafka.TopicPartition(each.topic, each.partition, each.offset, each.metadata)
+            for each in offsets
+        ]
+        request = [kafka.ConsumerGroupTopicPartitions(group_id, wanted)]
+        answers = self._ask(self._admin.alter_consumer_group_offsets, request)
+        try:
+            results = answers[group_id].result(self._timeout)
+        except kafka.KafkaException as error:
+            self._check_members(group_id, error.args[0])
+            self._fail(error)
+        except FutureTimeout as error:
+            self._fail(error)
+        failed = [each for each in results.topic_partitions if each.error is not None]
+        for each in failed:
+            self._check_members(group_id, each.error)
+        if failed:
+            lines = [f"{each.topic}-{each.partition}: {each.error.str()}" for each in failed]
+            raise CommandError("\n".join(lines))
+
+    def _check_members(self, group_id: GroupId, error: Any) -> None:
+        if error.code() in (kafka.KafkaError.UNKNOWN_MEMBER_ID, kafka.KafkaError.NON_EMPTY_GROUP):
+            raise CommandError(
+                f"group {group_id} at {self._bootstrap} has members, so nothing was committed: "
+                "stop its consumers first",
+                ExitCode.PRECONDITION,
+            )
+
+    def _count_partitions(self) -> int:
+        try:
+            topics = self._admin.list_topics(TOPIC, timeout=self._timeout).topics
+        except kafka.KafkaException as error:
+            self._fail(error)
+        found = topics.get(TOPIC)
+        if found is None or not found.partitions:
+            raise CommandError(f"{self._bootstrap} has no topic {TOPIC}", ExitCode.NOT_FOUND)
+        return len(found.partitions)
+
+    def _find_bounds(self, partition: LogPartition) -> tuple[int, int, int]:
+        """The first offset, the last stable one and the end of a partition."""
+        return (
+            self._find_offset(partition, kafka_admin.OffsetSpec.earliest(), False),
+            self._find_offset(partition, kafka_admin.OffsetSpec.latest(), True),
+            self._find_offset(partition, kafka_admin.OffsetSpec.latest(), False),
+        )
+
+    def _find_offset(self, partition: LogPartition, spec: Any, is_stable: bool) -> int:
+        level = kafka.IsolationLevel
+        answers = self._ask(
+            self._admin.list_offsets,
+            {kafka.TopicPartition(TOPIC, partition): spec},
+            isolation_level=level.READ_COMMITTED if is_stable else level.READ_UNCOMMITTED,
+        )
+        (answer,) = answers.values()
+        offset: int = self._wait(answer).offset
+        return offset
+
+    def _consume(
+        self, partition: LogPartition, start: int, end: int, level: str
+    ) -> Iterator[BatchRecord]:
+        """The records from ``start`` to before ``end`` that a consumer is given."""
+        if start >= end:
+            return
+        consumer = kafka.Consumer(
+            {
+                **self._settings,
+                "group.id": _READER,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "isolation.level": level,
+            }
+        )
+        try:
+            consumer.assign([kafka.TopicPartition(TOPIC, partition, start)])
+            deadline = time.monotonic() + self._timeout
+            while time.monotonic() < deadline:
+                messages = consumer.consume(_FETCH_MESSAGES, _POLL_S)
+                for message in messages:
+                    error = message.error()
+                    if error is None and message.offset() < end:
+                        yield _compute_record(message)
+                    elif error is None or error.code() == kafka.KafkaError._PARTITION_EOF:
+                        return
+                    elif not error.retriable():
+                        self._fail(kafka.KafkaException(error))
+                if messages:
+                    deadline = time.monotonic() + self._timeout
+            self._fail(TimeoutError())
+        finally:
+            consumer.close()
+
+    def _ask(self, method: Any, request: Any, **more: Any) -> Any:
+        try:
+            return method(request, request_timeout=self._timeout, **more)
+        except (kafka.KafkaException, ValueError, TypeError) as error:
+            raise CommandError(f"{self._bootstrap}: {_describe(error)}") from error
+
+    def _wait(self, answer: Future[Any]) -> Any:
+        try:
+            return answer.result(self._timeout)
+        except (kafka.KafkaException, FutureTimeout) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        if isinstance(error, TimeoutError) or _is_unreachable(error):
+            raise CommandError(
+                f"{self._bootstrap} cannot be reached, or gave no answer in {self._timeout:g} s",
+                ExitCode.UNREACHABLE,
+            ) from error
+        raise CommandError(f"{self._bootstrap}: {_describe(error)}") from error
+
+
+def _compute_record(message: Any) -> BatchRecord:
+    return BatchRecord(message.offset(), message.timestamp()[1], message.key(), message.value())
+
+
+def _is_unreachable(error: Exception) -> bool:
+    codes = kafka.KafkaError
+    return isinstance(error, kafka.KafkaException) and error.args[0].code() in (
+        codes._TRANSPORT,
+        codes._ALL_BROKERS_DOWN,
+        codes._TIMED_OUT,
+        codes._RESOLVE,
+        codes._MAX_POLL_EXCEEDED,
+        codes.REQUEST_TIMED_OUT,
+    )
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, kafka.KafkaException):
+        return str(error.args[0].str())
+    return " ".join(str(error).split())
+
+
+def _read_config(config: Path | None) -> Mapping[str, str]:
+    if config is None:
+        return {}
+    try:
+        found = parse_properties(config.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, PropertiesError) as error:
+        raise CommandError(f"{config} cannot be read: {error}", ExitCode.USAGE) from error
+    return {each.key: each.value for each in found}
