@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import structlog
+
 from coordinator.core.outcome import Outcome
 from coordinator.core.topics import Catalogue, handle_topic_command, replay_side
 from coordinator.runtime.api import Reply
@@ -21,6 +23,8 @@ CATALOGUE = GroupId("\0catalogue")
 
 NO_PARTITION = LogPartition(0)
 """Entries with side records alone touch no partition."""
+
+log = structlog.get_logger()
 
 TopicsCallback = Callable[[TopicImage, TopicImage], None]
 
@@ -97,4 +101,8 @@ class TopicCatalogueRuntime:
         if image is not None:
             old, self.durable_image = self.durable_image, image
             for callback in self._callbacks:
-                callback(old, image)
+                try:
+                    callback(old, image)
+                except Exception:
+                    # Others follow the topics too, and more becomes durable after this.
+                    log.exception("telling_of_topics_failed")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
+import structlog
+
 from coordinator.runtime.clock import Scheduler
 from model.ids import GroupId, MemberId
+
+log = structlog.get_logger()
 
 SLICE = 100
 """So many members of a group are told in one turn of the loop; each submits a heartbeat."""
@@ -91,4 +95,8 @@ class Watches:
         watch = self._by_group.get(group_id, {}).get(member_id)
         if watch is not None and self._has_news(group_id, member_id):
             self.remove(watch)
-            watch.on_news()
+            try:
+                watch.on_news()
+            except Exception:
+                # The others wait for theirs.
+                log.exception("telling_failed", group_id=group_id, member_id=member_id)

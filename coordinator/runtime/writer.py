@@ -4,14 +4,16 @@ Everything pending, of all shards, becomes one atomic write, unsynced; then one 
 durable in another thread while the loop goes on gathering the next. One sync is in flight at a
 time. Answers are released when the sync that covers them is back, never before.
 
-A failed write or sync ends the process: memory is ahead of the log, and a restart is the way
-back. A sync is never retried.
+A failed write, sync or mark ends the process: memory is ahead of the log, and a restart is the
+way back. A sync is never retried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
+
+import structlog
 
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
@@ -25,6 +27,8 @@ from storage.log_store import (
     StoreStalled,
 )
 from storage.side_codec import encode_side
+
+log = structlog.get_logger()
 
 STALL_RETRY_MS = 5
 WATERMARK_SYNC_MS = 1_000
@@ -153,11 +157,11 @@ class Writer:
         """Write all that is gathered; ``False`` where the store cannot take it just now."""
         self._is_closing_batch = True
         try:
-            self._before_write()
-            if not self._gathered:
-                return True
-            now = self._clock.now()
             try:
+                self._before_write()
+                if not self._gathered:
+                    return True
+                now = self._clock.now()
                 appends = self._encode(now.wall_ms)
                 side = [encode_side(record) for entry in self._gathered for record in entry.side]
                 self._store.write(appends, side)
@@ -221,7 +225,11 @@ class Writer:
         now_ms = self._clock.monotonic_ms()
         self._stats.flushes += 1
         self._stats.flush_seconds.add((now_ms - self._sync_began_ms) / 1000)
-        self._store.mark_durable(self._flying_offsets)
+        try:
+            self._store.mark_durable(self._flying_offsets)
+        except Exception as failure:  # noqa: BLE001 - ends the process
+            self._on_failure(failure)
+            return
         if now_ms - self._watermark_synced_ms >= WATERMARK_SYNC_MS:
             self._watermark_synced_ms = now_ms
             self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
@@ -231,7 +239,11 @@ class Writer:
             self._is_flush_wanted = False
             self.request_flush()
         for reply, answer in waiters:
-            reply(answer)
+            try:
+                reply(answer)
+            except Exception:
+                # The others wait for theirs.
+                log.exception("answering_failed", answer=type(answer).__name__)
         self._on_durable(self.durable_generation)
 
     def _on_watermark_synced(self, result: BaseException | None) -> None:
