@@ -107,21 +107,36 @@ def read_batch_columns(batches: Sequence[bytes]) -> BatchColumns:
 
 
 def split_block(block: bytes) -> BatchColumns:
-    """The headers of the batches that a block consists of, as a segment file holds them."""
-    starts = []
-    pos, end = 0, len(block)
-    unpack = _LENGTH.unpack_from
-    while pos < end:
-        starts.append(pos)
-        if pos + HEADER_SIZE > end:
-            break
-        (length,) = unpack(block, pos)
-        if length < HEADER_SIZE - _LENGTH_END:
-            break
-        pos += length + _LENGTH_END
-    if starts and pos != end:
-        read_batch_header(block, starts[-1])
+    """The headers of the batches that a block consists of, as a segment file holds them.
+
+    Raises ``CodecError`` as ``read_batch_columns`` does, also where a batch is not whole.
+    """
+    starts, end = _find_batches(block)
+    if end != len(block):
+        read_batch_header(block, end)
     return _read_columns(block + PADDING, np.array(starts, dtype=np.int64), len(starts))
+
+
+def split_beginning(chunk: bytes) -> BatchColumns:
+    """As ``split_block``, of as many whole batches as the chunk begins with, be it none."""
+    starts, end = _find_batches(chunk)
+    return _read_columns(chunk[:end] + PADDING, np.array(starts, dtype=np.int64), len(starts))
+
+
+def _find_batches(block: bytes) -> tuple[list[int], int]:
+    """Where whole batches begin, and where the last of them ends."""
+    starts = []
+    position, size = 0, len(block)
+    last_start = size - HEADER_SIZE
+    unpack = _LENGTH.unpack_from
+    while position <= last_start:
+        (length,) = unpack(block, position)
+        end = position + length + _LENGTH_END
+        if length < HEADER_SIZE - _LENGTH_END or end > size:
+            break
+        starts.append(position)
+        position = end
+    return starts, position
 
 
 def check_crcs(columns: BatchColumns) -> None:

@@ -39,9 +39,11 @@ class _Waiting:
 class BlockFold:
     """Blocks go in in the order of the log; one object folds one partition."""
 
-    __slots__ = ("_changes", "_keys", "_open", "_records", "_waiting")
+    __slots__ = ("_changes", "_keys", "_open", "_records", "_waiting", "open_producers")
 
     def __init__(self) -> None:
+        self.open_producers: dict[int, int] = {}
+        """Producer ids whose transaction no marker has ended, and their epochs."""
         self._open: dict[int, dict[bytes, _Waiting]] = {}
         self._waiting: dict[bytes, set[int]] = {}
         """The producers that have the key in ``_open``."""
@@ -54,15 +56,17 @@ class BlockFold:
         self._keys = _compute_latest_keys(records)
         self._changes = {}
         ends = np.cumsum(batches.counts)
-        special = np.flatnonzero(batches.are_transactional | batches.are_control)
+        are_control = batches.are_control
+        special = np.flatnonzero(batches.are_transactional | are_control)
         done = 0
         for index in special.tolist():
             start, end = int(ends[index] - batches.counts[index]), int(ends[index])
             self._apply_plain(done, start)
             producer_id = int(batches.producer_ids[index])
-            if batches.attributes[index] & 0x20:
+            if are_control[index]:
                 self._apply_control(producer_id, start, end)
             else:
+                self.open_producers[producer_id] = int(batches.producer_epochs[index])
                 self._apply_one_by_one(range(start, end), producer_id)
             done = end
         self._apply_plain(done, len(self._keys))
@@ -130,6 +134,7 @@ class BlockFold:
     def _apply_control(self, producer_id: int, start: int, end: int) -> None:
         for marker in map(decode_marker, self._read_records(start, end)):
             if marker is not None:
+                self.open_producers.pop(producer_id, None)
                 self._end_transaction(producer_id, committed=marker.committed)
 
     def _read_records(self, start: int, end: int) -> Iterator[BatchRecord]:
