@@ -108,14 +108,18 @@ class Cluster:
             if each.error is None and each.offset >= 0
         }
 
-    def commit(self, group_id: GroupId, offsets: Sequence[GroupOffset]) -> None:
-        """Commits offsets and their metadata for a group without members.
+    def commit(
+        self, group_id: GroupId, offsets: Sequence[GroupOffset], *, with_metadata: bool
+    ) -> None:
+        """Commits offsets, with their metadata or without, for a group that has no members.
 
         Leader epochs stay behind: they are those of the cluster that the log is from. Raises
         ``CommandError`` with 4 where the group has members; of several partitions each is tried.
         """
         wanted = [
-            kafka.TopicPartition(each.topic, each.partition, each.offset, each.metadata)
+            kafka.TopicPartition(each.topic, each.partition, each.offset)
+            if not with_metadata or (metadata := _compute_metadata(each)) is None
+            else kafka.TopicPartition(each.topic, each.partition, each.offset, metadata)
             for each in offsets
         ]
         request = [kafka.ConsumerGroupTopicPartitions(group_id, wanted)]
@@ -131,8 +135,7 @@ class Cluster:
         for each in failed:
             self._check_members(group_id, each.error)
         if failed:
-            lines = [f"{each.topic}-{each.partition}: {each.error.str()}" for each in failed]
-            raise CommandError("\n".join(lines))
+            raise CommandError(_compute_failures(failed))
 
     def _check_members(self, group_id: GroupId, error: Any) -> None:
         if error.code() in (kafka.KafkaError.UNKNOWN_MEMBER_ID, kafka.KafkaError.NON_EMPTY_GROUP):
@@ -198,7 +201,7 @@ class Cluster:
                         yield _compute_record(message)
                     elif error is None or error.code() == kafka.KafkaError._PARTITION_EOF:
                         return
-                    elif not error.retriable():
+                    elif error.code() not in _coordinator_errors():
                         self._fail(kafka.KafkaException(error))
                 if messages:
                     deadline = time.monotonic() + self._timeout
@@ -227,8 +230,45 @@ class Cluster:
         raise CommandError(f"{self._bootstrap}: {_describe(error)}") from error
 
 
+def _coordinator_errors() -> tuple[int, ...]:
+    """What the reader's own group may meet, which it has no use for."""
+    codes = kafka.KafkaError
+    return (
+        codes.COORDINATOR_NOT_AVAILABLE,
+        codes.COORDINATOR_LOAD_IN_PROGRESS,
+        codes.NOT_COORDINATOR,
+        codes.GROUP_AUTHORIZATION_FAILED,
+    )
+
+
 def _compute_record(message: Any) -> BatchRecord:
     return BatchRecord(message.offset(), message.timestamp()[1], message.key(), message.value())
+
+
+def _compute_metadata(offset: GroupOffset) -> str | None:
+    """What confluent-kafka can send: it ends text at a NUL, and puts one behind what it sends.
+
+    So what one of its own consumers committed comes out as it was. Raises ``CommandError`` where a
+    NUL would cut the text.
+    """
+    text = offset.metadata.removesuffix("\0")
+    if "\0" in text:
+        raise CommandError(
+            f"the metadata of {offset.topic}-{offset.partition} has a NUL within, which "
+            "confluent-kafka cannot send: use --without-metadata"
+        )
+    return text or None
+
+
+def _compute_failures(failed: Sequence[Any]) -> str:
+    """A line for each topic and error, with the partitions that have it."""
+    partitions: dict[tuple[str, str], list[int]] = {}
+    for each in failed:
+        partitions.setdefault((each.topic, each.error.str()), []).append(each.partition)
+    return "\n".join(
+        f"{topic}:{','.join(map(str, numbers))}: {error}"
+        for (topic, error), numbers in partitions.items()
+    )
 
 
 def _is_unreachable(error: Exception) -> bool:

@@ -66,6 +66,10 @@ def offsets(
             "--commit-to", metavar="HOST:PORT/GROUP", help="Commit what was found there; asks."
         ),
     ] = None,
+    without_metadata: Annotated[
+        bool,
+        typer.Option("--without-metadata", help="Commit the offsets alone, not their metadata."),
+    ] = False,
     command_config: Annotated[
         Path | None,
         typer.Option(
@@ -98,7 +102,17 @@ def offsets(
     if not quiet or target is None:
         print_offsets(group, found, output)
     if target is not None:
-        _commit(*target, found, yes=yes, dry_run=dry_run, quiet=quiet)
+        if not yes or dry_run:
+            _preview(*target, found)
+        if dry_run:
+            print_note(f"would be committed: {len(found)}")
+            return
+        if not yes:
+            _ask()
+        cluster, target_id = target
+        cluster.commit(target_id, found, with_metadata=not without_metadata)
+        if not quiet:
+            print_note(f"committed: {len(found)}")
 
 
 def read_offsets(source: LogSource, group_id: GroupId, path: Path) -> list[GroupOffset]:
@@ -216,7 +230,7 @@ def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
             each.offset,
             None if each.leader_epoch < 0 else each.leader_epoch,
             render_time(each.commit_timestamp),
-            each.metadata,
+            _render_text(each.metadata),
         ]
         for each in found
     ]
@@ -238,6 +252,15 @@ def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
     return Listing("log.offsets", COLUMNS, rows, content, "offsets")
 
 
+def _render_text(text: str) -> str:
+    """The text with what no terminal should get escaped; Python's consumers end theirs in NUL."""
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+    )
+
+
 # ------------------------------------------------------------------------------------- committing
 
 
@@ -250,36 +273,20 @@ def _connect_to_target(text: str, config: Path | None, timeout: float) -> tuple[
     return Cluster(bootstrap, config, timeout), GroupId(group)
 
 
-def _commit(
-    cluster: Cluster,
-    group_id: GroupId,
-    found: Sequence[GroupOffset],
-    *,
-    yes: bool,
-    dry_run: bool,
-    quiet: bool,
-) -> None:
-    if not yes or dry_run:
-        before = cluster.list_offsets(group_id)
-        rows = [
-            [
-                group_id,
-                each.topic,
-                each.partition,
-                before.get((each.topic, each.partition)),
-                each.offset,
-            ]
-            for each in found
+def _preview(cluster: Cluster, group_id: GroupId, found: Sequence[GroupOffset]) -> None:
+    """Shows, on standard error, what the group has committed there and what it would have."""
+    before = cluster.list_offsets(group_id)
+    rows = [
+        [
+            group_id,
+            each.topic,
+            each.partition,
+            before.get((each.topic, each.partition)),
+            each.offset,
         ]
-        print_table(["GROUP", "TOPIC", "PARTITION", "OFFSET", "AFTER"], rows, sys.stderr)
-    if dry_run:
-        print_note(f"would be committed: {len(found)}")
-        return
-    if not yes:
-        _ask()
-    cluster.commit(group_id, found)
-    if not quiet:
-        print_note(f"committed: {len(found)}")
+        for each in found
+    ]
+    print_table(["GROUP", "TOPIC", "PARTITION", "OFFSET", "AFTER"], rows, sys.stderr)
 
 
 def _ask() -> None:

@@ -188,3 +188,5 @@ def source_errors() -> Iterator[None]:
         raise CommandError(str(error), ExitCode.PRECONDITION) from error
     except (SegmentError, StoreError, CodecError) as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{error.filename} cannot be read: {error.strerror}") from error
