@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +140,7 @@ class _SegmentReader:
         if left < _PREFIX_SIZE:
             raise self._compute_cut(handle, f"a batch of which only {left} bytes are there")
         if (magic := prefix[_MAGIC_AT]) != _MAGIC:
-            raise self._compute_foreign(magic)
+            raise self._compute_foreign(handle, magic)
         if left < HEADER_SIZE:
             raise self._compute_cut(handle, f"a batch of which only {left} bytes are there")
         return start
@@ -197,15 +198,24 @@ class _SegmentReader:
             return self._compute_damage(f"{what}, though whole batches follow")
         return self._compute_error(TornTail, what)
 
-    def _compute_foreign(self, magic: int) -> SegmentError:
-        if magic in (0, 1):
+    def _compute_foreign(self, handle: int, magic: int) -> SegmentError:
+        if magic in (0, 1) and self._is_old_message(handle):
             return self._compute_error(
                 UnsupportedMessageFormat,
                 f"message format v{magic}, only v2 can be read (Kafka 0.11 and later)",
             )
         if self._position == 0:
             return NotSegments(f"{self._file.path} is not a segment of Kafka's log")
-        return self._compute_damage(f"no batch: message format v{magic}, not v2")
+        return self._compute_damage("no batch begins here")
+
+    def _is_old_message(self, handle: int) -> bool:
+        """Whether the CRC-32 of message formats v0 and v1 is right; it begins at the magic."""
+        head = _read_exactly(handle, self._position, _MAGIC_AT)
+        size = int.from_bytes(head[_LENGTH_AT], "big", signed=True) + _LENGTH_END
+        if not _MAGIC_AT < size <= min(MAX_BATCH_BYTES, self._size - self._position):
+            return False
+        content = _read_exactly(handle, self._position + _MAGIC_AT, size - _MAGIC_AT)
+        return zlib.crc32(content) == int.from_bytes(head[_LENGTH_END:], "big")
 
     def _compute_damage(self, what: str) -> SegmentDamage:
         return self._compute_error(SegmentDamage, what)
