@@ -71,6 +71,8 @@ _PLAIN_COUNTERS = (
     "targets_installed",
     "assignor_failures",
     "offsets_committed",
+    "offsets_expired",
+    "groups_expired",
     "records_written",
     "bytes_written",
     "flushes",
@@ -242,6 +244,16 @@ class SnapshotCollector(Collector):
         )
         yield _counter(
             "muster_offsets_committed", "Offsets committed.", counters["offsets_committed"]
+        )
+        yield _counter(
+            "muster_offsets_expired",
+            "Offsets removed for they were past their retention.",
+            counters["offsets_expired"],
+        )
+        yield _counter(
+            "muster_groups_expired",
+            "Groups removed for they were empty and had no offsets left.",
+            counters["groups_expired"],
         )
         yield _gauge(
             "muster_kafka_connections",

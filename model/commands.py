@@ -263,6 +263,19 @@ class DeleteTopicOffsets:
 
 
 @value
+class ExpireOffsets:
+    """Tombstone these offsets, by topic and partition: they are past their retention.
+
+    ``removes_group`` where the group has no others; it goes with them if it is empty.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    offsets: tuple[tuple[TopicName, int], ...]
+    removes_group: bool = False
+
+
+@value
 class ForgetDeletedTopic:
     """All offsets of a deleted topic are gone."""
 
@@ -286,6 +299,7 @@ GroupCommand: TypeAlias = (
     | OffsetCommit
     | OffsetFetch
     | DeleteTopicOffsets
+    | ExpireOffsets
 )
 """Commands of one group, handled by the shard of its log partition."""
 

@@ -15,6 +15,9 @@ class CoordinatorSettings:
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
     group_consumer_assignment_interval_ms: int = 0
     offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_expiry: str = "on"
     group_id_max_bytes: int = 32_767
     group_subscriptions_max: int = 10_000
     assignor_inline_budget_ms: int = 5

@@ -83,7 +83,7 @@ _TEXT: Final = """
     metrics.recording.level metrics.sample.window.ms min.insync.replicas num.io.threads
     num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     num.replica.fetchers offsets.commit.required.acks offsets.commit.timeout.ms
-    offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
+    offsets.load.buffer.size
     offsets.topic.compression.codec offsets.topic.replication.factor offsets.topic.segment.bytes
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port

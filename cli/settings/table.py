@@ -232,6 +232,34 @@ _GROUP_SETTINGS = (
         "Length of the metadata of one committed offset.",
         is_kafka=True,
     ),
+    Setting(
+        "offsets.retention.minutes",
+        Kind.INT,
+        10_080,
+        Scope.GROUP,
+        "How long an offset is kept: of a consumer group or a simple one since it was committed, "
+        "unless a member subscribes to its topic; of a classic group since the group is empty.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms",
+        Kind.INT,
+        600_000,
+        Scope.GROUP,
+        "How often offsets past their retention are looked for, and groups that are empty and "
+        "have no offsets left.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
+        "offsets.expiry",
+        Kind.STRING,
+        "on",
+        Scope.GROUP,
+        "`off` keeps all offsets and all empty groups, for a rescue.",
+        choices=("on", "off"),
+    ),
 )
 
 _LOG_SETTINGS = (

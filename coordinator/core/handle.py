@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias, assert_never
 
 from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.expiry import handle_expire_offsets
 from coordinator.core.heartbeat import (
     compute_epoch_bump,
     compute_removal,
@@ -24,6 +25,7 @@ from model.commands import (
     Deadline,
     DeleteTopicOffsets,
     ExpireMember,
+    ExpireOffsets,
     Now,
     OffsetCommit,
     ReconcileMember,
@@ -46,6 +48,7 @@ ShardCommand: TypeAlias = (
     | RefreshTopics
     | OffsetCommit
     | DeleteTopicOffsets
+    | ExpireOffsets
 )
 """What ``handle`` takes. ``OffsetFetch`` reads the store and is the runtime's."""
 
@@ -76,6 +79,8 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
             return handle_refresh_topics(shard, command)
         case DeleteTopicOffsets():
             return handle_delete_topic_offsets(shard, command)
+        case ExpireOffsets():
+            return handle_expire_offsets(shard, command)
         case _:
             assert_never(command)
 

@@ -52,6 +52,11 @@ class TopicCatalogueRuntime:
         """Topics whose committed offsets are still to be tombstoned."""
         return list(self._state.deleted.items())
 
+    @property
+    def imported_at_ms(self) -> int:
+        """The wall time of the last import of a log; 0 where there was none."""
+        return self._state.imported_at_ms
+
     def on_changed(self, callback: TopicsCallback) -> None:
         """Call with the old and the new durable image."""
         self._callbacks.append(callback)

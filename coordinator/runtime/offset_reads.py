@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator.core.offsets import compute_fetched_offset
+from coordinator.core.shard import Shard
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicId, TopicName
@@ -60,6 +62,23 @@ def read_group_offsets(
 ) -> Iterator[StoredOffset]:
     """All offsets of one group, by topic and partition."""
     return decode_stored_offsets(store.latest(partition, encode_offset_group_prefix(group_id)))
+
+
+async def read_highest_offsets(
+    store: LogStore, shards: Iterable[Shard]
+) -> dict[tuple[TopicName, int], int]:
+    """For each topic and partition the highest offset that any group has committed.
+
+    Reads all committed offsets, in slices between which the loop runs.
+    """
+    highest: dict[tuple[TopicName, int], int] = {}
+    for shard in shards:
+        for group_id in list(shard.offset_groups):
+            for stored in read_group_offsets(store, shard.partition, group_id):
+                where = (stored.topic, stored.partition)
+                highest[where] = max(highest.get(where, 0), stored.value.offset)
+            await asyncio.sleep(0)
+    return highest
 
 
 def read_offsets(

@@ -31,17 +31,21 @@ from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
 from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.loader import load_shard, read_last_timestamp
-from coordinator.runtime.offset_reads import read_group_offsets, read_offsets
+from coordinator.runtime.offset_reads import (
+    read_group_offsets,
+    read_highest_offsets,
+    read_offsets,
+)
 from coordinator.runtime.space import Space
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.targets import Targets
 from coordinator.runtime.ticket import Ticket
 from coordinator.runtime.timers import Timers
-from coordinator.runtime.topic_deletion import TopicDeletion
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.watches import RegisteredWatch, Watches
 from coordinator.runtime.writer import Entry, Writer
@@ -56,6 +60,7 @@ from model.commands import (
     DeleteTopicOffsets,
     DescribeGroups,
     ExpireMember,
+    ExpireOffsets,
     ForgetDeletedTopic,
     GrowTopic,
     ListGroups,
@@ -149,9 +154,8 @@ class Runtime:
         for shard in self._shards:
             for group in list(shard.consumer_groups.values()):
                 self._resume_group(shard, group)
-        for topic_id, name in self._catalogue.deleted:
-            self._deletion.begin(topic_id, name)
         self._timers.arm()
+        self._background.begin()
 
     def _make_parts(self, scheduler: Scheduler) -> None:
         self._writer = Writer(
@@ -184,12 +188,18 @@ class Runtime:
         )
         self._watches = Watches(scheduler, self._has_news)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
-        self._deletion = TopicDeletion(
+        self._background = Background(
             self._store,
             scheduler,
-            write_gathered=self._writer.write_gathered,
+            self._clock,
+            self.stats,
+            self.settings,
+            self._shards,
+            self._writer,
+            self._catalogue,
             submit=self._submit_internal,
-            on_deleted=self._forget_if_offsetless,
+            is_held=self._is_low_on_space,
+            on_offsets_lost=self._forget_if_offsetless,
         )
 
     def _resume_group(self, shard: Shard, group: ConsumerGroup) -> None:
@@ -219,6 +229,7 @@ class Runtime:
         if not self._is_ready:
             return
         self._timers.stop()
+        self._background.stop()
         while not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
             await asyncio.sleep(STOP_POLL_S)
         self._targets.stop()
@@ -267,6 +278,7 @@ class Runtime:
                 | ExpireMember()
                 | RefreshTopics()
                 | DeleteTopicOffsets()
+                | ExpireOffsets()
             ):
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
@@ -417,7 +429,8 @@ class Runtime:
         generation = self._writer.generation
         if isinstance(outcome.records[0].key, OffsetCommitKey):
             self._durability.note_offsets(group_id, generation)
-            return
+            if isinstance(outcome.records[-1].key, OffsetCommitKey):
+                return
         for record in outcome.records:
             replay(shard, record)
             if record.value is None:
@@ -536,18 +549,8 @@ class Runtime:
         self._writer.answer_when_durable(generation, reply, ListGroupsResponse(groups))
 
     async def highest_committed_offsets(self) -> dict[tuple[TopicName, int], int]:
-        """For each topic and partition the highest offset that any group has committed.
-
-        Reads all committed offsets, in slices between which the loop runs.
-        """
-        highest: dict[tuple[TopicName, int], int] = {}
-        for shard in self._shards:
-            for group_id in list(shard.offset_groups):
-                for stored in read_group_offsets(self._store, shard.partition, group_id):
-                    where = (stored.topic, stored.partition)
-                    highest[where] = max(highest.get(where, 0), stored.value.offset)
-                await asyncio.sleep(0)
-        return highest
+        """For each topic and partition the highest offset that any group has committed."""
+        return await read_highest_offsets(self._store, self._shards)
 
     # ------------------------------------------------------------------------------------- topics
 
@@ -561,8 +564,7 @@ class Runtime:
             shard.image = self._catalogue.image
         for effect in outcome.effects:
             self._carry_out_effect(effect)
-        for topic_id, name in self._catalogue.deleted:
-            self._deletion.begin(topic_id, name)
+        self._background.delete_offsets_of_topics()
 
     def _refresh_groups(self, name: TopicName) -> None:
         for shard in self._shards:

@@ -49,6 +49,8 @@ class Stats:
     members_expired: dict[str, int] = field(default_factory=dict)
     """Members removed by a deadline, by the name of the deadline."""
     offsets_committed: int = 0
+    offsets_expired: int = 0
+    groups_expired: int = 0
     load_seconds: float = 0.0
     records_loaded: int = 0
     stalled_ms: int = 0

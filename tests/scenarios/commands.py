@@ -186,6 +186,7 @@ class Commands:
         options = dict(line.options)
         epoch = options.pop("epoch", None)
         metadata = options.pop("metadata", "") * int(options.pop("times", "1"))
+        retention = options.pop("retention", None)
         topics = []
         for place, offset in options.items():
             name, _, partition = place.partition(":")
@@ -203,6 +204,7 @@ class Commands:
             None if epoch is None else int(epoch),
             tuple(topics),
             by_consumer_protocol=not is_old,
+            retention_time_ms=None if retention is None else parse_ms(retention),
         )
 
     def _fetch(self, line: Line) -> Command:

@@ -256,7 +256,12 @@ def _format_value(value: Any) -> str:
         case _ if hasattr(value, "commit_timestamp"):
             at_ms = value.commit_timestamp - START_WALL_MS
             metadata = _format_metadata(value.metadata)
-            return f"{value.offset}{metadata} of {topic_name(value.topic_id)} at {format_ms(at_ms)}"
+            when = f"at {format_ms(at_ms)}"
+            if value.expire_timestamp >= 0:
+                # A record with an expiry of its own is of a version that has no topic id.
+                until_ms = value.expire_timestamp - START_WALL_MS
+                return f"{value.offset}{metadata} {when}, expires at {format_ms(until_ms)}"
+            return f"{value.offset}{metadata} of {topic_name(value.topic_id)} {when}"
         case _:
             raise AssertionError(f"no words for {value}")
 

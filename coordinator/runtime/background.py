@@ -1,0 +1,77 @@
+"""What the coordinator does by itself beside commands, in slices between which the loop runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from coordinator.core.shard import Shard
+from coordinator.runtime.api import Reply
+from coordinator.runtime.catalogue import TopicCatalogueRuntime
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.expiry import OffsetExpiry
+from coordinator.runtime.stats import Stats
+from coordinator.runtime.topic_deletion import TopicDeletion
+from coordinator.runtime.writer import Writer
+from model.commands import Command
+from model.ids import GroupId
+from model.settings import CoordinatorSettings
+from storage.log_store import LogStore
+
+
+class Background:
+    """The walks over the store: for deleted topics and for offsets past their retention.
+
+    ``submit`` takes the coordinator's own commands. ``is_held`` says that nothing may be written
+    now. ``on_offsets_lost`` is told of each group that durably lost offsets.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        settings: CoordinatorSettings,
+        shards: Sequence[Shard],
+        writer: Writer,
+        catalogue: TopicCatalogueRuntime,
+        *,
+        submit: Callable[[Command, Reply], None],
+        is_held: Callable[[], bool],
+        on_offsets_lost: Callable[[GroupId], None],
+    ) -> None:
+        self._catalogue = catalogue
+        self._deletion = TopicDeletion(
+            store,
+            scheduler,
+            write_gathered=writer.write_gathered,
+            submit=submit,
+            on_deleted=on_offsets_lost,
+        )
+        self._expiry = OffsetExpiry(
+            store,
+            scheduler,
+            clock,
+            stats,
+            settings,
+            shards,
+            write_gathered=writer.write_gathered,
+            submit=submit,
+            is_held=is_held,
+            imported_at_ms=lambda: catalogue.imported_at_ms,
+            on_expired=on_offsets_lost,
+        )
+
+    def begin(self) -> None:
+        """All groups are loaded."""
+        self.delete_offsets_of_topics()
+        self._expiry.begin()
+
+    def delete_offsets_of_topics(self) -> None:
+        """Topics may have been deleted: their offsets go."""
+        for topic_id, name in self._catalogue.deleted:
+            self._deletion.begin(topic_id, name)
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._expiry.stop()

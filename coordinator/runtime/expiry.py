@@ -1,0 +1,218 @@
+"""Expiry in the background: walks over all groups and their offsets, slice by slice.
+
+A walk reads the store, which shows what is written; what a decision rests on is written first and
+looked at again in the turn that decides, so that no commit in between is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+import structlog
+
+from coordinator.core.expiry import ExpiryRule, compute_expiry_rule, is_expired, is_removable
+from coordinator.core.shard import Shard
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.offset_reads import decode_stored_offsets, encode_offset_group_prefix
+from coordinator.runtime.stats import Stats
+from model.commands import INTERNAL, Command, ExpireOffsets
+from model.errors import GroupError
+from model.ids import GroupId, LogPartition
+from model.settings import CoordinatorSettings
+from storage.log_store import LatestEntry, LogStore
+
+log = structlog.get_logger()
+
+SLICE = 300
+"""Offsets and groups that are looked at in one turn, and the most that one command expires."""
+REMOVAL_COST = 10
+"""What it takes to decide that a group goes, counted in offsets that are looked at."""
+PAUSE_MS = 5
+STALL_RETRY_MS = 5
+HOLD_MS = 1_000
+MS_PER_MINUTE = 60_000
+
+
+class OffsetExpiry:
+    """Looks every ``offsets.retention.check.interval.ms`` for what is past its retention.
+
+    ``write_gathered`` writes what is gathered, and says whether the store could take it.
+    ``is_held`` says that nothing may be written now. ``imported_at_ms`` is the wall time of the
+    last import: a store that was imported keeps everything for one retention since then.
+    ``on_expired`` is told of each group that durably lost offsets.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        settings: CoordinatorSettings,
+        shards: Sequence[Shard],
+        *,
+        write_gathered: Callable[[], bool],
+        submit: Callable[[Command, Reply], None],
+        is_held: Callable[[], bool],
+        imported_at_ms: Callable[[], int],
+        on_expired: Callable[[GroupId], None],
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._shards = shards
+        self._is_on = settings.offsets_expiry == "on"
+        self._interval_ms = settings.offsets_retention_check_interval_ms
+        self._retention_ms = settings.offsets_retention_minutes * MS_PER_MINUTE
+        self._write_gathered = write_gathered
+        self._submit = submit
+        self._is_held = is_held
+        self._imported_at_ms = imported_at_ms
+        self._on_expired = on_expired
+        self._next_ms = 0
+        self._is_stopped = False
+        self._waiting: dict[LogPartition, set[bytes]] = {}
+        """Of the current turn."""
+
+    def begin(self) -> None:
+        """The first walk is one interval from now."""
+        if self._is_on:
+            self._next_ms = self._clock.monotonic_ms() + self._interval_ms
+            self._scheduler.call_later_ms(self._interval_ms, self._check)
+
+    def stop(self) -> None:
+        """Nothing expires any more."""
+        self._is_stopped = True
+
+    def _check(self) -> None:
+        if self._is_stopped:
+            return
+        if self._clock.now().wall_ms - self._imported_at_ms() < self._retention_ms:
+            self._wait()
+        else:
+            self._step(self._walk())
+
+    def _wait(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._next_ms = max(self._next_ms + self._interval_ms, now_ms)
+        self._scheduler.call_later_ms(self._next_ms - now_ms, self._check)
+
+    def _step(self, walk: Iterator[int]) -> None:
+        if self._is_stopped:
+            return
+        if self._is_held():
+            self._scheduler.call_later_ms(HOLD_MS, partial(self._step, walk))
+            return
+        # What is only gathered the store does not show, and nothing else comes in this turn.
+        if not self._write_gathered():
+            self._scheduler.call_later_ms(STALL_RETRY_MS, partial(self._step, walk))
+            return
+        self._waiting.clear()
+        left = SLICE
+        for cost in walk:
+            left -= cost
+            if left <= 0:
+                self._scheduler.call_later_ms(PAUSE_MS, partial(self._step, walk))
+                return
+        self._wait()
+
+    # --------------------------------------------------------------------------------- the walk
+
+    def _walk(self) -> Iterator[int]:
+        """Yields the cost of each piece of work; an offset that is looked at costs 1."""
+        for shard in self._shards:
+            for group_id in self._store.offset_group_ids(shard.partition):
+                yield 1
+                rule = compute_expiry_rule(shard, group_id)
+                if rule is not None:
+                    yield from self._walk_offsets(shard, group_id, rule)
+            for group_id in [*shard.consumer_groups, *shard.classic_groups]:
+                yield 1
+                if group_id not in shard.offset_groups and is_removable(shard, group_id):
+                    yield self._expire(shard, group_id, [])
+
+    def _walk_offsets(self, shard: Shard, group_id: GroupId, rule: ExpiryRule) -> Iterator[int]:
+        expired: list[LatestEntry] = []
+        for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
+            yield 1
+            if self._is_expired(rule, entry):
+                expired.append(entry)
+            if len(expired) == SLICE:
+                yield self._expire(shard, group_id, expired)
+                expired = []
+        if expired:
+            yield self._expire(shard, group_id, expired)
+
+    def _is_expired(self, rule: ExpiryRule, entry: LatestEntry) -> bool:
+        stored = next(decode_stored_offsets((entry,)), None)
+        if stored is None:
+            return False
+        now_ms = self._clock.now().wall_ms
+        return is_expired(rule, stored.topic, stored.value, now_ms, self._retention_ms)
+
+    # ----------------------------------------------------------------------------- one decision
+
+    def _expire(self, shard: Shard, group_id: GroupId, found: list[LatestEntry]) -> int:
+        """What it cost. The walk may have found them long ago: what counts is how they are now."""
+        partition = shard.partition
+        waiting = self._waiting_keys(partition)
+        rule = compute_expiry_rule(shard, group_id)
+        expired = [
+            entry
+            for entry in self._store.get_many_latest(partition, [entry.key for entry in found])
+            if entry is not None
+            and entry.key not in waiting
+            and rule is not None
+            and self._is_expired(rule, entry)
+        ]
+        removes_group = is_removable(shard, group_id) and not self._has_others(
+            partition, group_id, expired, waiting
+        )
+        if expired or removes_group:
+            offsets = tuple(
+                (stored.topic, stored.partition) for stored in decode_stored_offsets(expired)
+            )
+            command = ExpireOffsets(INTERNAL, group_id, offsets, removes_group)
+            if removes_group:
+                # That these are its last is known here alone.
+                shard.offset_groups.discard(group_id)
+            self._submit(command, partial(self._note, shard, command))
+        return REMOVAL_COST + len(found)
+
+    def _waiting_keys(self, partition: LogPartition) -> set[bytes]:
+        """The keys of offsets that wait for the end of a transaction."""
+        keys = self._waiting.get(partition)
+        if keys is None:
+            keys = {entry.key for _, entry in self._store.pending(partition)}
+            self._waiting[partition] = keys
+        return keys
+
+    def _has_others(
+        self,
+        partition: LogPartition,
+        group_id: GroupId,
+        expired: list[LatestEntry],
+        waiting: set[bytes],
+    ) -> bool:
+        """Whether the group has offsets beside these, or waits for the end of a transaction."""
+        prefix = encode_offset_group_prefix(group_id)
+        if waiting and any(key.startswith(prefix) for key in waiting):
+            return True
+        keys = {entry.key for entry in expired}
+        left = islice(self._store.latest(partition, prefix), len(keys) + 1)
+        return any(entry.key not in keys for entry in left)
+
+    def _note(self, shard: Shard, command: ExpireOffsets, answer: Answer) -> None:
+        group_id = command.group_id
+        if isinstance(answer, GroupError):
+            log.warning("expiry_refused", group_id=group_id, cause=answer.message)
+            if command.offsets:
+                shard.offset_groups.add(group_id)
+            return
+        self._stats.offsets_expired += len(command.offsets)
+        self._stats.groups_expired += command.removes_group
+        self._on_expired(group_id)
