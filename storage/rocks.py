@@ -27,8 +27,10 @@ from rocksdict import (
     Cache,
     DBCompressionType,
     DBRecoveryMode,
+    IngestExternalFileOptions,
     Options,
     Rdict,
+    SstFileWriter,
     WriteBatch,
     WriteOptions,
 )
@@ -57,6 +59,7 @@ from storage.log_store import (
 )
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.rocks_damage import check_blobs, describe_readable
+from storage.rocks_load import LoadTarget, RocksLoad
 from storage.wal_tail import cut_torn_tail
 from storage.watermark import (
     FORMAT_VERSION,
@@ -227,6 +230,36 @@ class RocksLogStore:
         """See ``LogStore``. May run in a worker thread."""
         self._check_open()
         self._watermark.sync()
+
+    def begin_load(self) -> RocksLoad:
+        """For a store without a log that nobody else uses, until ``end_load``."""
+        self._check_open()
+        table_options = _compute_family_options("log")
+        table_options.set_compression_type(DBCompressionType.lz4())
+        write_options = WriteOptions()
+        # A property, which rocksdict's stub takes for a method.
+        write_options.disable_wal = True  # type: ignore[method-assign, assignment]
+        ingest_options = IngestExternalFileOptions()
+        ingest_options.set_move_files(True)
+        target = LoadTarget(
+            self._families,
+            self._handles,
+            make_batch=lambda: WriteBatch(raw_mode=True),
+            write=lambda batch: self._db.write(batch, write_options),
+            make_sst=lambda: SstFileWriter(options=table_options),
+            ingest=lambda paths: self._families["log"].ingest_external_file(paths, ingest_options),
+        )
+        return RocksLoad(self._folder, target)
+
+    def end_load(self, load: RocksLoad) -> None:
+        """Makes durable what was loaded, and moves the watermark to its end."""
+        load.finish()
+        ends = {partition: LogOffset(end) for partition, end in load.ends.items()}
+        for partition, end in ends.items():
+            self._ends[partition] = end
+        self.sync()
+        self.mark_durable(ends)
+        self.sync_watermark()
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
         """See ``LogStore``."""

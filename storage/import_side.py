@@ -1,0 +1,94 @@
+"""What an import puts into ``side``: topics, producer ids, the grace, and what an export kept."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from model.ids import TopicId, TopicName
+from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    SideRecord,
+    TopicSideKey,
+    TopicSideValue,
+)
+from storage.import_refused import ImportRefused
+from storage.side_codec import decode_side, encode_side
+
+Pair = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class SideImport:
+    """``topics`` are those of the cluster that wrote the log.
+
+    ``imported_at_ms`` (wall) begins the grace, ``None`` for no grace. ``records`` and
+    ``cluster_id`` are what an export wrote beside its segments.
+    """
+
+    topics: Mapping[TopicName, TopicSideValue] = field(default_factory=dict)
+    imported_at_ms: int | None = None
+    records: Sequence[Pair] = ()
+    cluster_id: str | None = None
+
+
+def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: int) -> list[Pair]:
+    """The side records of the store after the import.
+
+    What the store has stays; of what an export kept only what it has not is taken. Producer ids
+    go on above those of the log. Raises ``ImportRefused`` where topics contradict each other.
+    """
+    side = dict(given.records) | dict(old)
+    topics: dict[TopicName, TopicSideValue] = {}
+    next_producer_id = highest_producer_id + 1
+    for key, value in [*given.records, *side.items()]:
+        match decode_side(key, value):
+            case SideRecord(TopicSideKey(name), TopicSideValue() as topic):
+                _add_topic(topics, name, topic)
+            case SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(end)):
+                next_producer_id = max(next_producer_id, end)
+            case _:
+                pass
+    for name, topic in given.topics.items():
+        _add_topic(topics, name, topic)
+    added = [SideRecord(TopicSideKey(name), topic) for name, topic in topics.items()]
+    if next_producer_id:
+        added.append(SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(next_producer_id)))
+    if given.imported_at_ms is not None:
+        added.append(SideRecord(ImportGraceKey(), ImportGraceValue(given.imported_at_ms)))
+    for record in added:
+        key, encoded = encode_side(record)
+        assert encoded is not None
+        side[key] = encoded
+    return list(side.items())
+
+
+def _add_topic(
+    topics: dict[TopicName, TopicSideValue], name: TopicName, topic: TopicSideValue
+) -> None:
+    known = topics.get(name)
+    if known is None:
+        for other, value in topics.items():
+            if value.topic_id == topic.topic_id:
+                raise ImportRefused(
+                    f"topic {name} has the id {_show(topic.topic_id)}, which topic {other} has"
+                )
+    elif known.topic_id != topic.topic_id:
+        raise ImportRefused(
+            f"topic {name} is in the store with the id {_show(known.topic_id)}, "
+            f"not {_show(topic.topic_id)}: delete it there first"
+        )
+    elif known.partitions > topic.partitions:
+        raise ImportRefused(
+            f"topic {name} is in the store with {known.partitions} partitions, "
+            f"not {topic.partitions}: topics do not shrink"
+        )
+    topics[name] = topic
+
+
+def _show(topic_id: TopicId) -> str:
+    return urlsafe_b64encode(topic_id).rstrip(b"=").decode()
