@@ -72,7 +72,10 @@ def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:
 
 
 def compute_description(group: admin_pb2.Group) -> Listing:
-    """A group as a table of its members, under a line about the group itself."""
+    """A group as a table of its members, under a line about the group itself.
+
+    Members of a classic group have neither an epoch nor a state of their own, nor a target.
+    """
     rows = [
         [
             group.group_id,
@@ -80,8 +83,8 @@ def compute_description(group: admin_pb2.Group) -> Listing:
             member.client_host,
             member.client_id,
             sum(len(topic.partitions) for topic in member.assignment),
-            member.member_epoch,
-            render_member_state(member.state),
+            "-" if _is_classic(group) else member.member_epoch,
+            "-" if _is_classic(group) else render_member_state(member.state),
             render_partitions(member.assignment),
             render_partitions(member.target_assignment),
             render_partitions(member.pending_revocation),
@@ -106,15 +109,28 @@ def compute_description(group: admin_pb2.Group) -> Listing:
         "RACK",
         "SUBSCRIPTION",
     ]
-    preface = [
-        f"{group.group_id}: {render_type(group.group_type)}, {render_group_state(group.state)}, "
-        f"group epoch {group.group_epoch}, target assignment epoch {group.assignment_epoch}, "
-        f"assignor {group.assignor_name or '-'}"
-    ]
+    head = f"{group.group_id}: {render_type(group.group_type)}, {render_group_state(group.state)}, "
+    if _is_classic(group):
+        head += (
+            f"generation {group.group_epoch}, protocol type {group.protocol_type or '-'}, "
+            f"protocol {group.protocol or '-'}"
+        )
+    else:
+        head += (
+            f"group epoch {group.group_epoch}, target assignment epoch {group.assignment_epoch}, "
+            f"assignor {group.assignor_name or '-'}"
+        )
+    preface = [head]
     if not group.members:
         preface.append(f"Group {group.group_id} has no active members.")
     content = _as_dict(group)
     return Listing("group.describe", columns, rows, content, "members", 4, preface)
+
+
+def _is_classic(group: admin_pb2.Group) -> bool:
+    from muster.v1 import admin_pb2
+
+    return group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
 
 
 def render_partitions(topics: Sequence[types_pb2.TopicPartitions]) -> str:
@@ -125,7 +141,7 @@ def render_partitions(topics: Sequence[types_pb2.TopicPartitions]) -> str:
 
 
 def render_type(group_type: int) -> str:
-    """``Consumer``, ``Classic``."""
+    """``Consumer``, ``Classic``, ``Share``, ``Streams``."""
     from muster.v1 import admin_pb2
 
     return _render_enum(admin_pb2.GroupType.Name(group_type), "GROUP_TYPE_")

@@ -106,9 +106,7 @@ def compute_snapshot(
     others = Counter({("consumer", state.value): 0 for state in ConsumerGroupState})
     for shard in shards:
         figures.extend(_compute_figures(group) for group in shard.consumer_groups.values())
-        others["classic", "Empty"] += len(
-            (shard.classic_groups.keys() | shard.offset_groups) - shard.consumer_groups.keys()
-        )
+        others.update(_count_other_groups(shard))
     others.update(("consumer", group.state) for group in figures)
     return Snapshot(
         is_ready=is_ready,
@@ -126,6 +124,22 @@ def compute_snapshot(
         assignor_seconds=_copy(stats.assignor_seconds),
         loop_lag_seconds=_copy(loop_lag),
     )
+
+
+def _count_other_groups(shard: Shard) -> Counter[tuple[str, str]]:
+    """Groups by type and state, but for consumer groups. Offsets alone make a classic group."""
+    consumers, foreign, classic = shard.consumer_groups, shard.foreign_groups, shard.classic_groups
+    counts: Counter[tuple[str, str]] = Counter()
+    for group_id, group in foreign.items():
+        if group_id not in consumers:
+            counts[group.group_type, group.state()] += 1
+    for group_id, known in classic.items():
+        if group_id not in consumers and group_id not in foreign:
+            counts["classic", known.state.value] += 1
+    counts["classic", "Empty"] += len(
+        shard.offset_groups - consumers.keys() - foreign.keys() - classic.keys()
+    )
+    return counts
 
 
 def compute_folder_bytes(folder: Path) -> int:

@@ -5,12 +5,22 @@ Muster keeps, shows and passes them on; it serves no streams groups. See ``model
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TypeAlias
 
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.value import value
 
 _Tags: TypeAlias = tuple[tuple[int, bytes], ...]
+
+
+class StreamsMemberState(IntEnum):
+    """Where a member stands on its way to the target; not the numbers of consumer groups."""
+
+    STABLE = 1
+    UNREVOKED_TASKS = 2
+    UNRELEASED_TASKS = 3
+    UNKNOWN = 127
 
 
 @value
@@ -155,7 +165,7 @@ class StreamsAssignedTaskIds:
 
 @value
 class StreamsGroupCurrentMemberAssignmentValue:
-    """Type 22: where a member stands. ``state`` is a ``MemberState`` as int8."""
+    """Type 22: where a member stands. ``state`` is a ``StreamsMemberState`` as int8."""
 
     member_epoch: int
     previous_member_epoch: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import ClassVar, TypeAlias
 
 from model.ids import GroupId, MemberId
-from model.records import MemberState
+from model.streams_records import StreamsMemberState
 
 NO_EPOCH = -1
+NO_STATE = 0
 
 
 class ForeignMember:
@@ -21,7 +22,7 @@ class ForeignMember:
     def __init__(self) -> None:
         self.has_metadata = False
         self.member_epoch: int | None = None
-        self.state = int(MemberState.STABLE)
+        self.state = NO_STATE
 
 
 class ShareGroup:
@@ -71,7 +72,8 @@ class StreamsGroup:
         if self.group_epoch > self.target_epoch:
             return "Assigning"
         for member in self.members.values():
-            if member.state != MemberState.STABLE or member.member_epoch != self.target_epoch:
+            is_stable = member.state == StreamsMemberState.STABLE
+            if not is_stable or member.member_epoch != self.target_epoch:
                 return "Reconciling"
         return "Stable"
 

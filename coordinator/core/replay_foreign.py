@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from coordinator.core.foreign_groups import (
     NO_EPOCH,
+    NO_STATE,
     ForeignGroup,
     ForeignMember,
     ShareGroup,
@@ -20,7 +21,6 @@ from coordinator.core.shard import Shard
 from model import share_records as share
 from model import streams_records as streams
 from model.ids import GroupId, MemberId
-from model.records import MemberState
 
 G = TypeVar("G", ShareGroup, StreamsGroup)
 
@@ -68,7 +68,7 @@ def _replay_current(
     known = group.members.get(member_id)
     if known is None:
         return
-    known.member_epoch, known.state = None, int(MemberState.STABLE)
+    known.member_epoch, known.state = None, NO_STATE
     if not known.has_metadata:
         del group.members[member_id]
 

@@ -101,12 +101,12 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             self._check_topics_of(caller, group)
             return describe.encode_consumer_group(group)
         if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-            # It may be a group that has offsets and never had members.
+            # It may be a classic group, or one that has offsets and never had members.
             answer = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
             assert isinstance(answer, DescribeGroupsResponse)
             (classic,) = answer.groups
             if classic.error is ErrorCode.NONE and classic.state != "Dead":
-                return describe.encode_classic_group(classic)
+                return describe.encode_classic_group(classic, self._coordinator.image)
         raise _as_error(group.error, group.error_message or "")
 
     def _check_topics_of(self, caller: Caller, group: DescribedConsumerGroup) -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from coordinator.core.consumer_protocol import (
+    PROTOCOL_TYPE,
+    decode_assigned_partitions,
+    decode_subscribed_topics,
+)
 from coordinator.service.encode import encode_named
 from model.responses import (
     DescribedClassicGroup,
+    DescribedClassicMember,
     DescribedConsumerGroup,
     DescribedMember,
     ListedGroup,
 )
-from model.topics import Topic
-from muster.v1 import admin_pb2
+from model.topics import Topic, TopicImage
+from muster.v1 import admin_pb2, types_pb2
 
 _STATES: Final = {
     "Empty": admin_pb2.GROUP_STATE_EMPTY,
@@ -23,11 +29,14 @@ _STATES: Final = {
     "Dead": admin_pb2.GROUP_STATE_DEAD,
     "PreparingRebalance": admin_pb2.GROUP_STATE_PREPARING_REBALANCE,
     "CompletingRebalance": admin_pb2.GROUP_STATE_COMPLETING_REBALANCE,
+    "NotReady": admin_pb2.GROUP_STATE_NOT_READY,
 }
 _STATE_NAMES: Final = {value: name for name, value in _STATES.items()}
 _TYPES: Final = {
     "consumer": admin_pb2.GROUP_TYPE_CONSUMER,
     "classic": admin_pb2.GROUP_TYPE_CLASSIC,
+    "share": admin_pb2.GROUP_TYPE_SHARE,
+    "streams": admin_pb2.GROUP_TYPE_STREAMS,
 }
 _TYPE_NAMES: Final = {value: name for name, value in _TYPES.items()}
 _MEMBER_STATES: Final = {
@@ -74,13 +83,46 @@ def encode_consumer_group(group: DescribedConsumerGroup) -> admin_pb2.Group:
     )
 
 
-def encode_classic_group(group: DescribedClassicGroup) -> admin_pb2.Group:
+def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> admin_pb2.Group:
+    is_consumer = group.protocol_type == PROTOCOL_TYPE
     return admin_pb2.Group(
         group_id=group.group_id,
         group_type=admin_pb2.GROUP_TYPE_CLASSIC,
         state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
         protocol_type=group.protocol_type,
+        group_epoch=group.generation,
+        protocol=group.protocol,
+        members=[
+            _encode_classic_member(member, is_consumer, image)
+            for member in sorted(group.members, key=lambda member: member.member_id)
+        ],
     )
+
+
+def _encode_classic_member(
+    member: DescribedClassicMember, is_consumer: bool, image: TopicImage
+) -> admin_pb2.GroupMember:
+    """Topics and partitions where the members are consumers, whose bytes can be read."""
+    encoded = admin_pb2.GroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id or "",
+        client_id=member.client_id,
+        client_host=member.client_host,
+        classic_metadata=member.metadata,
+        classic_assignment=member.assignment,
+    )
+    if is_consumer:
+        encoded.subscribed_topic_names.extend(decode_subscribed_topics(member.metadata) or ())
+        for given in decode_assigned_partitions(member.assignment) or ():
+            topic = image.by_name.get(given.topic)
+            encoded.assignment.append(
+                types_pb2.TopicPartitions(
+                    topic_name=given.topic,
+                    topic_id=b"" if topic is None else topic.topic_id,
+                    partitions=given.partitions,
+                )
+            )
+    return encoded
 
 
 def encode_topic(topic: Topic) -> admin_pb2.Topic:

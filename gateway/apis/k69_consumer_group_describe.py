@@ -7,6 +7,7 @@ them is hidden from the caller, so is the group.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from coordinator.runtime.api import Answer
@@ -113,11 +114,21 @@ def _member(member: DescribedMember) -> Any:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topic_names,
-        subscribed_topic_regex=member.subscribed_topic_regex or None,
-        assignment=_assignment(member.assignment),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(_held(member)),
         target_assignment=_assignment(member.target_assignment),
         member_type=member.member_type,
     )
+
+
+def _held(member: DescribedMember) -> list[NamedTopicPartitions]:
+    """What it has or has yet to give up: Kafka shows both as the assignment."""
+    held = {topic.topic_id: topic for topic in member.assignment}
+    for topic in member.pending_revocation:
+        known = held.get(topic.topic_id)
+        partitions = topic.partitions if known is None else known.partitions + topic.partitions
+        held[topic.topic_id] = replace(topic, partitions=tuple(sorted(partitions)))
+    return list(held.values())
 
 
 def _assignment(topics: Sequence[NamedTopicPartitions]) -> Any:

@@ -13,6 +13,8 @@ class GroupType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GROUP_TYPE_UNSPECIFIED: _ClassVar[GroupType]
     GROUP_TYPE_CONSUMER: _ClassVar[GroupType]
     GROUP_TYPE_CLASSIC: _ClassVar[GroupType]
+    GROUP_TYPE_SHARE: _ClassVar[GroupType]
+    GROUP_TYPE_STREAMS: _ClassVar[GroupType]
 
 class GroupState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -24,6 +26,7 @@ class GroupState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GROUP_STATE_DEAD: _ClassVar[GroupState]
     GROUP_STATE_PREPARING_REBALANCE: _ClassVar[GroupState]
     GROUP_STATE_COMPLETING_REBALANCE: _ClassVar[GroupState]
+    GROUP_STATE_NOT_READY: _ClassVar[GroupState]
 
 class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -34,6 +37,8 @@ class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 GROUP_TYPE_UNSPECIFIED: GroupType
 GROUP_TYPE_CONSUMER: GroupType
 GROUP_TYPE_CLASSIC: GroupType
+GROUP_TYPE_SHARE: GroupType
+GROUP_TYPE_STREAMS: GroupType
 GROUP_STATE_UNSPECIFIED: GroupState
 GROUP_STATE_EMPTY: GroupState
 GROUP_STATE_ASSIGNING: GroupState
@@ -42,6 +47,7 @@ GROUP_STATE_STABLE: GroupState
 GROUP_STATE_DEAD: GroupState
 GROUP_STATE_PREPARING_REBALANCE: GroupState
 GROUP_STATE_COMPLETING_REBALANCE: GroupState
+GROUP_STATE_NOT_READY: GroupState
 MEMBER_STATE_UNSPECIFIED: MemberState
 MEMBER_STATE_STABLE: MemberState
 MEMBER_STATE_UNREVOKED_PARTITIONS: MemberState
@@ -84,7 +90,7 @@ class ListGroupsResponse(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[GroupSummary, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("group_id", "group_type", "state", "protocol_type", "group_epoch", "assignment_epoch", "assignor_name", "members")
+    __slots__ = ("group_id", "group_type", "state", "protocol_type", "group_epoch", "assignment_epoch", "assignor_name", "members", "protocol")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_TYPE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +99,7 @@ class Group(_message.Message):
     ASSIGNMENT_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ASSIGNOR_NAME_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     group_type: GroupType
     state: GroupState
@@ -101,10 +108,11 @@ class Group(_message.Message):
     assignment_epoch: int
     assignor_name: str
     members: _containers.RepeatedCompositeFieldContainer[GroupMember]
-    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., assignor_name: _Optional[str] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ...) -> None: ...
+    protocol: str
+    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., assignor_name: _Optional[str] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., protocol: _Optional[str] = ...) -> None: ...
 
 class GroupMember(_message.Message):
-    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment")
+    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment", "classic_metadata", "classic_assignment")
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     RACK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +125,8 @@ class GroupMember(_message.Message):
     ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     PENDING_REVOCATION_FIELD_NUMBER: _ClassVar[int]
     TARGET_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    CLASSIC_METADATA_FIELD_NUMBER: _ClassVar[int]
+    CLASSIC_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     member_id: str
     instance_id: str
     rack_id: str
@@ -129,7 +139,9 @@ class GroupMember(_message.Message):
     assignment: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
     pending_revocation: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
     target_assignment: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
-    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ...) -> None: ...
+    classic_metadata: bytes
+    classic_assignment: bytes
+    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., classic_metadata: _Optional[bytes] = ..., classic_assignment: _Optional[bytes] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
     __slots__ = ("group_id",)
