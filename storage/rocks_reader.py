@@ -7,7 +7,7 @@ hold the log against the watermark: it shows what is there, for tools and for re
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,14 @@ from typing import Any
 
 from model.ids import LogOffset, LogPartition
 from storage.data_folder import ROCKSDB_NAME, WATERMARK_NAME
-from storage.log_store import LatestEntry, StoreCorrupt, read_batch_range, unpack_latest
+from storage.log_store import (
+    LatestEntry,
+    StoreCorrupt,
+    compute_latest_key,
+    read_batch_range,
+    unpack_latest,
+    unpack_pending,
+)
 from storage.rocks import open_rocksdb_for_reading
 from storage.rocks_cursors import errors_of
 from storage.watermark import WatermarkHeader, read_watermark_header
@@ -23,7 +30,8 @@ from storage.watermark import WatermarkHeader, read_watermark_header
 _PARTITION = struct.Struct(">H")
 _LOG_KEY = struct.Struct(">HQ")
 _LOG_START = LogOffset(0)
-_FAMILIES = ("log", "latest")
+_FAMILIES = ("log", "latest", "side", "pending")
+_FAMILIES_OF_FORMAT_1 = _FAMILIES[:-1]
 _ATTEMPTS = 5
 """A live server may remove a file between the moment it was listed and the one it is opened."""
 
@@ -51,19 +59,27 @@ def _open(folder: Path, path: Path, header: WatermarkHeader) -> RocksLogReader:
         for entry in path.iterdir():
             if entry.name not in _WRITTEN_ON_OPENING:
                 (Path(links) / entry.name).symlink_to(entry.absolute())
-        db = open_rocksdb_for_reading(Path(links), _FAMILIES)
-        return RocksLogReader(folder, db, header, undo.pop_all())
+        families = _FAMILIES if header.format_version > 1 else _FAMILIES_OF_FORMAT_1
+        db = open_rocksdb_for_reading(Path(links), families)
+        return RocksLogReader(folder, db, header, families, undo.pop_all())
 
 
 class RocksLogReader:
-    """The log and its compaction, read-only; ``open_store_reader`` makes it."""
+    """A store, read-only, with the methods of ``LogStore``; ``open_store_reader`` makes it."""
 
-    def __init__(self, folder: Path, db: Any, header: WatermarkHeader, files: ExitStack) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        db: Any,
+        header: WatermarkHeader,
+        families: Sequence[str],
+        files: ExitStack,
+    ) -> None:
         self.partitions = header.partitions
         self.cluster_id = header.cluster_id
         self._folder = folder
         self._db = db
-        self._families = {name: db.get_column_family(name) for name in _FAMILIES}
+        self._families = {name: db.get_column_family(name) for name in families}
         self._files = files
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
@@ -77,6 +93,30 @@ class RocksLogReader:
         prefix = _PARTITION.pack(partition) + key_prefix
         for key, packed in self._scan("latest", prefix, prefix):
             yield unpack_latest(key[_PARTITION.size :], packed)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        """The entries of record keys, in their order; a legacy offset key finds its twin."""
+        prefix = _PARTITION.pack(partition)
+        canonical = [compute_latest_key(key) for key in keys]
+        with errors_of(self._folder):
+            values = self._families["latest"].get([prefix + key for key in canonical])
+        return [
+            None if packed is None else unpack_latest(key, packed)
+            for key, packed in zip(canonical, values, strict=True)
+        ]
+
+    def pending(self, partition: LogPartition) -> Iterator[tuple[int, LatestEntry]]:
+        """Producer ids and the entries of their open transactions, in the order of both."""
+        prefix = _PARTITION.pack(partition)
+        if "pending" in self._families:
+            for key, packed in self._scan("pending", prefix, prefix):
+                yield unpack_pending(key[_PARTITION.size :], packed)
+
+    def side(self) -> Iterator[tuple[bytes, bytes]]:
+        """All side records, in the order of their keys."""
+        return self._scan("side", b"", b"")
 
     def close(self) -> None:
         """Lets go of the files. Closing twice does nothing."""

@@ -58,6 +58,14 @@ class SegmentFolderWriter:
             sync_folder(folder)
         return tuple(files)
 
+    def write_file(self, name: str, content: bytes) -> None:
+        """Another file beside the partitions."""
+        path = self._folder / name
+        with _write_errors(path), path.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
 
 @contextmanager
 def create_segments(
