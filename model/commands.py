@@ -10,7 +10,15 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.ids import (
+    GroupId,
+    InstanceId,
+    LogPartition,
+    MemberId,
+    ProducerId,
+    TopicId,
+    TopicName,
+)
 from model.records import PartitionOffset, TopicPartitions
 from model.value import value
 
@@ -196,6 +204,39 @@ class OffsetCommit:
 
 
 @value
+class TxnOffsetCommit:
+    """Commit offsets within a transaction (KIP-447): they wait for the transaction's end.
+
+    ``member_epoch`` is ``None`` and ``member_id`` empty where the producer does not say for which
+    member it commits. Answered with ``OffsetCommitResponse``.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    producer_id: ProducerId
+    producer_epoch: int
+    topics: tuple[TopicOffsets, ...]
+    member_id: MemberId = MemberId("")
+    member_epoch: int | None = None
+    instance_id: InstanceId | None = None
+
+
+@value
+class WriteTxnMarkers:
+    """A transaction coordinator says how a producer's transaction ended, to one log partition.
+
+    It may concern many groups. ``coordinator_epoch`` is the transaction coordinator's.
+    """
+
+    caller: Caller
+    partition: LogPartition
+    producer_id: ProducerId
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+
+
+@value
 class TopicToFetch:
     """Partitions of one topic, named by id, by name, or by both."""
 
@@ -308,8 +349,11 @@ TopicCommand: TypeAlias = (
 )
 """Commands of the topic catalogue that is kept here."""
 
+TransactionCommand: TypeAlias = TxnOffsetCommit | WriteTxnMarkers
+"""Commands of transactions: of one group, and of one partition of the log."""
+
 ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups
 """Commands that read groups of several shards and change nothing."""
 
-Command: TypeAlias = GroupCommand | TopicCommand | ReadCommand
+Command: TypeAlias = GroupCommand | TransactionCommand | TopicCommand | ReadCommand
 """What a door may submit."""

@@ -173,6 +173,10 @@ class FencedMemberEpoch(GroupError):
     code = ErrorCode.FENCED_MEMBER_EPOCH
 
 
+class InvalidProducerEpoch(GroupError):
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 class StaleMemberEpoch(GroupError):
     code = ErrorCode.STALE_MEMBER_EPOCH
 

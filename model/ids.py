@@ -17,6 +17,9 @@ LogPartition = NewType("LogPartition", int)
 
 LogOffset = NewType("LogOffset", int)
 
+ProducerId = NewType("ProducerId", int)
+"""A producer that writes transactions; never below 0."""
+
 ZERO_TOPIC_ID = TopicId(bytes(16))
 
 

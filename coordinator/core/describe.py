@@ -48,7 +48,7 @@ def list_groups(shard: Shard) -> Iterator[ListedGroup]:
                 len(known.members),
                 known.generation,
             )
-    for group_id in shard.offset_groups:
+    for group_id in shard.offset_groups | shard.open_transactions.group_ids():
         if group_id not in consumers and group_id not in foreign and group_id not in classic:
             yield ListedGroup(group_id, "", EMPTY, CLASSIC, 0, 0)
 
@@ -123,7 +123,7 @@ def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicG
     group = shard.classic_groups.get(group_id)
     if group is not None:
         return _describe_known(group)
-    if group_id in shard.offset_groups:
+    if shard.has_simple_group(group_id):
         return DescribedClassicGroup(group_id, ErrorCode.NONE, None, EMPTY, "", "")
     return _compute_dead(group_id, f"Group {group_id} not found.")
 

@@ -48,7 +48,7 @@ from model.topics import Topic
 NO_EPOCH = -1
 
 
-class _Committed(dict[int, PartitionResult]):
+class _Results(dict[int, PartitionResult]):
     """The result of a partition that was committed says nothing but its number: kept by it."""
 
     def __missing__(self, partition: int) -> PartitionResult:
@@ -56,7 +56,8 @@ class _Committed(dict[int, PartitionResult]):
         return result
 
 
-_COMMITTED = _Committed()
+COMMITTED = _Results()
+"""The result of each partition that was committed."""
 
 CheckPartition = Callable[[Topic, int], None]
 """Raises where a commit for the partition must fail, and with it the whole request."""
@@ -71,7 +72,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
     Topics and partitions that do not exist fail each for itself, and a request with no others
     is answered without asking for the group, as Kafka's broker does before its coordinator.
     """
-    resolved = [(wanted, _topic(shard, wanted)) for wanted in command.topics]
+    resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
     check: CheckPartition | None = None
     for wanted, topic in resolved:
         if topic is not None and wanted.partitions:
@@ -79,7 +80,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
             break
     written = _Written([], [])
     results = [
-        _unknown(wanted)
+        compute_unknown_topic_result(wanted)
         if topic is None
         else _commit_topic(shard, command, now, wanted, topic, check, written)
         for wanted, topic in resolved
@@ -98,13 +99,15 @@ class _Written(NamedTuple):
     commits: list[OffsetCommits]
 
 
-def _topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
+def find_topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
+    """The topic that is meant, by its id or by its name."""
     if wanted.topic_id is not None:
         return shard.image.by_id.get(wanted.topic_id)
     return None if wanted.name is None else shard.image.by_name.get(wanted.name)
 
 
-def _unknown(wanted: TopicOffsets) -> TopicResult:
+def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
+    """The same error for each partition of a topic that does not exist."""
     error = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if wanted.topic_id is None
@@ -142,7 +145,7 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
             f"Received member epoch {epoch} is newer than current member epoch "
             f"{member.member_epoch}."
         )
-    return _assignment_epoch_check(group, member, epoch)
+    return compute_assignment_epoch_check(group, member, epoch)
 
 
 def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> None:
@@ -191,7 +194,9 @@ def _check_foreign_member(group: StreamsGroup, member_id: MemberId | None) -> Fo
     return member
 
 
-def _assignment_epoch_check(group: ConsumerGroup, member: Member, epoch: int) -> CheckPartition:
+def compute_assignment_epoch_check(
+    group: ConsumerGroup, member: Member, epoch: int
+) -> CheckPartition:
     """An older epoch passes for what the member has held since that epoch (KIP-1251)."""
     held = {*member.assigned, *member.pending_revocation}
 
@@ -231,7 +236,7 @@ def _commit_topic(
             written.commits.append(
                 OffsetCommits(command.group_id, topic.name, topic.topic_id, now.wall_ms, offsets)
             )
-        results = tuple([_COMMITTED[offset.partition] for offset in offsets])
+        results = tuple([COMMITTED[offset.partition] for offset in offsets])
         return TopicResult(topic.name, topic.topic_id, results)
     return TopicResult(
         topic.name,
@@ -264,7 +269,7 @@ def _commit_partition(
     metadata_limit: int,
     records: list[Record],
 ) -> PartitionResult:
-    error = _error_of(topic, offset.partition, offset.metadata, metadata_limit)
+    error = compute_partition_error(topic, offset.partition, offset.metadata, metadata_limit)
     if error is not ErrorCode.NONE:
         return PartitionResult(offset.partition, error)
     if check is not None:
@@ -280,10 +285,13 @@ def _commit_partition(
     )
     key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
     records.append(Record(key, value))
-    return _COMMITTED[offset.partition]
+    return COMMITTED[offset.partition]
 
 
-def _error_of(topic: Topic, partition: int, metadata: str, metadata_limit: int) -> ErrorCode:
+def compute_partition_error(
+    topic: Topic, partition: int, metadata: str, metadata_limit: int
+) -> ErrorCode:
+    """What is wrong with an offset for this partition, in itself (row O9)."""
     if not 0 <= partition < topic.partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     units = len(metadata.encode("utf-16-le", "surrogatepass")) // 2

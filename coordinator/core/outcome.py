@@ -8,6 +8,7 @@ from model.commands import ReconcileMember
 from model.ids import GroupId, MemberId
 from model.records import OffsetCommits, Record, SideRecord
 from model.responses import Response
+from model.transactions import TransactionRecord
 from model.value import value
 
 
@@ -54,6 +55,7 @@ Effect: TypeAlias = ComputeTarget | ArmRebalanceTimeout | CancelRebalanceTimeout
 class Outcome:
     """``records``, then ``commits``, are to be replayed and written, ``effects`` carried out.
 
+    Or else there is a ``transaction`` to be replayed and written, and no records beside it.
     Either ``response`` is the answer, or ``then`` is a command to handle once the targets of
     the batch are there, and its outcome has the answer.
     """
@@ -64,3 +66,4 @@ class Outcome:
     then: ReconcileMember | None = None
     side: tuple[SideRecord, ...] = ()
     commits: tuple[OffsetCommits, ...] = ()
+    transaction: TransactionRecord | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from coordinator.core.classic_group import compute_classic_group
 from coordinator.core.consumer_group import (
@@ -48,6 +48,7 @@ from model.records import (
     UnknownKey,
     UnknownValue,
 )
+from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 
 
 def replay(shard: Shard, record: Record) -> None:
@@ -333,6 +334,24 @@ def replay_offset_commit(
     """
     if value is not None:
         shard.offset_groups.add(key.group)
+    elif shard.open_transactions:
+        shard.open_transactions.drop(OffsetCommitKey(key.group, key.topic, key.partition))
+
+
+def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
+    """Offsets that wait for a marker, or the marker; ``storage.fold`` does the same with bytes."""
+    transactions, producer_id = shard.open_transactions, record.producer_id
+    match record:
+        case TransactionalOffsets(_, producer_epoch, records):
+            for key, _ in records:
+                assert isinstance(key, OffsetCommitKey), "only offsets wait"
+                transactions.add(producer_id, producer_epoch, key)
+        case TransactionMarker(committed=committed):
+            ended = transactions.end(producer_id)
+            if committed:
+                shard.offset_groups.update(key.group for key in ended)
+        case _:
+            assert_never(record)
 
 
 def replay_commits(shard: Shard, commits: OffsetCommits) -> None:

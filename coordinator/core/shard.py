@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.foreign_groups import ForeignGroup
+from coordinator.core.open_transactions import OpenTransactions
 from model.ids import GroupId, LogPartition, TopicName
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
@@ -27,9 +28,14 @@ class Shard:
     classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
     foreign_groups: dict[GroupId, ForeignGroup] = field(default_factory=dict)
     offset_groups: set[GroupId] = field(default_factory=set)
+    open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
     topic_hashes: dict[bytes, int] = field(default_factory=dict)
     """A cache for ``compute_metadata_hash``; no state."""
+
+    def has_simple_group(self, group_id: GroupId) -> bool:
+        """Whether there are offsets for that id, committed or waiting for a marker."""
+        return group_id in self.offset_groups or self.open_transactions.has_group(group_id)
 
     def has_other_group(self, group_id: GroupId) -> bool:
         """Whether there is a group of that id which is no consumer group.
@@ -38,6 +44,6 @@ class Shard:
         """
         return (
             group_id in self.classic_groups
-            or group_id in self.offset_groups
+            or self.has_simple_group(group_id)
             or group_id in self.foreign_groups
         )

@@ -11,11 +11,11 @@ import struct
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.core.topics import Catalogue, replay_side
-from model.ids import LogOffset, LogPartition
-from model.records import Record, RecordType
+from model.ids import LogOffset, LogPartition, ProducerId
+from model.records import OffsetCommitKey, Record, RecordType
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
-from storage.log_store import LogStore
+from storage.log_store import LatestEntry, LogStore
 from storage.side_codec import decode_side
 
 GROUP_TYPES = tuple(
@@ -57,4 +57,24 @@ def load_shard(store: LogStore, shard: Shard) -> int:
             replay(shard, Record(decode_key(entry.key), value))
             records += 1
     shard.offset_groups.update(store.offset_group_ids(shard.partition))
-    return records
+    return records + load_open_transactions(store, shard)
+
+
+def load_open_transactions(store: LogStore, shard: Shard) -> int:
+    """What waits for markers, from ``pending``; how many offsets there are.
+
+    The producers' epochs are in the headers of the batches.
+    """
+    count = 0
+    for producer_id, entry in store.pending(shard.partition):
+        key = decode_key(entry.key)
+        assert isinstance(key, OffsetCommitKey), "only offsets wait"
+        epoch = _read_producer_epoch(store, shard, entry)
+        shard.open_transactions.add(ProducerId(producer_id), epoch, key)
+        count += 1
+    return count
+
+
+def _read_producer_epoch(store: LogStore, shard: Shard, entry: LatestEntry) -> int:
+    batch = next(store.read_log(shard.partition, entry.offset), None)
+    return -1 if batch is None else read_batch_header(batch).producer_epoch

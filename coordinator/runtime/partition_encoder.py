@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
+from coordinator.runtime.pending_offsets import PendingOffsets, compute_committed
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record
-from storage.codec.batches import HEADER_SIZE, encode_batch
+from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
+from storage.codec.batches import HEADER_SIZE, encode_batch, encode_marker
 from storage.codec.hot import encode_commit_values
 from storage.codec.records import encode_key, encode_value
-from storage.log_store import PartitionAppend, pack_latest
+from storage.log_store import LogStore, PartitionAppend, pack_latest
 
 BATCH_BYTES_MAX = 1 << 20
 RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
 RECORD_OVERHEAD_MAX = 21
 """Lengths, deltas, attributes and the count of headers, beside a record's key and value."""
 
+_OFFSET_TYPE = b"\x00\x01"
+
 
 class PartitionEncoder:
-    """Takes records in their order; a batch is at most 1 MiB, but for one record that is larger."""
+    """Takes records in their order; a batch is at most 1 MiB, but for one record that is larger.
+
+    Plain records share batches; what a transaction wrote, and each marker, has its own. The
+    ``store`` is read for what waits for a marker, and only where one comes.
+    """
 
     __slots__ = (
         "_appends",
@@ -25,12 +35,20 @@ class PartitionEncoder:
         "_offset",
         "_pairs",
         "_partition",
+        "_pending",
+        "_pending_deletes",
         "_size",
+        "_store",
         "_wall_ms",
     )
 
-    def __init__(self, partition: LogPartition, first: LogOffset, wall_ms: int) -> None:
+    def __init__(
+        self, partition: LogPartition, first: LogOffset, wall_ms: int, store: LogStore
+    ) -> None:
         self._partition = partition
+        self._store = store
+        self._pending: PendingOffsets | None = None
+        self._pending_deletes: dict[tuple[int, bytes], bytes | None] = {}
         self._first: int = first
         self._offset: int = first
         self._wall_ms = wall_ms
@@ -48,6 +66,9 @@ class PartitionEncoder:
             # Of the core's own keys none is a legacy one: a key is its own key in ``latest``.
             self._latest[key] = None
             self._offset += 1
+            if key[:2] == _OFFSET_TYPE:
+                for producer_id in self._open_pending().drop(key):
+                    self._pending_deletes[producer_id, key] = None
         else:
             self._add(key, encode_value(record.value))
 
@@ -74,14 +95,93 @@ class PartitionEncoder:
 
     def _cut(self) -> None:
         batch = encode_batch(self._first, self._pairs, self._wall_ms)
+        self._append(batch, len(self._pairs), self._latest, self._pending_deletes)
+        self._pairs, self._latest, self._size, self._pending_deletes = [], {}, 0, {}
+
+    def _append(
+        self,
+        batch: bytes,
+        records: int,
+        latest: dict[bytes, bytes | None],
+        pending: dict[tuple[int, bytes], bytes | None],
+    ) -> None:
+        first = LogOffset(self._first)
         self._appends.append(
-            PartitionAppend(
-                self._partition, LogOffset(self._first), batch, len(self._pairs), self._latest
-            )
+            PartitionAppend(self._partition, first, batch, records, latest, pending)
         )
-        self._first, self._pairs, self._latest, self._size = self._offset, [], {}, 0
+        self._first = self._offset
 
     def finish(self) -> list[PartitionAppend]:
         """What is to be written, in the order of offsets."""
-        self._cut()
+        if self._pairs:
+            self._cut()
         return self._appends
+
+    # --------------------------------------------------------------------------- transactions
+
+    def add_transaction(self, record: TransactionRecord) -> None:
+        """Offsets that wait for a marker, or the marker."""
+        if self._pairs:
+            self._cut()
+        match record:
+            case TransactionalOffsets():
+                self._add_transactional_offsets(record)
+            case TransactionMarker():
+                self._add_marker(record)
+            case _:
+                assert_never(record)
+
+    def _open_pending(self) -> PendingOffsets:
+        if self._pending is None:
+            self._pending = PendingOffsets(self._store, self._partition)
+        return self._pending
+
+    def _add_transactional_offsets(self, offsets: TransactionalOffsets) -> None:
+        pairs: list[tuple[bytes, bytes | None]] = []
+        size = 0
+        for record in offsets.records:
+            assert record.value is not None, "a tombstone waits for nobody"
+            key, value = encode_key(record.key), encode_value(record.value)
+            added = len(key) + len(value) + RECORD_OVERHEAD_MAX
+            if pairs and size + added > RECORDS_BYTES_MAX:
+                self._append_transactional(offsets, pairs)
+                pairs, size = [], 0
+            pairs.append((key, value))
+            size += added
+        self._append_transactional(offsets, pairs)
+
+    def _append_transactional(
+        self, offsets: TransactionalOffsets, pairs: list[tuple[bytes, bytes | None]]
+    ) -> None:
+        pending: dict[tuple[int, bytes], bytes | None] = {}
+        for key, value in pairs:
+            assert value is not None
+            packed = pack_latest(self._offset, self._wall_ms, value)
+            pending[offsets.producer_id, key] = packed
+            self._open_pending().put(offsets.producer_id, key, packed)
+            self._offset += 1
+        batch = encode_batch(
+            self._first,
+            pairs,
+            self._wall_ms,
+            producer_id=offsets.producer_id,
+            producer_epoch=offsets.producer_epoch,
+            is_transactional=True,
+        )
+        self._append(batch, len(pairs), {}, pending)
+
+    def _add_marker(self, marker: TransactionMarker) -> None:
+        waited = self._open_pending().end(marker.producer_id)
+        latest: dict[bytes, bytes | None] = {}
+        if marker.committed:
+            latest.update(compute_committed(self._store, self._partition, self._appends, waited))
+        batch = encode_marker(
+            self._offset,
+            self._wall_ms,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            committed=marker.committed,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        self._offset += 1
+        self._append(batch, 1, latest, {(marker.producer_id, key): None for key in waited})

@@ -18,7 +18,6 @@ from coordinator.core import describe
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.handle import ShardCommand, handle, has_news, needs_epoch_for_topics
 from coordinator.core.liveness import Liveness
-from coordinator.core.offsets import check_offset_fetch
 from coordinator.core.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
@@ -36,11 +35,8 @@ from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, Topi
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.loader import load_shard, read_last_timestamp
-from coordinator.runtime.offset_reads import (
-    read_group_offsets,
-    read_highest_offsets,
-    read_offsets,
-)
+from coordinator.runtime.offset_commands import OffsetCommands
+from coordinator.runtime.offset_reads import read_group_offsets, read_highest_offsets
 from coordinator.runtime.space import Space
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.targets import Targets
@@ -69,6 +65,8 @@ from model.commands import (
     ReconcileMember,
     RefreshTopics,
     TopicCommand,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
 )
 from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
@@ -188,6 +186,16 @@ class Runtime:
         )
         self._watches = Watches(scheduler, self._has_news)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
+        self._offsets = OffsetCommands(
+            self._store,
+            self._shards,
+            self._writer,
+            self._durability,
+            self._clock,
+            image=lambda: self.image,
+            check_space=self._check_space,
+            answer_error=self._answer_error,
+        )
         self._background = Background(
             self._store,
             scheduler,
@@ -282,7 +290,9 @@ class Runtime:
             ):
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
-                self._fetch(command, reply)
+                self._offsets.fetch(command, reply)
+            case TxnOffsetCommit() | WriteTxnMarkers():
+                self._offsets.change(command, reply)
             case (
                 CreateTopic()
                 | GrowTopic()
@@ -429,7 +439,8 @@ class Runtime:
         generation = self._writer.generation
         if isinstance(outcome.records[0].key, OffsetCommitKey):
             self._durability.note_offsets(group_id, generation)
-            if isinstance(outcome.records[-1].key, OffsetCommitKey):
+            are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
+            if are_all_offsets and not shard.open_transactions:
                 return
         for record in outcome.records:
             replay(shard, record)
@@ -521,19 +532,6 @@ class Runtime:
             self._watches.look_at(changed)
 
     # ------------------------------------------------------------------------------------ reading
-
-    def _fetch(self, command: OffsetFetch, reply: Reply) -> None:
-        group_id = command.group_id
-        shard = self._shard_of(group_id)
-        try:
-            known = check_offset_fetch(shard, command)
-        except GroupError as error:
-            self._answer_error((group_id,), reply, error)
-            return
-        has_offsets = known and group_id in shard.offset_groups
-        answer = read_offsets(self._store, shard.partition, self.image, command, has_offsets)
-        generation = self._durability.generation_of_offsets(group_id)
-        self._writer.answer_when_durable(generation, reply, answer)
 
     def _list_groups(self, command: ListGroups, reply: Reply) -> None:
         states = {state.lower().strip() for state in command.states}

@@ -30,14 +30,15 @@ SLICE = 500
 RETRY_MS = 1_000
 STALL_RETRY_MS = 5
 _OFFSET_KEYS = b"\x00\x01"
+_Found = tuple[StoredOffset, int | None]
 
 
 class _Deletion:
-    """One walk over all committed offsets for one topic."""
+    """One walk over all offsets for one topic, with the producer of those that are pending."""
 
     __slots__ = ("has_ended", "name", "topic_id", "waiting", "walk", "was_refused")
 
-    def __init__(self, topic_id: TopicId, name: TopicName, walk: Iterator[StoredOffset]) -> None:
+    def __init__(self, topic_id: TopicId, name: TopicName, walk: Iterator[_Found]) -> None:
         self.topic_id = topic_id
         self.name = name
         self.walk = walk
@@ -77,10 +78,22 @@ class TopicDeletion:
             deletion = _Deletion(topic_id, name, self._walk())
             self._scheduler.call_soon(lambda: self._step(deletion))
 
-    def _walk(self) -> Iterator[StoredOffset]:
-        for number in range(self._store.partitions):
-            partition = LogPartition(number)
-            yield from decode_stored_offsets(self._store.latest(partition, _OFFSET_KEYS))
+    def _walk(self) -> Iterator[_Found]:
+        """First what is pending, all at once: a marker may make it a committed offset later.
+
+        It has no topic id, so that only the time tells it from an offset of a later topic.
+        """
+        partitions = [LogPartition(number) for number in range(self._store.partitions)]
+        pending = [
+            (producer_id, entry)
+            for partition in partitions
+            for producer_id, entry in self._store.pending(partition)
+        ]
+        for producer_id, entry in pending:
+            yield from ((stored, producer_id) for stored in decode_stored_offsets((entry,)))
+        for partition in partitions:
+            entries = self._store.latest(partition, _OFFSET_KEYS)
+            yield from ((stored, None) for stored in decode_stored_offsets(entries))
 
     def _step(self, deletion: _Deletion) -> None:
         # What is only gathered the store does not show: an offset of this topic would be missed,
@@ -89,10 +102,10 @@ class TopicDeletion:
             self._scheduler.call_later_ms(STALL_RETRY_MS, lambda: self._step(deletion))
             return
         seen = list(islice(deletion.walk, SLICE))
-        found: dict[GroupId, list[int]] = {}
-        for stored in seen:
-            if _is_of(stored, deletion) and self._is_current(stored):
-                found.setdefault(stored.group_id, []).append(stored.partition)
+        found: dict[GroupId, dict[int, None]] = {}
+        for stored, producer_id in seen:
+            if _is_of(stored, deletion) and self._is_current(stored, producer_id):
+                found.setdefault(stored.group_id, {})[stored.partition] = None
         for group_id, partitions in found.items():
             deletion.waiting += 1
             self._submit(
@@ -105,11 +118,14 @@ class TopicDeletion:
             deletion.has_ended = True
             self._end_if_answered(deletion)
 
-    def _is_current(self, stored: StoredOffset) -> bool:
+    def _is_current(self, stored: StoredOffset, producer_id: int | None) -> bool:
         """The walk shows each partition as it was when the walk came to it."""
         partition = compute_log_partition(stored.group_id, self._store.partitions)
         key = encode_key(OffsetCommitKey(stored.group_id, stored.topic, stored.partition))
         entry = self._store.get_latest(partition, key)
+        if producer_id is not None:
+            pending = self._store.pending(partition, producer_id)
+            entry = next((entry for _, entry in pending if entry.key == key), None)
         return entry is not None and next(decode_stored_offsets((entry,)), None) == stored
 
     def _note(self, deletion: _Deletion, group_id: GroupId, answer: Answer) -> None:

@@ -21,6 +21,7 @@ from coordinator.runtime.partition_encoder import PartitionEncoder
 from coordinator.runtime.stats import Stats
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record, SideRecord
+from model.transactions import TransactionRecord, count_records
 from storage.log_store import (
     LogStore,
     PartitionAppend,
@@ -43,6 +44,7 @@ class Entry(NamedTuple):
     reply: Reply | None
     answer: Answer | None
     commits: tuple[OffsetCommits, ...] = ()
+    transaction: TransactionRecord | None = None
 
 
 class Writer:
@@ -96,6 +98,8 @@ class Writer:
         """Take records, to be written with all else that is gathered."""
         self._gathered.append(entry)
         self._gathered_records += len(entry.records)
+        if entry.transaction is not None:
+            self._gathered_records += count_records(entry.transaction)
         for commits in entry.commits:
             self._gathered_records += len(commits.offsets)
             self._stats.offsets_committed += len(commits.offsets)
@@ -192,18 +196,20 @@ class Writer:
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:
         encoders: dict[LogPartition, PartitionEncoder] = {}
         for entry in self._gathered:
-            if not (entry.records or entry.commits):
+            if not (entry.records or entry.commits or entry.transaction):
                 continue
             encoder = encoders.get(entry.partition)
             if encoder is None:
                 first = self._store.next_offset(entry.partition)
                 encoder = encoders[entry.partition] = PartitionEncoder(
-                    entry.partition, first, wall_ms
+                    entry.partition, first, wall_ms, self._store
                 )
             for record in entry.records:
                 encoder.add_record(record)
             for commits in entry.commits:
                 encoder.add_commits(commits)
+            if entry.transaction is not None:
+                encoder.add_transaction(entry.transaction)
         return [append for encoder in encoders.values() for append in encoder.finish()]
 
     # -------------------------------------------------------------------------------- syncing

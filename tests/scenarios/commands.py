@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from model.commands import (
@@ -22,8 +22,10 @@ from model.commands import (
     OffsetFetch,
     TopicOffsets,
     TopicToFetch,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
 )
-from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
 from tests.scenarios.server import ScenarioServer
 from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
@@ -66,6 +68,20 @@ def parse_names(text: str) -> tuple[TopicName, ...]:
     return () if text == "-" else tuple(TopicName(name) for name in text.split(","))
 
 
+def parse_offsets(options: Mapping[str, str]) -> tuple[TopicOffsets, ...]:
+    """``foo:0=5``, each with the text of ``metadata=``, ``times=`` so often."""
+    metadata = options.get("metadata", "") * int(options.get("times", "1"))
+    topics = []
+    for place, offset in options.items():
+        name, colon, partition = place.partition(":")
+        if colon:
+            topic_id = make_topic_id(name[3:]) if name.startswith("id/") else None
+            topic = None if topic_id is not None else TopicName(name)
+            partitions = (PartitionOffset(int(partition), int(offset), None, metadata),)
+            topics.append(TopicOffsets(topic, topic_id, partitions))
+    return tuple(topics)
+
+
 class Commands:
     """Makes commands of lines and carries out what is none."""
 
@@ -105,6 +121,8 @@ class Commands:
             "heartbeat": self._heartbeat,
             "leave": self._leave,
             "commit": self._commit,
+            "txn-commit": self._txn_commit,
+            "marker": self._marker,
             "fetch": self._fetch,
             "describe": lambda line: ConsumerGroupDescribe(
                 CALLER, tuple(GroupId(word) for word in line.words)
@@ -185,15 +203,8 @@ class Commands:
         """``commit g a epoch=2 foo:0=5``; without an epoch it is not by a member."""
         options = dict(line.options)
         epoch = options.pop("epoch", None)
-        metadata = options.pop("metadata", "") * int(options.pop("times", "1"))
         retention = options.pop("retention", None)
-        topics = []
-        for place, offset in options.items():
-            name, _, partition = place.partition(":")
-            topic_id = make_topic_id(name[3:]) if name.startswith("id/") else None
-            topic = None if topic_id is not None else TopicName(name)
-            partitions = (PartitionOffset(int(partition), int(offset), None, metadata),)
-            topics.append(TopicOffsets(topic, topic_id, partitions))
+        topics = parse_offsets(options)
         group, *rest = line.words
         is_old = "before-v9" in rest
         member = [word for word in rest if word != "before-v9"]
@@ -202,13 +213,45 @@ class Commands:
             GroupId(group),
             MemberId(member[0] if member else ""),
             None if epoch is None else int(epoch),
-            tuple(topics),
+            topics,
             by_consumer_protocol=not is_old,
             retention_time_ms=None if retention is None else parse_ms(retention),
         )
 
+    def _txn_commit(self, line: Line) -> Command:
+        """``txn-commit g 7@0 a epoch=2 foo:0=5``: of producer 7 at its epoch 0."""
+        options = dict(line.options)
+        epoch, instance = options.pop("epoch", None), options.pop("instance", None)
+        group, producer, *member = line.words
+        producer_id, _, producer_epoch = producer.partition("@")
+        return TxnOffsetCommit(
+            CALLER,
+            GroupId(group),
+            ProducerId(int(producer_id)),
+            int(producer_epoch),
+            parse_offsets(options),
+            MemberId(member[0] if member else ""),
+            None if epoch is None else int(epoch),
+            None if instance is None else InstanceId(instance),
+        )
+
+    def _marker(self, line: Line) -> Command:
+        """``marker g 7@0 commit``: in the log partition that has the group."""
+        group, producer, result = line.words
+        producer_id, _, producer_epoch = producer.partition("@")
+        return WriteTxnMarkers(
+            CALLER,
+            self.server.runtime.partition_of(GroupId(group)),
+            ProducerId(int(producer_id)),
+            int(producer_epoch),
+            coordinator_epoch=0,
+            committed={"commit": True, "abort": False}[result],
+        )
+
     def _fetch(self, line: Line) -> Command:
-        group, *places = line.words
+        """``fetch g foo:0-1``; ``stable`` for stable offsets only."""
+        group, *rest = line.words
+        places = [word for word in rest if word != "stable"]
         topics = []
         for place in places:
             name, _, partitions = place.partition(":")
@@ -222,4 +265,5 @@ class Commands:
             tuple(topics) if places else None,
             None if member is None else MemberId(member),
             None if epoch is None else int(epoch),
+            require_stable="stable" in rest,
         )

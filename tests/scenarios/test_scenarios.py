@@ -18,7 +18,13 @@ import pytest
 from model.settings import CoordinatorSettings
 from tests.scenarios.commands import Commands, Line, parse_line
 from tests.scenarios.server import ScenarioServer
-from tests.scenarios.text import format_answer, format_deadlines, format_record, format_side
+from tests.scenarios.text import (
+    format_answer,
+    format_deadlines,
+    format_record,
+    format_side,
+    format_transactions,
+)
 
 FOLDER = Path(__file__).parent
 TEXTS = sorted(FOLDER.glob("*.txt"))
@@ -88,6 +94,7 @@ def run_block(server: ScenarioServer, commands: Commands, lines: list[Line]) -> 
     for write in server.take_written():
         output += [f"+ {format_side(record)}" for record in write.side]
         output += [f"+ {format_record(record)}" for record in write.records]
+        output += [f"+ {text}" for text in format_transactions(write.transactions)]
     output += [f"@ {text}" for text in format_deadlines(server.take_deadlines())]
     return output
 

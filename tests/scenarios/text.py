@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
 from coordinator.runtime.api import Answer
 from model.errors import ErrorCode, GroupError
-from model.ids import TopicId
+from model.ids import ZERO_TOPIC_ID, TopicId
 from model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -42,6 +42,7 @@ from model.responses import (
     OffsetFetchResponse,
     TopicResponse,
 )
+from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from tests.sim.scheduler import START_WALL_MS
 
 NOTHING = "-"
@@ -261,6 +262,8 @@ def _format_value(value: Any) -> str:
                 # A record with an expiry of its own is of a version that has no topic id.
                 until_ms = value.expire_timestamp - START_WALL_MS
                 return f"{value.offset}{metadata} {when}, expires at {format_ms(until_ms)}"
+            if value.topic_id == ZERO_TOPIC_ID:
+                return f"{value.offset}{metadata} {when}"
             return f"{value.offset}{metadata} of {topic_name(value.topic_id)} {when}"
         case _:
             raise AssertionError(f"no words for {value}")
@@ -274,6 +277,18 @@ def _format_current(value: Any) -> str:
     if value.partitions_pending_revocation:
         text += f", to revoke {format_assigned(value.partitions_pending_revocation)}"
     return text
+
+
+def format_transactions(records: Iterable[TransactionRecord]) -> Iterator[str]:
+    """One line for each offset that waits, and for each marker."""
+    for record in records:
+        name = f"transaction of {record.producer_id}@{record.producer_epoch}"
+        match record:
+            case TransactionalOffsets():
+                for waiting in record.records:
+                    yield f"{name}: {format_record(waiting)}"
+            case TransactionMarker(committed=committed):
+                yield f"{name}: {'commit' if committed else 'abort'}"
 
 
 def format_side(record: SideRecord) -> str:

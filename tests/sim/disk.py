@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.ids import GroupId, LogOffset, LogPartition
+from model.ids import GroupId, LogOffset, LogPartition, ProducerId
 from model.records import Record, SideRecord
-from storage.codec.batches import decode_batch
+from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
+from storage.codec.batches import Batch, decode_batch, decode_marker
 from storage.codec.records import decode_key, decode_value
 from storage.log_store import LatestEntry, PartitionAppend, StoreStalled
 from storage.memory import MemoryLogStore
@@ -18,15 +19,40 @@ _LOG_START = LogOffset(0)
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One atomic write, decoded from the bytes that the store was given."""
+    """One atomic write, decoded from the bytes that the store was given.
+
+    ``records`` count from now on; what waits for a marker, and markers, are ``transactions``.
+    """
 
     records: tuple[Record, ...]
     side: tuple[SideRecord, ...]
+    transactions: tuple[TransactionRecord, ...] = ()
 
 
 def decode_append(append: PartitionAppend) -> Iterator[Record]:
-    """The records of a batch."""
-    for record in decode_batch(append.batch).records:
+    """The records of a batch that is not of a transaction."""
+    batch = decode_batch(append.batch)
+    if not batch.is_transactional:
+        yield from _decode_records(batch)
+
+
+def decode_transaction(append: PartitionAppend) -> Iterator[TransactionRecord]:
+    """What a batch of a transaction says."""
+    batch = decode_batch(append.batch)
+    producer_id = ProducerId(batch.producer_id)
+    if batch.is_control:
+        for record in batch.records:
+            marker = decode_marker(record)
+            assert marker is not None
+            committed, coordinator_epoch = marker
+            yield TransactionMarker(producer_id, batch.producer_epoch, coordinator_epoch, committed)
+    elif batch.is_transactional:
+        records = tuple(_decode_records(batch))
+        yield TransactionalOffsets(producer_id, batch.producer_epoch, records)
+
+
+def _decode_records(batch: Batch) -> Iterator[Record]:
+    for record in batch.records:
         assert record.key is not None
         key = decode_key(record.key)
         if record.value is None:
@@ -70,6 +96,7 @@ class SimDisk:
         write = Write(
             tuple(record for append in appends for record in decode_append(append)),
             tuple(decode_side(key, value) for key, value in side),
+            tuple(record for append in appends for record in decode_transaction(append)),
         )
         self.writes.append(write)
         self.on_write(write)

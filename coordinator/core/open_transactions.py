@@ -1,0 +1,115 @@
+"""The offsets of open transactions: for which partitions of which group a marker is awaited.
+
+The offsets themselves are in the store; here is noted whose there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, KeysView
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from model.ids import GroupId, ProducerId, TopicName
+from model.records import OffsetCommitKey
+
+OffsetPlace: TypeAlias = tuple[TopicName, int]
+"""A topic and a partition of it."""
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """One producer's: the offsets that wait, each with the epoch of the producer that wrote it."""
+
+    epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
+
+    @property
+    def producer_epoch(self) -> int:
+        """The highest epoch of the producer that is known by what waits."""
+        return max(self.epochs.values())
+
+
+class OpenTransactions:
+    """All of one shard. A producer is in it as long as there is an offset that waits for it."""
+
+    __slots__ = ("_groups", "_producers")
+
+    def __init__(self) -> None:
+        self._producers: dict[ProducerId, OpenTransaction] = {}
+        self._groups: dict[GroupId, dict[OffsetPlace, set[ProducerId]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._producers)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpenTransactions):
+            return NotImplemented
+        return self._producers == other._producers and self._groups == other._groups
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OpenTransactions({self._producers})"
+
+    def get(self, producer_id: ProducerId) -> OpenTransaction | None:
+        """The transaction of a producer."""
+        return self._producers.get(producer_id)
+
+    def producers(self) -> Iterator[tuple[ProducerId, OpenTransaction]]:
+        """Every open transaction."""
+        return iter(self._producers.items())
+
+    def unstable(self, group_id: GroupId) -> Collection[OffsetPlace]:
+        """The places of a group for which a marker is awaited; empty where there is none."""
+        return self._groups.get(group_id, ())
+
+    def has_group(self, group_id: GroupId) -> bool:
+        """Whether the group has offsets that wait: it must not be removed, nor they expire."""
+        return group_id in self._groups
+
+    def group_ids(self) -> KeysView[GroupId]:
+        """The groups that have offsets that wait."""
+        return self._groups.keys()
+
+    # ------------------------------------------------------------- changed by replay alone
+
+    def add(self, producer_id: ProducerId, producer_epoch: int, key: OffsetCommitKey) -> None:
+        """An offset waits."""
+        transaction = self._producers.get(producer_id)
+        if transaction is None:
+            transaction = self._producers[producer_id] = OpenTransaction()
+        transaction.epochs[key] = producer_epoch
+        places = self._groups.setdefault(key.group, {})
+        places.setdefault((key.topic, key.partition), set()).add(producer_id)
+
+    def end(self, producer_id: ProducerId) -> Collection[OffsetCommitKey]:
+        """The producer's transaction is over. What waited for it."""
+        transaction = self._producers.pop(producer_id, None)
+        if transaction is None:
+            return ()
+        for key in transaction.epochs:
+            producers = self._groups[key.group][key.topic, key.partition]
+            producers.discard(producer_id)
+            if not producers:
+                self._forget(key)
+        return transaction.epochs.keys()
+
+    def drop(self, key: OffsetCommitKey) -> None:
+        """A tombstone was written: nothing waits for this offset any more."""
+        places = self._groups.get(key.group)
+        if places is None:
+            return
+        producers = places.get((key.topic, key.partition))
+        if producers is None:
+            return
+        for producer_id in producers:
+            transaction = self._producers[producer_id]
+            del transaction.epochs[key]
+            if not transaction.epochs:
+                del self._producers[producer_id]
+        self._forget(key)
+
+    def _forget(self, key: OffsetCommitKey) -> None:
+        places = self._groups[key.group]
+        del places[key.topic, key.partition]
+        if not places:
+            del self._groups[key.group]

@@ -1,0 +1,201 @@
+"""Transactions: the group coordinator's half of them (KIP-98, KIP-447).
+
+Offsets of a transaction are written at once and wait for a marker; until then they are not
+visible, and a fetch that wants stable offsets is told to come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from coordinator.core.offsets import (
+    COMMITTED,
+    NO_EPOCH,
+    CheckPartition,
+    compute_assignment_epoch_check,
+    compute_partition_error,
+    compute_unknown_topic_result,
+    find_topic,
+)
+from coordinator.core.open_transactions import OffsetPlace
+from coordinator.core.outcome import Outcome
+from coordinator.core.shard import Shard
+from model.commands import Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.errors import (
+    ErrorCode,
+    IllegalGeneration,
+    InvalidGroupId,
+    InvalidProducerEpoch,
+    InvalidRequest,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
+from model.ids import ProducerId
+from model.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.responses import (
+    Done,
+    FetchedOffset,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    PartitionResult,
+    TopicResult,
+)
+from model.topics import Topic
+from model.transactions import TransactionalOffsets, TransactionMarker
+
+
+def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:
+    """Write the offsets as pending. Rows O1, O9 and O10.
+
+    As in a plain commit, topics and partitions that do not exist fail each for itself.
+    """
+    if not command.group_id:
+        raise InvalidGroupId("A transaction needs a group id.")
+    check_producer(shard, command.producer_id, command.producer_epoch)
+    resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
+    check: CheckPartition | None = None
+    if any(topic is not None and wanted.partitions for wanted, topic in resolved):
+        check = check_transactional_commit(shard, command)
+    records: list[Record] = []
+    results = tuple(
+        compute_unknown_topic_result(wanted)
+        if topic is None
+        else _commit_topic(shard, command, now, wanted, topic, check, records)
+        for wanted, topic in resolved
+    )
+    transaction = None
+    if records:
+        transaction = TransactionalOffsets(
+            command.producer_id, command.producer_epoch, tuple(records)
+        )
+    return Outcome(response=OffsetCommitResponse(results), transaction=transaction)
+
+
+def check_producer(shard: Shard, producer_id: ProducerId, producer_epoch: int) -> None:
+    """A producer that a newer one of its transactional id has fenced has no say.
+
+    Only while the newer one has a transaction open here: otherwise it is the transaction
+    coordinator that fences.
+    """
+    if producer_id < 0 or producer_epoch < 0:
+        raise InvalidRequest(f"Producer {producer_id} has no transactions.")
+    transaction = shard.open_transactions.get(producer_id)
+    if transaction is not None and producer_epoch < transaction.producer_epoch:
+        raise InvalidProducerEpoch(
+            f"Producer {producer_id} has epoch {transaction.producer_epoch}, the request "
+            f"{producer_epoch}."
+        )
+
+
+def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckPartition | None:
+    """Whether this caller may commit in this group; what is left to check for each partition.
+
+    A caller that says nothing of a member is not checked (KIP-447: older producers do not).
+    """
+    if command.instance_id is not None:
+        raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    if epoch < 0 and not command.member_id:
+        return None
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        classic = shard.classic_groups.get(command.group_id)
+        if classic is not None and classic.members:
+            raise UnknownMemberId(
+                f"Member {command.member_id} is not a member of group {command.group_id}."
+            )
+        if epoch < 0:
+            return None
+        raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+    if epoch < 0 and group.member_count == 0:
+        return None
+    member = group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if epoch == member.member_epoch:
+        return None
+    if epoch > member.member_epoch:
+        raise IllegalGeneration(
+            f"Received member epoch {epoch} is newer than current member epoch "
+            f"{member.member_epoch}."
+        )
+    check = compute_assignment_epoch_check(group, member, epoch)
+
+    def check_partition(topic: Topic, partition: int) -> None:
+        try:
+            check(topic, partition)
+        except StaleMemberEpoch as stale:
+            # Transactional producers know no STALE_MEMBER_EPOCH.
+            raise IllegalGeneration(stale.message) from None
+
+    return check_partition
+
+
+def _commit_topic(
+    shard: Shard,
+    command: TxnOffsetCommit,
+    now: Now,
+    wanted: TopicOffsets,
+    topic: Topic,
+    check: CheckPartition | None,
+    records: list[Record],
+) -> TopicResult:
+    """The results of the partitions of one topic; ``records`` gets what is written.
+
+    Kafka writes no topic id with the offset of a transaction, whose requests know names only.
+    """
+    limit = shard.settings.offset_metadata_max_bytes
+    results = []
+    for offset in wanted.partitions:
+        error = compute_partition_error(topic, offset.partition, offset.metadata, limit)
+        if error is not ErrorCode.NONE:
+            results.append(PartitionResult(offset.partition, error))
+            continue
+        if check is not None:
+            check(topic, offset.partition)
+        leader_epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
+        key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
+        value = OffsetCommitValue(offset.offset, leader_epoch, offset.metadata, now.wall_ms)
+        records.append(Record(key, value))
+        results.append(COMMITTED[offset.partition])
+    return TopicResult(topic.name, topic.topic_id, tuple(results))
+
+
+def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers) -> Outcome:
+    """End the producer's transaction in this partition of the log, whether or not one is open.
+
+    The transaction coordinator asks again until it is answered.
+    """
+    check_producer(shard, command.producer_id, command.producer_epoch)
+    marker = TransactionMarker(
+        command.producer_id, command.producer_epoch, command.coordinator_epoch, command.committed
+    )
+    return Outcome(response=Done(), transaction=marker)
+
+
+def compute_stable_answer(
+    answer: OffsetFetchResponse, unstable: Collection[OffsetPlace]
+) -> OffsetFetchResponse:
+    """Row O13: what the answer is where only stable offsets were asked for."""
+    if not unstable:
+        return answer
+    return replace(
+        answer,
+        topics=tuple(
+            topic
+            if topic.name is None
+            else replace(
+                topic,
+                partitions=tuple(
+                    FetchedOffset(row.partition, -1, None, "", ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                    if (topic.name, row.partition) in unstable and row.error is ErrorCode.NONE
+                    else row
+                    for row in topic.partitions
+                ),
+            )
+            for topic in answer.topics
+        ),
+    )

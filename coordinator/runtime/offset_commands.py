@@ -1,0 +1,143 @@
+"""The shell of offsets but for plain commits: fetches, and the commands of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from coordinator.core.handle import check_group_id_size
+from coordinator.core.offsets import check_offset_fetch
+from coordinator.core.outcome import Outcome
+from coordinator.core.replay import replay_transaction
+from coordinator.core.shard import Shard
+from coordinator.core.transactions import (
+    compute_stable_answer,
+    handle_txn_offset_commit,
+    handle_write_txn_markers,
+)
+from coordinator.runtime.api import Reply
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.durability import Durability
+from coordinator.runtime.offset_reads import read_offsets
+from coordinator.runtime.writer import Entry, Writer
+from model.commands import OffsetFetch, TransactionCommand, TxnOffsetCommit, WriteTxnMarkers
+from model.errors import CoordinatorNotAvailable, GroupError, NotCoordinator, UnknownServerError
+from model.ids import GroupId, compute_log_partition
+from model.topics import TopicImage
+from model.transactions import TransactionalOffsets
+from storage.log_store import LogStore
+
+log = structlog.get_logger()
+
+
+class OffsetCommands:
+    """Carries out the commands. ``image`` gives the topics that are durable.
+
+    ``check_space`` raises where nothing may be written; ``answer_error`` answers when what an
+    error shows of these groups is durable.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        shards: Sequence[Shard],
+        writer: Writer,
+        durability: Durability,
+        clock: SteadyClock,
+        *,
+        image: Callable[[], TopicImage],
+        check_space: Callable[[Outcome], None],
+        answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
+    ) -> None:
+        self._store = store
+        self._shards = shards
+        self._image = image
+        self._writer = writer
+        self._durability = durability
+        self._clock = clock
+        self._check_space = check_space
+        self._answer_error = answer_error
+        self._has_unwritten_marker = False
+
+    # ------------------------------------------------------------------------------ fetches
+
+    def fetch(self, command: OffsetFetch, reply: Reply) -> None:
+        """Read from the store; the answer comes when what it shows is durable."""
+        group_id = command.group_id
+        shard = self._shard_of(group_id)
+        try:
+            known = check_offset_fetch(shard, command)
+            self._write_markers()
+        except GroupError as error:
+            self._answer_error((group_id,), reply, error)
+            return
+        has_offsets = known and group_id in shard.offset_groups
+        answer = read_offsets(self._store, shard.partition, self._image(), command, has_offsets)
+        if command.require_stable:
+            answer = compute_stable_answer(answer, shard.open_transactions.unstable(group_id))
+        generation = self._durability.generation_of_offsets(group_id)
+        self._writer.answer_when_durable(generation, reply, answer)
+
+    def _write_markers(self) -> None:
+        """See to it that the store shows what every marker made visible.
+
+        A fetch must not see an offset as stable, and yet as it was before the transaction.
+        """
+        if self._has_unwritten_marker:
+            if not self._writer.write_gathered():
+                raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+            self._has_unwritten_marker = False
+
+    def _shard_of(self, group_id: GroupId) -> Shard:
+        return self._shards[compute_log_partition(group_id, len(self._shards))]
+
+    # ------------------------------------------------------------------------- transactions
+
+    def change(self, command: TransactionCommand, reply: Reply) -> None:
+        """Handle, replay and gather; the answer comes when it is durable."""
+        groups = (command.group_id,) if isinstance(command, TxnOffsetCommit) else ()
+        try:
+            shard, outcome = self._handle(command)
+            self._check_space(outcome)
+        except GroupError as error:
+            self._answer_error(groups, reply, error)
+            return
+        except Exception as bug:
+            log.exception("handling_failed", groups=groups, command=type(command).__name__)
+            self._answer_error(groups, reply, UnknownServerError(repr(bug)))
+            return
+        self._carry_out(shard, outcome, groups, reply)
+
+    def _handle(self, command: TransactionCommand) -> tuple[Shard, Outcome]:
+        match command:
+            case TxnOffsetCommit():
+                shard = self._shard_of(command.group_id)
+                check_group_id_size(shard, command.group_id)
+                return shard, handle_txn_offset_commit(shard, command, self._clock.now())
+            case WriteTxnMarkers():
+                if not 0 <= command.partition < len(self._shards):
+                    raise NotCoordinator(f"There is no log partition {command.partition}.")
+                shard = self._shards[command.partition]
+                return shard, handle_write_txn_markers(shard, command)
+
+    def _carry_out(
+        self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
+    ) -> None:
+        record, response = outcome.transaction, outcome.response
+        assert response is not None
+        if record is None:
+            generation = self._durability.generation_of_groups(groups)
+            self._writer.answer_when_durable(generation, reply, response)
+            return
+        if isinstance(record, TransactionalOffsets):
+            changed = set(groups)
+        else:
+            transaction = shard.open_transactions.get(record.producer_id)
+            changed = set() if transaction is None else {key.group for key in transaction.epochs}
+            self._has_unwritten_marker = True
+        replay_transaction(shard, record)
+        for group_id in sorted(changed):
+            self._durability.note_offsets(group_id, self._writer.generation)
+        self._writer.append(Entry(shard.partition, (), (), reply, response, (), record))
+        self._writer.write_if_full()
