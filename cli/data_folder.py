@@ -12,16 +12,18 @@ from cli.errors import CommandError, ExitCode
 STORE = "store"
 TOPICS = "topics"
 ENDPOINTS = "endpoints.json"
-_OURS = {STORE, TOPICS, ENDPOINTS}
+RESERVE = "reserve"
+_OURS = {STORE, TOPICS, ENDPOINTS, RESERVE}
 _HARMLESS = {"lost+found"}
 
 
 class DataFolder:
-    """A folder that holds the log (`store`), the records of topics (`topics`) and nothing else.
+    """A folder that holds the log (`store`), the records of topics (`topics`) and little else.
 
     `endpoints.json` is there while a server runs: its process id and, for each listener, the
     address that it is bound to, which is how tests and the demo learn of ports that the system
     chose. A server that was killed leaves it behind; the next one removes it when it starts.
+    `reserve` keeps room on the disk: see `cli.disk_room`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,6 +31,7 @@ class DataFolder:
         self.store = path / STORE
         self.topics = path / TOPICS
         self.endpoints = path / ENDPOINTS
+        self.reserve = path / RESERVE
 
     def prepare(self) -> None:
         """Makes the folder where it is missing. Raises ``CommandError`` if it cannot be used."""

@@ -16,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 
 from cli.collector import settle_collector
 from cli.data_folder import DataFolder
+from cli.disk_room import DiskRoom
 from cli.errors import CommandError, ExitCode
 from cli.http import HttpServer
 from cli.loop_lag import LoopLag
@@ -65,6 +66,7 @@ class Service:
         self._grpc_settings = compute_room(GrpcSettings, resolved)
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
+        self._disk_room: DiskRoom | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
         self._topics: LocalTopics | None = None
@@ -79,15 +81,19 @@ class Service:
     async def start(self) -> None:
         """Opens the store, loads the groups, sees to the topics, and then listens."""
         self.folder.prepare()
+        self._disk_room = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
         self.folder.remove_endpoints()
         self._runtime = Runtime(
             self._store,
             self._coordinator_settings,
-            free_bytes=self._compute_free_bytes,
+            free_bytes=self._disk_room.free_bytes,
             on_failure=end_process,
         )
-        await self._runtime.start()
+        try:
+            await self._runtime.start()
+        except StoreError as error:
+            raise CommandError(str(error)) from error
         settle_collector()
         self._topics = await self._start_topics(self._runtime)
         await self._change_topics(self._runtime)
@@ -103,6 +109,16 @@ class Service:
         )
         stats = self._runtime.stats
         log.info("started", records=stats.records_loaded, load_seconds=stats.load_seconds)
+
+    def _prepare_disk(self) -> DiskRoom:
+        reserve_bytes = self._resolved.integer("log.reserve.bytes")
+        min_free_bytes = self._resolved.integer("log.min.free.bytes")
+        try:
+            room = DiskRoom(self.folder.reserve, reserve_bytes, min_free_bytes)
+            room.prepare()
+        except OSError as error:
+            raise CommandError(f"{self.folder.reserve} cannot be used: {error}") from error
+        return room
 
     def _open_store(self) -> LogStore:
         partitions = self._resolved.integer("offsets.topic.num.partitions")
@@ -129,6 +145,8 @@ class Service:
             await topics.start()
         except OSError as error:
             raise CommandError(f"{self.folder.topics} cannot be used: {error}") from error
+        except StoreError as error:
+            raise CommandError(str(error)) from error
         return topics
 
     async def _change_topics(self, runtime: Runtime) -> None:

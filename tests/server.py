@@ -27,6 +27,8 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.02
 LISTENERS = ("kafka", "grpc", "http")
+SMALL: Mapping[str, object] = {"log.reserve.bytes": 1 << 20}
+"""Folders of tests are kept for a while, and there are many."""
 
 
 class ServerNotStarted(RuntimeError):
@@ -54,7 +56,7 @@ class MusterServer:
         self.arguments = [
             *arguments,
             *(f"--topic={name}={count}" for name, count in (topics or {}).items()),
-            *(f"--{name}={value}" for name, value in (settings or {}).items()),
+            *(f"--{name}={value}" for name, value in (SMALL | dict(settings or {})).items()),
         ]
         self.environment = dict(environment or {})
         self.working_folder = working_folder

@@ -283,6 +283,15 @@ _LOG_SETTINGS = (
         maximum=LONG_MAX,
     ),
     Setting(
+        "log.reserve.bytes",
+        Kind.LONG,
+        64 * 1024 * 1024,
+        Scope.LOG,
+        "Size of a file that keeps room on the disk back, and is given up when the disk is full. "
+        "0: none.",
+        maximum=LONG_MAX,
+    ),
+    Setting(
         "flush.records.max",
         Kind.INT,
         5_000,

@@ -65,7 +65,8 @@ def test_a_watcher_that_raises_keeps_no_other_waiting() -> None:
 
     for name in ("a", "b"):
         server.join("g", name, ["foo"])
-    server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0, 1, 2)}))
+    kept = server.names(server.beat(server.heartbeat("g", "a", 2)).assignment)
+    server.beat(server.heartbeat("g", "a", 2, owned=kept))
     server.beat(server.heartbeat("g", "b", 3, owned={}))
     group = server.group("g")
     for member in list(group.members()):

@@ -101,7 +101,7 @@ def test_it_writes_into_its_data_folder_alone(tmp_path: Path) -> None:
         assert get(server, "/readyz").status_code == 200
         assert server.terminate() == 0
     assert list(folder.iterdir()) == []
-    assert {entry.name for entry in (tmp_path / "data").iterdir()} == {"store", "topics"}
+    assert {entry.name for entry in (tmp_path / "data").iterdir()} == {"store", "topics", "reserve"}
 
 
 def test_topics_and_their_ids_outlive_the_process(server: MusterServer) -> None:

@@ -1,0 +1,174 @@
+"""A disk that fills up under a running server, and empties again: a small tmpfs of its own.
+
+Where mounting is not allowed the room is what ``statvfs`` is made to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import pytest
+
+from model.errors import ErrorCode
+from tests.durability.servers import TOPIC, FaultyServer, build_shim
+from tests.e2e.wire_client import HeartbeatResponse, WireClient, heartbeat
+
+MIB = 1 << 20
+DISK_BYTES = 192 * MIB
+SETTINGS: dict[str, object] = {"log.min.free.bytes": 16 * MIB, "log.reserve.bytes": 8 * MIB}
+DEADLINE_S = 20
+
+
+class Disk(Protocol):
+    """What others use of the disk that the server is on."""
+
+    def fill(self, free_bytes: int) -> None: ...
+
+
+class Tmpfs:
+    """A file system in memory, filled with a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.filler = folder / "filler"
+
+    def fill(self, free_bytes: int) -> None:
+        """Leaves so many bytes free."""
+        self.filler.unlink(missing_ok=True)
+        found = subprocess.check_output(["df", "-B1", "--output=avail", self.folder], text=True)
+        size = int(found.splitlines()[-1]) - free_bytes
+        if size > 0:
+            subprocess.run(["fallocate", "-l", str(size), self.filler], check=True)
+
+
+class ToldDisk:
+    """``statvfs`` says what there is."""
+
+    def __init__(self, server: FaultyServer) -> None:
+        self.server = server
+
+    def fill(self, free_bytes: int) -> None:
+        """As if so many bytes were free."""
+        self.server.fail(f"free {free_bytes}")
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path | None]:
+    """A small file system of its own; ``None`` where it cannot be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={DISK_BYTES}", "muster-test"]
+    done = subprocess.run(["mount", *options, folder], capture_output=True, check=False)
+    if done.returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def place(tmp_path: Path, mounted: Path | None) -> Iterator[tuple[FaultyServer, Disk]]:
+    folder = tmp_path if mounted is None else mounted
+    with FaultyServer(folder, build_shim(tmp_path), SETTINGS) as server:
+        yield server, ToldDisk(server) if mounted is None else Tmpfs(folder)
+
+
+async def join(client: WireClient) -> int:
+    """Joins as the only member and takes what it gets; the epoch."""
+    joined = await client.send(
+        heartbeat("h", "m", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
+        HeartbeatResponse,
+    )
+    assert not int(joined.error_code), joined
+    return int(joined.member_epoch)
+
+
+async def read_metric(server: FaultyServer, name: str) -> float:
+    """The value of a metric without labels."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        text = (await client.get(f"http://{server.http}/metrics")).text
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+    return float(line.split(" ")[1])
+
+
+async def wait_for_commit(server: FaultyServer, code: ErrorCode, offset: int) -> None:
+    """Until a commit is answered with this code."""
+    deadline = asyncio.get_running_loop().time() + DEADLINE_S
+    while (found := await server.commit(offset)) != code:
+        assert asyncio.get_running_loop().time() < deadline, f"it stays at {found}"
+        await asyncio.sleep(0.1)
+
+
+def size_of(path: Path) -> int | None:
+    """The size of a file; ``None`` where there is none."""
+    return path.stat().st_size if path.exists() else None
+
+
+async def wait_for_size(path: Path, size: object) -> None:
+    """Until the file is there as large as that."""
+    deadline = asyncio.get_running_loop().time() + DEADLINE_S
+    while size_of(path) != size:
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.02)
+
+
+async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
+    place: tuple[FaultyServer, Disk],
+) -> None:
+    server, disk = place
+    reserve = server.data_dir / "reserve"
+    member = WireClient(*server.address("kafka"))
+    await member.connect()
+    epoch = await join(member)
+    assert await server.commit(1) == 0
+    assert size_of(reserve) == SETTINGS["log.reserve.bytes"]
+    pid = server.pid
+
+    disk.fill(4 * MIB)
+    await wait_for_commit(server, ErrorCode.COORDINATOR_NOT_AVAILABLE, 2)
+    for _ in range(3):
+        assert await server.commit(3) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        response = await member.send(heartbeat("h", "m", epoch), HeartbeatResponse)
+        assert not int(response.error_code)
+    assert size_of(reserve) is None, "less is free than it holds: it is given up"
+    stranger = WireClient(*server.address("kafka"))
+    await stranger.connect()
+    refused = await stranger.send(
+        heartbeat("h", "n", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
+        HeartbeatResponse,
+    )
+    assert int(refused.error_code) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    stored = (await server.fetch())[0]
+    assert stored in (1, 2)
+    assert await read_metric(server, "muster_log_writes_refused_total") >= 5
+
+    disk.fill(DISK_BYTES)
+    await wait_for_commit(server, ErrorCode.NONE, 4)
+    assert await server.fetch() == {0: 4}
+    await wait_for_size(reserve, SETTINGS["log.reserve.bytes"])
+    response = await member.send(heartbeat("h", "m", epoch), HeartbeatResponse)
+    assert (int(response.error_code), int(response.member_epoch)) == (0, epoch)
+    assert server.pid == pid
+    await member.close()
+    await stranger.close()
+
+
+async def test_a_start_on_a_full_disk_serves_what_does_not_write(
+    place: tuple[FaultyServer, Disk],
+) -> None:
+    server, disk = place
+    assert await server.commit(1) == 0
+    server.kill()
+    disk.fill(0)
+    server.start()
+    assert await server.fetch() == {0: 1}
+    assert await server.commit(2) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    disk.fill(DISK_BYTES)
+    await wait_for_commit(server, ErrorCode.NONE, 3)
