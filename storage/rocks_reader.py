@@ -6,6 +6,7 @@ hold the log against the watermark: it shows what is there, for tools and for re
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -35,6 +36,7 @@ _FAMILIES_OF_FORMAT_1 = _FAMILIES[:-1]
 _ATTEMPTS = 5
 """A live server may remove a file between the moment it was listed and the one it is opened."""
 
+_OWN_FILES = Path("/proc/self/fd")
 _WRITTEN_ON_OPENING = {"LOG", "LOCK", "rocksdict-config.json"}
 
 
@@ -58,10 +60,23 @@ def _open(folder: Path, path: Path, header: WatermarkHeader) -> RocksLogReader:
         links = undo.enter_context(TemporaryDirectory(prefix="muster-reader-"))
         for entry in path.iterdir():
             if entry.name not in _WRITTEN_ON_OPENING:
-                (Path(links) / entry.name).symlink_to(entry.absolute())
+                (Path(links) / entry.name).symlink_to(_hold(entry.absolute(), undo))
         families = _FAMILIES if header.format_version > 1 else _FAMILIES_OF_FORMAT_1
         db = open_rocksdb_for_reading(Path(links), families)
         return RocksLogReader(folder, db, header, families, undo.pop_all())
+
+
+def _hold(file: Path, undo: ExitStack) -> Path:
+    """A path under which a file can be opened as long as the reader lives.
+
+    RocksDB opens tables with the database and blob files when they are read, which a live server
+    may have removed by then.
+    """
+    if file.suffix != ".blob" or not _OWN_FILES.is_dir():
+        return file
+    handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    undo.callback(os.close, handle)
+    return _OWN_FILES / str(handle)
 
 
 class RocksLogReader:
