@@ -104,7 +104,7 @@ def test_groups_that_are_not_served_are_described_as_of_another_type(wire: Wire)
         assert (old["errorCode"], old["groupState"]) == (0, "Dead")
 
 
-@pytest.mark.parametrize("require_stable", [False])
+@pytest.mark.parametrize("require_stable", [False, True])
 def test_committed_offsets_are_kafkas(wire: Wire, require_stable: bool) -> None:
     name = "offsetFetch.v9.requireStable" if require_stable else "offsetFetch.v9"
     offsets = 0

@@ -27,6 +27,7 @@ from model.commands import (
 )
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
+from tests.scenarios.imported import make_imported
 from tests.scenarios.server import ScenarioServer
 from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
@@ -95,6 +96,7 @@ class Commands:
             "advance": lambda line: self.server.advance(parse_ms(line.words[0])),
             "crash": lambda line: self.server.crash(int(line.options.get("survivors", "0"))),
             "start": lambda line: self.server.start(),
+            "import": self._import,
             "fsync": self._fsync,
             "assignor": self._assignor,
         }
@@ -102,6 +104,10 @@ class Commands:
             acts[line.verb](line)
             return None
         return self.server.submit(self.make(line))
+
+    def _import(self, line: Line) -> None:
+        kind, group = line.words
+        self.server.import_records(GroupId(group), make_imported(kind, group, line.options))
 
     def _fsync(self, line: Line) -> None:
         takes_ms = parse_ms(line.options["takes"])

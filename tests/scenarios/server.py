@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from model.ids import GroupId
+from model.records import Record
 from model.settings import CoordinatorSettings
+from storage.codec.batches import encode_batch
+from storage.codec.records import encode_key, encode_value
+from storage.log_store import PartitionAppend, pack_latest
 from storage.memory import MemoryLogStore
 from tests.sim.disk import SimDisk, Write
 from tests.sim.server import VirtualServer
@@ -30,6 +37,25 @@ class ScenarioServer(VirtualServer):
         """The process dies; of what was not synced the first ``survivors`` writes stay."""
         self.scheduler.drop_all()
         self.store.crash(min(survivors, self.store.unsynced))
+
+    def import_records(self, group_id: GroupId, records: Sequence[Record]) -> None:
+        """The log gets the records while no process runs; another one starts on it."""
+        partition = self.runtime.partition_of(group_id)
+        self.crash(self.store.unsynced)
+        offset, now_ms = self.store.next_offset(partition), self.scheduler.wall_ms()
+        pairs = [
+            (encode_key(key), None if value is None else encode_value(value))
+            for key, value in records
+        ]
+        latest = {
+            key: None if value is None else pack_latest(offset + place, now_ms, value)
+            for place, (key, value) in enumerate(pairs)
+        }
+        batch = encode_batch(offset, pairs, now_ms)
+        self.store.write([PartitionAppend(partition, offset, batch, len(pairs), latest)])
+        self.store.sync()
+        self.written.clear()
+        self.start()
 
     def take_written(self) -> list[Write]:
         """What was written since this was called last."""

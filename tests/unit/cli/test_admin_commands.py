@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from cli.errors import CommandError, ExitCode
 from cli.main import app
+from coordinator.core.replay import replay
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.server import GrpcServer
@@ -26,6 +27,7 @@ from model.commands import (
 from model.ids import GroupId, MemberId, TopicName
 from model.settings import CoordinatorSettings
 from storage.memory import MemoryLogStore
+from tests.scenarios.imported import make_imported
 
 CALLER = Caller("User:ANONYMOUS", "client-7", "/127.0.0.1")
 
@@ -201,6 +203,31 @@ async def join(runtime: Runtime, group: str, member: str) -> None:
 
 
 async def test_groups_are_listed_and_described(server: Server) -> None:
+async def test_classic_share_and_streams_groups(server: Server) -> None:
+    for kind, name, options in (
+        ("classic", "c", {"type": "connect", "protocol": "v1", "generation": "7", "members": "a"}),
+        ("share", "s", {"epoch": "3", "members": "a,b"}),
+        ("streams", "t", {"epoch": "3", "target": "2", "members": "a@3"}),
+    ):
+        shard = server.runtime.shards[server.runtime.partition_of(GroupId(name))]
+        for record in make_imported(kind, name, options):
+            replay(shard, record)
+    listed = (await server.run("group", "list")).out.splitlines()
+    assert [line.split() for line in listed[1:]] == [
+        ["c", "Classic", "Stable", "1", "7"],
+        ["s", "Share", "Stable", "2", "3"],
+        ["t", "Streams", "Assigning", "1", "3"],
+    ]
+    head, columns, row = (await server.run("group", "describe", "c")).out.splitlines()
+    assert head == "c: Classic, Stable, generation 7, protocol type connect, protocol v1"
+    member = dict(zip(columns.split(), row.split(), strict=False))
+    assert (member["CONSUMER-ID"], member["CLIENT-ID"]) == ("a", "client-a")
+    assert (member["CURRENT-EPOCH"], member["STATE"]) == ("-", "-")
+    refused = await server.run("group", "describe", "s")
+    assert refused.exit_code == ExitCode.NOT_FOUND
+    assert "Group s is not a consumer group." in refused.error
+
+
     await server.run("topic", "create", "orders=3")
     await join(server.runtime, "billing", "m1")
     await server.runtime.call(

@@ -11,6 +11,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.metrics import Snapshot, SnapshotCollector, compute_folder_bytes, compute_snapshot
+from coordinator.core.replay import replay
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.stats import Histogram
 from model.commands import (
@@ -26,6 +27,7 @@ from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.settings import CoordinatorSettings
 from storage.memory import MemoryLogStore
 from tests.groups import CHECKOUT
+from tests.scenarios.imported import make_imported
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")
 ORDERS = TopicName("orders")
@@ -118,6 +120,29 @@ async def test_groups_by_type_and_state(runtime: Runtime) -> None:
 
 
 async def test_what_happened_is_counted(runtime: Runtime) -> None:
+async def test_groups_of_every_type_are_counted(runtime: Runtime) -> None:
+    for kind, name, options in (
+        ("classic", "full", {"members": "a"}),
+        ("classic", "empty", {}),
+        ("share", "s", {"epoch": "3", "members": "a"}),
+        ("streams", "t", {"epoch": "3"}),
+    ):
+        shard = runtime.shards[runtime.partition_of(GroupId(name))]
+        for record in make_imported(kind, name, options):
+            replay(shard, record)
+    await commit(runtime, "empty", "", None)
+    await commit(runtime, "loose", "", None)
+    await commit(runtime, "t", "", None)
+    series = read(runtime)
+    for kind, state, count in (
+        ("classic", "Empty", 2),
+        ("classic", "Stable", 1),
+        ("share", "Stable", 1),
+        ("streams", "Empty", 1),
+    ):
+        assert value(series, "muster_groups", type=kind, state=state) == count
+
+
     await join(runtime, "billing", "m1")
     (group,) = runtime.groups()
     await commit(runtime, "billing", "m1", group.group_epoch)

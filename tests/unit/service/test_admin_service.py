@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable
+from dataclasses import replace
 
 import grpc
 import grpc.aio
@@ -11,8 +12,12 @@ import pytest
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
+from coordinator.core.replay import replay
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from model.ids import GroupId, InstanceId, MemberId
+from model.records import ClassicGroupMember, GroupMetadataValue, Record
 from muster.v1 import admin_pb2, group_pb2
+from tests.scenarios.imported import make_imported
 from tests.unit.service.session_client import SessionClient
 from tests.unit.service.stand import Stand, running_stand
 from tests.unit.service.test_group_service import first_heartbeat, offsets
@@ -106,6 +111,79 @@ async def test_a_group_that_only_has_offsets_is_classic(stand: Stand) -> None:
     )
     assert described.group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
     assert described.group.state == admin_pb2.GROUP_STATE_EMPTY
+
+
+def replay_imported(stand: Stand, kind: str, name: str, **options: str) -> None:
+    """As if the log had held the group when the server started."""
+    shard = stand.runtime.shards[stand.runtime.partition_of(GroupId(name))]
+    for record in make_imported(kind, name, options):
+        replay(shard, record)
+
+
+async def test_a_classic_group_is_described_with_what_its_members_said(stand: Stand) -> None:
+    replay_imported(
+        stand, "classic", "c", type="connect", protocol="v1", generation="7", members="b,a"
+    )
+    response = await stand.admin_stub().DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="c"))
+    group = response.group
+    assert (group.group_type, group.state) == (
+        admin_pb2.GROUP_TYPE_CLASSIC,
+        admin_pb2.GROUP_STATE_STABLE,
+    )
+    assert (group.protocol_type, group.protocol, group.group_epoch) == ("connect", "v1", 7)
+    assert [member.member_id for member in group.members] == ["a", "b"]
+    member = group.members[0]
+    assert (member.client_id, member.client_host) == ("client-a", "/127.0.0.1")
+    assert (member.classic_metadata, member.classic_assignment) == (b"about a", b"for a")
+    assert (list(member.subscribed_topic_names), list(member.assignment)) == ([], [])
+
+
+async def test_topics_and_partitions_of_classic_consumers_are_read(stand: Stand) -> None:
+    """Topics that are gone have no id; bytes that cannot be read are shown as they are."""
+    topic_id = await stand.create_topic("t", 4)
+    subscription = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
+    assignment = bytes.fromhex(
+        "0001 00000002 0001 74 00000002 00000001 00000003 0001 78 00000001 00000000 ffffffff"
+    )
+    (record,) = make_imported("classic", "c", {"type": "consumer", "protocol": "range"})
+    assert isinstance(record.value, GroupMetadataValue)
+    members = (
+        ClassicGroupMember(
+            MemberId("m"), InstanceId("i"), "c", "/h", 1, 1, subscription, assignment
+        ),
+        ClassicGroupMember(MemberId("n"), None, "c", "/h", 1, 1, b"?", b""),
+    )
+    shard = stand.runtime.shards[stand.runtime.partition_of(GroupId("c"))]
+    replay(shard, Record(record.key, replace(record.value, members=members)))
+    response = await stand.admin_stub().DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="c"))
+    first, second = response.group.members
+    assert (list(first.subscribed_topic_names), first.instance_id) == (["t"], "i")
+    assert [(t.topic_name, t.topic_id, list(t.partitions)) for t in first.assignment] == [
+        ("t", topic_id, [1, 3]),
+        ("x", b"", [0]),
+    ]
+    assert (list(second.subscribed_topic_names), list(second.assignment)) == ([], [])
+    assert second.classic_metadata == b"?"
+
+
+async def test_groups_that_are_not_served_are_listed(stand: Stand) -> None:
+    replay_imported(stand, "share", "s", epoch="3", members="a,b")
+    replay_imported(stand, "streams", "t", epoch="3", members="a@3", validated="0")
+    stub = stand.admin_stub()
+    types = [admin_pb2.GROUP_TYPE_SHARE, admin_pb2.GROUP_TYPE_STREAMS]
+    response = await stub.ListGroups(admin_pb2.ListGroupsRequest(types=types))
+    assert [
+        (group.group_id, group.group_type, group.state, group.members, group.group_epoch)
+        for group in response.groups
+    ] == [
+        ("s", admin_pb2.GROUP_TYPE_SHARE, admin_pb2.GROUP_STATE_STABLE, 2, 3),
+        ("t", admin_pb2.GROUP_TYPE_STREAMS, admin_pb2.GROUP_STATE_NOT_READY, 1, 3),
+    ]
+    states = [admin_pb2.GROUP_STATE_NOT_READY]
+    response = await stub.ListGroups(admin_pb2.ListGroupsRequest(states=states))
+    assert [group.group_id for group in response.groups] == ["t"]
+    code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="s")))
+    assert (code, detail.reason) == (grpc.StatusCode.NOT_FOUND, "GROUP_ID_NOT_FOUND")
 
 
 async def test_a_group_that_is_not_there(stand: Stand) -> None:
