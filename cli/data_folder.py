@@ -35,8 +35,12 @@ class DataFolder:
 
     def prepare(self) -> None:
         """Makes the folder where it is missing. Raises ``CommandError`` if it cannot be used."""
+        from storage.log_store import StoreError
+        from storage.replacement import finish_replacement
+
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            finish_replacement(self.store)
             names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
             if names and not names & _OURS:
                 raise CommandError(
@@ -50,6 +54,8 @@ class DataFolder:
             raise CommandError(
                 f"{self.path} cannot be used for --data-dir: {error.strerror}"
             ) from error
+        except StoreError as error:
+            raise CommandError(f"{self.path} cannot be used for --data-dir: {error}") from error
 
     def write_endpoints(self, endpoints: Mapping[str, object]) -> None:
         """Says where the server listens; a reader finds all of it or nothing."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from cli.log.dump import dump
+from cli.log.export import export
+from cli.log.import_command import import_log
 from cli.log.offsets import offsets
 
 log_app = typer.Typer(
@@ -14,3 +16,5 @@ log_app = typer.Typer(
 )
 log_app.command()(dump)
 log_app.command()(offsets)
+log_app.command("import")(import_log)
+log_app.command()(export)

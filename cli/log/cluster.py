@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cli.errors import CommandError, ExitCode
 from cli.settings.properties import PropertiesError, parse_properties
-from model.ids import GroupId, LogPartition, compute_log_partition
+from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
+from model.records import TopicSideValue
 from storage.codec.batches import BatchRecord
 from storage.codec.errors import CodecError
 from storage.group_offsets import GroupOffset, GroupOffsetsFold
@@ -96,6 +97,22 @@ class Cluster:
         except CodecError as error:
             raise CommandError(f"{self._bootstrap}, partition {partition}: {error}") from error
         return ClusterOffsets(offsets, partition, stable, left_out)
+
+    def list_topics(self) -> dict[TopicName, TopicSideValue]:
+        """Names, ids and partition counts of all topics but Kafka's own."""
+        try:
+            found = self._admin.list_topics(timeout=self._timeout).topics
+        except kafka.KafkaException as error:
+            self._fail(error)
+        names = [name for name in sorted(found) if not name.startswith("__")]
+        if not names:
+            return {}
+        answers = self._ask(self._admin.describe_topics, kafka.TopicCollection(names))
+        described = [self._wait(answers[name]) for name in names]
+        return {
+            TopicName(each.name): TopicSideValue(_read_id(each.topic_id), len(each.partitions))
+            for each in described
+        }
 
     def list_offsets(self, group_id: GroupId) -> dict[tuple[str, int], int]:
         """What the group has committed, as its coordinator says."""
@@ -228,6 +245,12 @@ class Cluster:
                 ExitCode.UNREACHABLE,
             ) from error
         raise CommandError(f"{self._bootstrap}: {_describe(error)}") from error
+
+
+def _read_id(topic_id: Any) -> TopicId:
+    """confluent-kafka has the two halves as signed numbers."""
+    halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    return TopicId(b"".join((half & (1 << 64) - 1).to_bytes(8, "big") for half in halves))
 
 
 def _coordinator_errors() -> tuple[int, ...]:

@@ -1,0 +1,84 @@
+"""`muster log export`: a store as segments that a Kafka broker boots from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+from cli.log.import_command import DataDirOption
+from cli.log.sources import find_store, source_errors
+from cli.options import OutputOption, QuietOption
+from cli.output import Format, Listing, print_listing, print_note
+
+_SIDE_NAMES = {
+    1: "topics",
+    2: "producer id blocks",
+    3: "topic deletions",
+    4: "import graces",
+}
+
+
+def export(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new folder, for __consumer_offsets-N folders.")
+    ],
+    data_dir: DataDirOption,
+    history: Annotated[
+        bool, typer.Option("--history", help="All that was written, not only what still counts.")
+    ] = False,
+    with_side: Annotated[
+        bool,
+        typer.Option(
+            "--with-side", help="Write beside the segments what Kafka's records cannot hold."
+        ),
+    ] = False,
+    output: OutputOption = Format.TABLE,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the log as Kafka's segment files, also while the server runs.
+
+    A Kafka broker takes them as its own __consumer_offsets.
+    """
+    from storage.export_log import export_segments
+    from storage.rocks_reader import open_store_reader
+
+    store = find_store(data_dir)
+    if store is None:
+        raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(
+            f"{folder} is there already and not empty: use another folder", ExitCode.PRECONDITION
+        )
+    with source_errors():
+        reader = open_store_reader(store)
+        try:
+            side = Counter(
+                _SIDE_NAMES.get(key[0], f"records of kind {key[0]}") for key, _ in reader.side()
+            )
+            count = export_segments(reader, folder, is_whole=history, with_side=with_side)
+        finally:
+            reader.close()
+    if quiet:
+        return
+    if side and not with_side:
+        left_out = ", ".join(f"{number} {name}" for name, number in sorted(side.items()))
+        print_note(f"left out, for Kafka's records cannot hold it: {left_out} (see --with-side)")
+    rows: list[list[object]] = [
+        ["partitions", count.partitions],
+        ["batches", count.batches],
+        ["bytes", count.bytes],
+        ["open transactions", len(count.open_producers)],
+    ]
+    content = {
+        "partitions": count.partitions,
+        "batches": count.batches,
+        "bytes": count.bytes,
+        "open_producer_ids": sorted(count.open_producers),
+        "side_records": dict(sorted(side.items())),
+        "left_out": [] if with_side else sorted(side),
+    }
+    print_listing(Listing("log export", ("WHAT", "COUNT"), rows, content, "left_out"), output)

@@ -1,0 +1,134 @@
+"""`muster log import`: Kafka's segments into a store."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
+from cli.log.sources import source_errors
+from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
+from cli.output import Format, print_listing, print_note
+
+if TYPE_CHECKING:
+    from cli.log.known_topics import KnownTopics
+    from storage.import_side import SideImport
+
+DataDirOption = Annotated[
+    Path, typer.Option("--data-dir", metavar="STORE", help="The data folder of Muster.")
+]
+
+
+def import_log(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A broker's log folder, with __consumer_offsets-N folders."
+        ),
+    ],
+    data_dir: DataDirOption,
+    topics: Annotated[
+        Path | None,
+        typer.Option(
+            "--topics", metavar="FILE", help="Topics: name, id and partitions, YAML or JSON."
+        ),
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server", metavar="HOST:PORT", help="Ask this cluster for its topics."
+        ),
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--command-config", metavar="FILE", help="Settings of librdkafka for that cluster."
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", min=1, help="How many partitions the imported topic has."),
+    ] = None,
+    abort_open: Annotated[
+        bool, typer.Option("--abort-open", help="End open transactions with an abort.")
+    ] = False,
+    keep_clock: Annotated[
+        bool,
+        typer.Option(
+            "--keep-clock",
+            help="Offsets expire by their own time, as in Kafka, and not after a grace.",
+        ),
+    ] = False,
+    cut_torn_tail: Annotated[
+        bool,
+        typer.Option("--cut-torn-tail", help="Leave out a last batch that is not whole."),
+    ] = False,
+    output: OutputOption = Format.TABLE,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Import a __consumer_offsets log into a store: all of it, or nothing.
+
+    A store without groups takes it over as it is. The server must not be running.
+    """
+    from cli.log.import_summary import compute_import_listing, summarize_store
+    from storage.import_log import ImportOptions, import_segments
+    from storage.import_refused import ImportRefused
+    from storage.segments.folder import open_segments
+
+    known = _find_topics(topics, bootstrap_server, command_config, timeout)
+    with source_errors():
+        source = open_segments(folder)
+        side = _compute_side(folder, known, keep_clock=keep_clock)
+        options = ImportOptions(partitions, abort_open, cut_torn_tail, side)
+        data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
+        data_folder.prepare()
+        try:
+            count, summary = import_segments(source, data_folder.store, options, summarize_store)
+        except ImportRefused as error:
+            raise CommandError(str(error), ExitCode.PRECONDITION) from error
+        finally:
+            if is_new and not any(data_dir.iterdir()):
+                data_dir.rmdir()
+    if not quiet:
+        for note in count.notes:
+            print_note(note)
+        if summary.missing_topics or summary.missing_ids:
+            print_note(
+                "Muster does not know some topics of the log: their groups wait for them; "
+                "name them with --topics or --bootstrap-server, or create them"
+            )
+        print_listing(compute_import_listing(count, summary), output)
+
+
+def _find_topics(
+    file: Path | None, bootstrap: str | None, config: Path | None, timeout: float
+) -> KnownTopics:
+    if file is not None and bootstrap is not None:
+        raise CommandError("topics are from --topics or from --bootstrap-server", ExitCode.USAGE)
+    if file is not None:
+        from cli.log.known_topics import read_known_topics
+
+        return read_known_topics(file)
+    if bootstrap is not None:
+        from cli.log.cluster import Cluster
+
+        return Cluster(bootstrap, config, timeout).list_topics()
+    return {}
+
+
+def _compute_side(folder: Path, known: KnownTopics, *, keep_clock: bool) -> SideImport:
+    """The topics, the time of the import, and what an export kept beside its segments."""
+    from storage.export_log import SIDE_FILE, decode_side_file
+    from storage.import_side import SideImport
+
+    now_ms = None if keep_clock else time.time_ns() // 1_000_000
+    file = folder / SIDE_FILE
+    if not file.is_file():
+        return SideImport(known, now_ms)
+    cluster_id, records = decode_side_file(file.read_bytes())
+    return SideImport(known, now_ms, records, cluster_id)
