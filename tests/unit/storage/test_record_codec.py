@@ -22,6 +22,7 @@ from model.records import (
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    RecordType,
     TopicPartitions,
     UnknownKey,
     UnknownValue,
@@ -296,3 +297,20 @@ def test_damage_at_every_byte_raises_nothing_else() -> None:
             with suppress(CodecError):
                 decode_value(line["typeId"], bytes(value))
             value[position] = kept
+
+
+def test_legacy_offsets_are_offsets_of_version_0() -> None:
+    """A key of type 0 is kept as type 1 in ``latest``; its value needs no other schema."""
+    values = [
+        bytes.fromhex(record["value"])
+        for record in golden_records()
+        if record["type"] == "LEGACY_OFFSET_COMMIT"
+    ]
+    assert len(values) == 5
+    for data in values:
+        _, legacy = decode_value(RecordType.LEGACY_OFFSET_COMMIT, data)
+        version, found = decode_value(RecordType.OFFSET_COMMIT, data)
+        assert isinstance(legacy, LegacyOffsetCommitValue)
+        offset, metadata, timestamp = legacy.offset, legacy.metadata, legacy.commit_timestamp
+        assert (version, found) == (0, OffsetCommitValue(offset, -1, metadata, timestamp))
+        assert encode_value(found, 0) == data

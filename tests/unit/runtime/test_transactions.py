@@ -1,0 +1,165 @@
+"""The shell of transactions: batches in the log, large requests, a store that cannot take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.commands import INTERNAL, DeleteTopicOffsets, TopicOffsets, TxnOffsetCommit
+from model.commands import WriteTxnMarkers as Marker
+from model.errors import ErrorCode
+from model.ids import GroupId, LogPartition, ProducerId, TopicName
+from model.records import OffsetCommitKey, OffsetCommitValue, PartitionOffset
+from model.responses import OffsetFetchResponse
+from storage.codec.batches import Batch, decode_batch
+from storage.codec.records import encode_key, encode_value
+from storage.fold import PartitionFold
+from storage.log_store import StoreStalled
+from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.unit.storage.appends import make_append
+
+G = GroupId("g")
+P0 = LogPartition(0)
+PRODUCER = ProducerId(7)
+
+
+def make_server(partitions: int = 3) -> VirtualServer:
+    return VirtualServer({"foo": partitions}, partitions=1)
+
+
+def pend(offsets: dict[int, int], metadata: str = "", epoch: int = 0) -> TxnOffsetCommit:
+    rows = tuple(PartitionOffset(p, offset, None, metadata) for p, offset in offsets.items())
+    return TxnOffsetCommit(
+        CALLER, G, PRODUCER, epoch, (TopicOffsets(TopicName("foo"), None, rows),)
+    )
+
+
+def end(committed: bool = True, partition: LogPartition = P0) -> Marker:
+    return Marker(CALLER, partition, PRODUCER, 0, 3, committed)
+
+
+def batches(server: VirtualServer) -> list[Batch]:
+    return [decode_batch(batch) for batch in server.store.read_log(P0)]
+
+
+def fetch_stable(server: VirtualServer, partition: int) -> tuple[int, ErrorCode]:
+    command = server.fetch_command("g", "foo", (partition,))
+    command.require_stable = True  # type: ignore[misc]
+    answer: Any = server.ask(command)
+    assert isinstance(answer, OffsetFetchResponse), repr(answer)
+    row = answer.topics[0].partitions[0]
+    return row.offset, row.error
+
+
+def test_each_request_and_each_marker_is_a_batch_as_kafka_writes_it() -> None:
+    server = make_server()
+    for command in (pend({0: 5, 1: 6}), server.commit_command("g", "", None, "foo", {2: 1}), end()):
+        server.submit(command)
+    server.settle()
+    first, plain, marker = batches(server)
+    assert (first.is_transactional, first.is_control) == (True, False)
+    assert (first.producer_id, first.producer_epoch, first.base_sequence) == (7, 0, 0)
+    assert [record.value for record in first.records] == [
+        encode_value(OffsetCommitValue(offset, -1, "", first.max_timestamp), 4) for offset in (5, 6)
+    ]
+    assert (plain.is_transactional, plain.producer_id) == (False, -1)
+    assert (marker.is_transactional, marker.is_control) == (True, True)
+    assert (marker.producer_id, marker.base_offset) == (7, 3)
+
+
+def test_a_request_that_is_larger_than_a_batch_becomes_several() -> None:
+    server = make_server(400)
+    assert error_name(server.ask(pend(dict.fromkeys(range(400), 9), "m" * 4_000))) == "NONE"
+    found = batches(server)
+    assert len(found) == 2
+    assert all(batch.size <= 1 << 20 and batch.is_transactional for batch in found)
+    assert sum(batch.count for batch in found) == 400
+    assert len(list(server.store.pending(P0, 7))) == 400
+    server.ask(end())
+    assert list(server.store.pending(P0)) == []
+    assert [server.fetch("g", "foo", partition) for partition in (0, 399)] == [9, 9]
+
+
+def test_a_fetch_is_refused_while_the_store_cannot_show_what_a_marker_did() -> None:
+    server = make_server()
+    server.ask(pend({0: 5}))
+    write = server.store.write
+
+    def stall(*arguments: Any) -> None:
+        raise StoreStalled("busy")
+
+    server.store.write = stall  # type: ignore[method-assign]
+    marker = server.submit(end())
+    fetched = server.submit(server.fetch_command("g", "foo", (0,)))
+    server.settle()
+    assert error_name(fetched.answer) == "COORDINATOR_NOT_AVAILABLE"
+    assert not marker.is_answered
+    server.store.write = write  # type: ignore[method-assign]
+    server.advance(100)
+    assert error_name(marker.answer) == "NONE"
+    assert fetch_stable(server, 0) == (5, ErrorCode.NONE)
+
+
+def test_a_marker_for_a_partition_of_the_log_that_is_not_here() -> None:
+    server = make_server()
+    for number in (1, -1):
+        assert error_name(server.ask(end(partition=LogPartition(number)))) == "NOT_COORDINATOR"
+    assert batches(server) == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_bug_119_a_tombstone_takes_what_waits_with_it(restarts: bool) -> None:
+    """Trigger: a pending offset of a deleted topic comes back with its marker."""
+    server = make_server()
+    server.ask(pend({0: 5, 1: 6}))
+    if restarts:
+        server.restart()
+    server.ask(DeleteTopicOffsets(INTERNAL, G, TopicName("foo"), (0,)))
+    assert [entry.key for _, entry in server.store.pending(P0)] == [
+        encode_key(OffsetCommitKey(G, TopicName("foo"), 1))
+    ]
+    assert fetch_stable(server, 0) == (-1, ErrorCode.NONE)
+    assert fetch_stable(server, 1) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    server.ask(end())
+    assert [server.fetch("g", "foo", partition) for partition in (0, 1)] == [-1, 6]
+    assert not server.runtime.shards[0].open_transactions
+
+
+def test_a_group_with_nothing_but_pending_offsets_is_there_until_they_are_gone() -> None:
+    server = make_server()
+    server.ask(pend({0: 5}))
+    for _ in range(2):
+        shard = server.runtime.shards[0]
+        assert shard.has_other_group(G)
+        assert not shard.offset_groups
+        server.restart()
+    server.ask(end(committed=False))
+    assert not server.runtime.shards[0].has_other_group(G)
+
+
+def test_a_legacy_offset_is_read_as_any_other() -> None:
+    """Trigger: the key of type 0 is kept as type 1, with a value of the legacy schema."""
+    server = make_server()
+    key = encode_key(OffsetCommitKey(G, TopicName("foo"), 1))
+    text = b"\x00\x02hi"
+    value = b"\x00\x00" + (41).to_bytes(8, "big") + text + (1234).to_bytes(8, "big")
+    server.store.write([make_append(0, 0, [(b"\x00\x00" + key[2:], value)])])
+    server.store.sync()
+    server.restart()
+    answer: Any = server.ask(server.fetch_command("g", "foo", (1,)))
+    row = answer.topics[0].partitions[0]
+    assert (row.offset, row.leader_epoch, row.metadata) == (41, None, "hi")
+    everything: Any = server.ask(server.fetch_command("g", "foo", (0, 1, 2)))
+    assert [found.offset for found in everything.topics[0].partitions] == [-1, 41, -1]
+
+
+def test_the_store_is_the_fold_of_what_was_written() -> None:
+    server = make_server()
+    for command in (pend({0: 1, 1: 1}), end(), pend({0: 2}), end(committed=False), pend({2: 3})):
+        server.ask(command)
+    fold = PartitionFold()
+    for batch in server.store.read_log(P0):
+        fold.apply(batch)
+    assert list(server.store.latest(P0)) == [fold.latest[key] for key in sorted(fold.latest)]
+    assert list(server.store.pending(P0)) == [(7, entry) for entry in fold.pending[7].values()]
