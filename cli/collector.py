@@ -12,8 +12,14 @@ import gc
 THRESHOLDS = (50_000, 20, 50)
 
 
+def hold_collector() -> None:
+    """Collect nothing while groups are loaded: what is loaded stays."""
+    gc.collect()
+    gc.disable()
+
+
 def settle_collector() -> None:
     """Never look at what was loaded again, and seldom at the rest. Once, after loading."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
+    gc.enable()

@@ -64,10 +64,24 @@ async def _serve(service: Service) -> None:
         await service.start()
         for name, address in service.addresses.items():
             print(f"{name:<5} {address}", flush=True)
-        await stopping.wait()
+        await _load_and_serve(service, stopping)
     finally:
         await service.stop()
     log.info("stopped")
+
+
+async def _load_and_serve(service: Service, stopping: asyncio.Event) -> None:
+    """Until a signal, or until the loading fails. Raises what it fails with."""
+    loading = asyncio.create_task(service.finish_start())
+    waiting = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((loading, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if loading.done():
+            loading.result()
+            await waiting
+    finally:
+        loading.cancel()
+        waiting.cancel()
 
 
 def _handle_signals(stopping: asyncio.Event) -> None:

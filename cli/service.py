@@ -14,7 +14,7 @@ from typing import NoReturn, Protocol
 import structlog
 from prometheus_client.exposition import choose_encoder
 
-from cli.collector import settle_collector
+from cli.collector import hold_collector, settle_collector
 from cli.data_folder import DataFolder
 from cli.disk_room import DiskRoom
 from cli.errors import CommandError, ExitCode
@@ -52,7 +52,7 @@ class Door(Protocol):
 
 
 class Service:
-    """One server. `start`, `stop`; both once. Errors of the start are ``CommandError``."""
+    """One server. `start`, `finish_start`, `stop`; each once. Errors are ``CommandError``."""
 
     def __init__(self, resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool):
         """``names_topics``: the user has said which topics there are to be, be it none."""
@@ -79,7 +79,7 @@ class Service:
     # ------------------------------------------------------------------------------- starting
 
     async def start(self) -> None:
-        """Opens the store, loads the groups, sees to the topics, and then listens."""
+        """Opens the store, begins to load the groups, sees to the topics, and listens."""
         self.folder.prepare()
         self._disk_room = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
@@ -90,11 +90,11 @@ class Service:
             free_bytes=self._disk_room.free_bytes,
             on_failure=end_process,
         )
+        hold_collector()
         try:
             await self._runtime.start()
         except StoreError as error:
             raise CommandError(str(error)) from error
-        settle_collector()
         self._topics = await self._start_topics(self._runtime)
         await self._change_topics(self._runtime)
         await self._listen(self._runtime, self._topics)
@@ -107,6 +107,17 @@ class Service:
                 **{name: str(address) for name, address in self.addresses.items()},
             }
         )
+
+    async def finish_start(self) -> None:
+        """Waits until all groups are loaded; those that are were served before."""
+        assert self._runtime is not None
+        try:
+            await self._runtime.loaded()
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        settle_collector()
+        if self._grpc is not None and not self._is_draining:
+            await self._grpc.set_serving(True)
         stats = self._runtime.stats
         log.info("started", records=stats.records_loaded, load_seconds=stats.load_seconds)
 
@@ -141,6 +152,7 @@ class Service:
         try:
             topics = LocalTopics(self.folder.topics, runtime, self._topic_settings)
             if topics.needs_lift:
+                await runtime.loaded()
                 topics.lift_end_offsets(await runtime.highest_committed_offsets())
             await topics.start()
         except OSError as error:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -90,7 +91,7 @@ class MusterServer:
         """Starts it and returns when it listens. Raises `ServerNotStarted`."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         self._begin()
-        self._wait_until_listening()
+        self._wait_until_ready()
         return self
 
     def kill(self) -> None:
@@ -137,8 +138,9 @@ class MusterServer:
     def _compute_address(self, name: str) -> str:
         return self.endpoints.get(name, "127.0.0.1:0")
 
-    def _wait_until_listening(self) -> None:
-        """Until its endpoints are there; those of a killed one carry another process id."""
+    def _wait_until_ready(self) -> None:
+        """Until its endpoints are there, those of a killed one carry another process id, and its
+        groups are loaded."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             assert self.process is not None
@@ -147,10 +149,21 @@ class MusterServer:
             endpoints = self._read_endpoints()
             if endpoints.get("pid") == self.process.pid:
                 self.endpoints = {name: str(endpoints[name]) for name in LISTENERS}
-                return
+                if self._is_ready():
+                    return
             time.sleep(_POLL_S)
         self.kill()
         raise ServerNotStarted(None, self.output())
+
+    def _is_ready(self) -> bool:
+        door = http.client.HTTPConnection(*self.address("http"), timeout=START_TIMEOUT_S)
+        try:
+            door.request("GET", "/readyz")
+            return door.getresponse().status == http.HTTPStatus.OK
+        except OSError:
+            return False
+        finally:
+            door.close()
 
     def _read_endpoints(self) -> dict[str, object]:
         try:

@@ -82,6 +82,12 @@ class Coordinator(Protocol):
     def ready(self) -> bool:
         """Whether all shards are loaded and commands are served."""
 
+    def is_serving(self) -> bool:
+        """Whether the topics are there and commands are taken.
+
+        A command of a group that is still being loaded is answered COORDINATOR_LOAD_IN_PROGRESS.
+        """
+
     def partition_of(self, group_id: GroupId) -> LogPartition:
         """The log partition, and shard, of a group."""
 

@@ -7,6 +7,7 @@ live groups cost, not what the history costs.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
@@ -23,6 +24,10 @@ GROUP_TYPES = tuple(
     for kind in RecordType
     if kind not in (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 )
+
+RECORD_COST = 8
+BYTES_COST_SHIFT = 6
+OFFSET_GROUP_COST = 10
 
 _TYPE = struct.Struct(">h")
 
@@ -49,15 +54,38 @@ def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
 
 def load_shard(store: LogStore, shard: Shard) -> int:
     """The groups of one shard; the number of records read. Wants the topics in place."""
-    records = 0
-    for kind in GROUP_TYPES:
-        type_id = int(kind)
-        for entry in store.latest(shard.partition, _TYPE.pack(type_id)):
-            _, value = decode_value(type_id, entry.value)
-            replay(shard, Record(decode_key(entry.key), value))
-            records += 1
-    shard.offset_groups.update(store.offset_group_ids(shard.partition))
-    return records + load_open_transactions(store, shard)
+    loader = ShardLoader(store, shard)
+    for _ in loader.steps():
+        pass
+    return loader.records
+
+
+class ShardLoader:
+    """Loads one shard in steps, between which nothing may be written to its partition.
+
+    ``records`` counts those of groups, and the offsets that wait for a marker.
+    """
+
+    def __init__(self, store: LogStore, shard: Shard) -> None:
+        self.shard = shard
+        self.records = 0
+        self._store = store
+
+    def steps(self) -> Iterator[int]:
+        """What each step cost, in about microseconds."""
+        shard, store = self.shard, self._store
+        for kind in GROUP_TYPES:
+            type_id = int(kind)
+            for entry in store.latest(shard.partition, _TYPE.pack(type_id)):
+                data = entry.value
+                replay(shard, Record(decode_key(entry.key), decode_value(type_id, data)[1]))
+                self.records += 1
+                yield RECORD_COST + (len(data) >> BYTES_COST_SHIFT)
+        add_group = shard.offset_groups.add
+        for group_id in store.offset_group_ids(shard.partition):
+            add_group(group_id)
+            yield OFFSET_GROUP_COST
+        self.records += load_open_transactions(store, shard)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NoReturn
 
 import structlog
 
-from coordinator.core import describe
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import ShardCommand, handle, has_news, needs_epoch_for_topics
+from coordinator.core.handle import ShardCommand, handle, has_news
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ArmRebalanceTimeout,
@@ -34,7 +33,10 @@ from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.durability import Durability
-from coordinator.runtime.loader import load_shard, read_last_timestamp
+from coordinator.runtime.group_reads import read_groups
+from coordinator.runtime.load_in_progress import LoadInProgress
+from coordinator.runtime.loader import read_last_timestamp
+from coordinator.runtime.loading import Loading
 from coordinator.runtime.offset_commands import OffsetCommands
 from coordinator.runtime.offset_reads import read_group_offsets, read_highest_offsets
 from coordinator.runtime.space import Space
@@ -62,6 +64,7 @@ from model.commands import (
     ListGroups,
     OffsetCommit,
     OffsetFetch,
+    ReadCommand,
     ReconcileMember,
     RefreshTopics,
     TopicCommand,
@@ -73,15 +76,9 @@ from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_pa
 from model.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
-    MemberState,
     OffsetCommitKey,
 )
-from model.responses import (
-    ConsumerGroupDescribeResponse,
-    DescribeGroupsResponse,
-    ListGroupsResponse,
-    Response,
-)
+from model.responses import Response
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 from storage.log_store import LogStore
@@ -124,6 +121,8 @@ class Runtime:
         self._on_failure = on_failure
         self._shards: list[Shard] = []
         self._is_ready = False
+        self._loading: Loading | None = None
+        self._load_in_progress: LoadInProgress | None = None
         self._is_stopping = False
         self._durability = Durability()
         self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
@@ -132,27 +131,54 @@ class Runtime:
     # ------------------------------------------------------------------------- starting, stopping
 
     async def start(self) -> None:
-        """Load all shards and serve."""
+        """Serve, each group from when it is loaded; ``loaded`` is when all are."""
+        loop = asyncio.get_running_loop()
         if self._scheduler is None:
-            self._scheduler = AsyncioScheduler(asyncio.get_running_loop())
-        self.load()
+            self._scheduler = AsyncioScheduler(loop)
+        self._prepare(self._scheduler).begin()
+
+    async def loaded(self) -> None:
+        """Wait until all is loaded. Raises what the store raises that cannot be read."""
+        assert self._loading is not None, "it was not started"
+        await self._loading.wait()
 
     def load(self) -> None:
-        """Load all shards from the store, rearm what runs in time, and serve."""
+        """Load all shards from the store at once, and serve."""
         assert self._scheduler is not None, "without a loop a scheduler must be given"
-        began_ms = self._clock.monotonic_ms()
+        self._prepare(self._scheduler).finish()
+
+    def _prepare(self, scheduler: Scheduler) -> Loading:
+        """Everything but the groups, whose shards are empty and refused."""
         self._clock.note_found(read_last_timestamp(self._store))
-        self._make_parts(self._scheduler)
-        for number in range(self.log_partitions):
-            shard = Shard(LogPartition(number), self.settings, self._catalogue.image)
-            self._shards.append(shard)
-            self.stats.records_loaded += load_shard(self._store, shard)
-        self.stats.load_seconds = (self._clock.monotonic_ms() - began_ms) / 1000
-        self._is_ready = True
-        for shard in self._shards:
-            for group in list(shard.consumer_groups.values()):
-                self._resume_group(shard, group)
+        self._make_parts(scheduler)
+        partitions = range(self.log_partitions)
+        self._shards += [self._make_shard(LogPartition(number)) for number in partitions]
+        loading = self._loading = Loading(
+            self._store,
+            scheduler,
+            self._clock,
+            self.stats,
+            self.liveness,
+            self._shards,
+            make_shard=self._make_shard,
+            on_loaded=self._go_on,
+            on_finished=self._note_loaded,
+        )
+        self._load_in_progress = LoadInProgress(loading.left, self.log_partitions, self.stats)
+        return loading
+
+    def _make_shard(self, partition: LogPartition) -> Shard:
+        return Shard(partition, self.settings, self._catalogue.image)
+
+    def _go_on(self, to_refresh: Collection[GroupId], without_target: Collection[GroupId]) -> None:
+        """A shard is loaded: what was under way when the process ended goes on."""
         self._timers.arm()
+        self._refresh.refresh(to_refresh)
+        for group_id in without_target:
+            self._targets.mark(group_id, 0)
+
+    def _note_loaded(self) -> None:
+        self._is_ready = True
         self._background.begin()
 
     def _make_parts(self, scheduler: Scheduler) -> None:
@@ -210,32 +236,18 @@ class Runtime:
             on_offsets_lost=self._forget_if_offsetless,
         )
 
-    def _resume_group(self, shard: Shard, group: ConsumerGroup) -> None:
-        """Sessions begin anew at a start; what was under way goes on."""
-        now_ms = self._clock.monotonic_ms()
-        for member in group.members():
-            self.liveness.heard(group.group_id, member.member_id, now_ms)
-            if member.state is MemberState.UNREVOKED_PARTITIONS and member.metadata is not None:
-                self.liveness.arm_rebalance(
-                    group.group_id,
-                    member.member_id,
-                    member.member_epoch,
-                    member.metadata.rebalance_timeout_ms,
-                    now_ms,
-                )
-        if needs_epoch_for_topics(shard, group):
-            self._refresh.refresh((group.group_id,))
-        elif group.member_count and group.target_epoch < group.group_epoch:
-            self._targets.mark(group.group_id, 0)
-
     def ready(self) -> bool:
         return self._is_ready and not self._is_stopping
+
+    def is_serving(self) -> bool:
+        return self._loading is not None and not self._is_stopping
 
     async def stop(self) -> None:
         """Refuse new commands, flush, answer what was accepted."""
         self._is_stopping = True
-        if not self._is_ready:
+        if self._loading is None:
             return
+        self._loading.stop()
         self._timers.stop()
         self._background.stop()
         while not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
@@ -273,8 +285,7 @@ class Runtime:
         name = type(command).__name__
         counts = self.stats.commands
         counts[name] = counts.get(name, 0) + 1
-        if not self._is_ready or self._is_stopping:
-            reply(CoordinatorNotAvailable("The coordinator is not available."))
+        if (not self._is_ready or self._is_stopping) and self._refuse(command, reply):
             return
         match command:
             case OffsetCommit():
@@ -301,20 +312,15 @@ class Runtime:
                 | AllocateProducerId()
             ):
                 self._submit_to_catalogue(command, reply)
-            case ListGroups():
-                self._list_groups(command, reply)
-            case ConsumerGroupDescribe():
-                groups = tuple(
-                    describe.describe_consumer_group(self._shard_of(group_id), group_id)
-                    for group_id in command.group_ids
-                )
-                self._answer_read(command.group_ids, reply, ConsumerGroupDescribeResponse(groups))
-            case DescribeGroups():
-                classic = tuple(
-                    describe.describe_classic_group(self._shard_of(group_id), group_id)
-                    for group_id in command.group_ids
-                )
-                self._answer_read(command.group_ids, reply, DescribeGroupsResponse(classic))
+            case ListGroups() | ConsumerGroupDescribe() | DescribeGroups():
+                self._read(command, reply)
+
+    def _refuse(self, command: Command, reply: Reply) -> bool:
+        """Answer what comes too early or too late; ``False`` where it may be handled."""
+        if self._load_in_progress is None or self._is_stopping:
+            reply(CoordinatorNotAvailable("The coordinator is not available."))
+            return True
+        return self._load_in_progress.refuse(command, reply, self.submit)
 
     def ticket(self, group_id: GroupId, member_id: MemberId) -> Ticket | None:
         group = self._shard_of(group_id).consumer_groups.get(group_id)
@@ -533,18 +539,13 @@ class Runtime:
 
     # ------------------------------------------------------------------------------------ reading
 
-    def _list_groups(self, command: ListGroups, reply: Reply) -> None:
-        states = {state.lower().strip() for state in command.states}
-        types = {kind.lower() for kind in command.types}
-        groups = tuple(
-            group
-            for shard in self._shards
-            for group in describe.list_groups(shard)
-            if (not states or group.state.lower() in states)
-            and (not types or group.group_type in types)
-        )
-        generation = self._durability.generation_of_all()
-        self._writer.answer_when_durable(generation, reply, ListGroupsResponse(groups))
+    def _read(self, command: ReadCommand, reply: Reply) -> None:
+        answer = read_groups(self._shards, command)
+        if isinstance(command, ListGroups):
+            generation = self._durability.generation_of_all()
+            self._writer.answer_when_durable(generation, reply, answer)
+        else:
+            self._answer_read(command.group_ids, reply, answer)
 
     async def highest_committed_offsets(self) -> dict[tuple[TopicName, int], int]:
         """For each topic and partition the highest offset that any group has committed."""

@@ -51,7 +51,7 @@ def _check(context: RequestContext, key_type: int, key: str) -> tuple[ErrorCode,
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, message
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group."
-    if not context.node.coordinator.ready():
+    if not context.node.coordinator.is_serving():
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is starting or stopping."
     return ErrorCode.NONE, ""
 

@@ -155,12 +155,12 @@ class LocalTopics:
     async def start(self) -> None:
         """Follow the coordinator's topics, remove what is left of deleted ones, warm up.
 
-        The coordinator must be ready. What lies in the folder for topics that it does not know
+        The coordinator must be serving. What lies in the folder for topics that it does not know
         is removed. The partitions are opened in the background, a few at a time, so that later
         requests need not wait for it.
         """
-        if not self._coordinator.ready():
-            raise RuntimeError("the topic store starts after the coordinator is ready")
+        if not self._coordinator.is_serving():
+            raise RuntimeError("the topic store starts after the coordinator")
         if not self._needs_lift:
             write_file(self._folder / _BOOT_MARK, read_boot_id().encode())
         self._coordinator.on_topics_changed(self._on_topics_changed)

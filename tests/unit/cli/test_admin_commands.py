@@ -65,6 +65,7 @@ def invoke(*arguments: str) -> Result:
 async def server() -> AsyncIterator[Server]:
     runtime = Runtime(MemoryLogStore(8), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     grpc = GrpcServer(runtime, AllowAll(), GrpcSettings(grpc_page_size_max=2))
     port = await grpc.start("127.0.0.1", 0)
     yield Server(runtime, f"127.0.0.1:{port}")
@@ -202,7 +203,6 @@ async def join(runtime: Runtime, group: str, member: str) -> None:
     )
 
 
-async def test_groups_are_listed_and_described(server: Server) -> None:
 async def test_classic_share_and_streams_groups(server: Server) -> None:
     for kind, name, options in (
         ("classic", "c", {"type": "connect", "protocol": "v1", "generation": "7", "members": "a"}),
@@ -228,6 +228,7 @@ async def test_classic_share_and_streams_groups(server: Server) -> None:
     assert "Group s is not a consumer group." in refused.error
 
 
+async def test_groups_are_listed_and_described(server: Server) -> None:
     await server.run("topic", "create", "orders=3")
     await join(server.runtime, "billing", "m1")
     await server.runtime.call(

@@ -45,6 +45,7 @@ class Wire:
 async def runtime() -> AsyncIterator[Runtime]:
     runtime = Runtime(MemoryLogStore(4), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     await runtime.call(CreateTopic(CALLER, ORDERS, TopicId(b"t" * 16), 6))
     yield runtime
     await runtime.stop()
@@ -119,7 +120,6 @@ async def test_groups_by_type_and_state(runtime: Runtime) -> None:
     assert value(series, "muster_group_assignment_epoch", group="billing") == group.group_epoch
 
 
-async def test_what_happened_is_counted(runtime: Runtime) -> None:
 async def test_groups_of_every_type_are_counted(runtime: Runtime) -> None:
     for kind, name, options in (
         ("classic", "full", {"members": "a"}),
@@ -143,6 +143,7 @@ async def test_groups_of_every_type_are_counted(runtime: Runtime) -> None:
         assert value(series, "muster_groups", type=kind, state=state) == count
 
 
+async def test_what_happened_is_counted(runtime: Runtime) -> None:
     await join(runtime, "billing", "m1")
     (group,) = runtime.groups()
     await commit(runtime, "billing", "m1", group.group_epoch)

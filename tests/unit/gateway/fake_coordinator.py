@@ -108,6 +108,9 @@ class FakeCoordinator:
     def ready(self) -> bool:
         return True
 
+    def is_serving(self) -> bool:
+        return True
+
     def tell_news(self) -> None:
         """The group moves on: tickets die, the watch of the parked member is called."""
         for ticket in self.tickets:

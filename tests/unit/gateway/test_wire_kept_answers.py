@@ -163,6 +163,7 @@ async def test_kept_answer_is_the_coordinators(seed: int) -> None:
     rng = random.Random(seed)
     runtime = Runtime(MemoryLogStore(50), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 4))
     gateway = Gateway(with_settings(gateway_park_ms=0), coordinator=runtime)
     clients = [Client(gateway, f"m{number}") for number in range(4)]

@@ -82,6 +82,7 @@ async def run_rig(
     """A server over a coordinator in memory, stopped at the end."""
     runtime = Runtime(MemoryLogStore(50), coordinator or CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     server = KafkaServer(
         runtime,
         authorizer or AllowAll(),

@@ -181,6 +181,7 @@ async def test_a_target_that_comes_after_the_end_is_dropped(
     store = MemoryLogStore(1)
     runtime = Runtime(store, OUT_OF_LINE, on_failure=failures.append)
     await runtime.start()
+    await runtime.loaded()
     await runtime.call(CreateTopic(INTERNAL, TopicName("foo"), make_topic_id("foo"), 2))
     names = (TopicName("foo"),)
     await runtime.call(

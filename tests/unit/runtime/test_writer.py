@@ -279,6 +279,7 @@ def test_the_watermark_is_marked_before_answers_and_synced_once_a_second() -> No
 async def test_stopping_answers_what_was_accepted_and_refuses_the_rest() -> None:
     runtime = Runtime(MemoryLogStore(2), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     create = CreateTopic(INTERNAL, TopicName("foo"), make_topic_id("foo"), 1)
     created = asyncio.ensure_future(runtime.call(create))
     await asyncio.sleep(0)

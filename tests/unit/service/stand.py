@@ -117,6 +117,7 @@ async def running_stand(
     store = MemoryLogStore(4)
     runtime, server = _make(store, settings, chosen, authorizer=authorizer)
     await runtime.start()
+    await runtime.loaded()
     port = await server.start("127.0.0.1", 0)
     stand = Stand(runtime, server, port, store, settings, chosen, authorizer or AllowAll())
     await stand.create_topic("orders", 4)

@@ -93,6 +93,7 @@ async def run_topics(
     """A server over a coordinator in memory and a topic store in ``folder``."""
     runtime = Runtime(log_store or MemoryLogStore(50), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     topics = LocalTopics(folder, runtime, TopicSettings(log_min_free_bytes=0, **settings))
     await topics.start()
     server = KafkaServer(

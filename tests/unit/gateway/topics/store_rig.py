@@ -38,7 +38,7 @@ class FakeCoordinator:
         for topic in topics or (Topic(TopicName("orders"), ORDERS, 4),):
             self.put(topic)
 
-    def ready(self) -> bool:
+    def is_serving(self) -> bool:
         return True
 
     def on_topics_changed(self, callback: Callable[[TopicImage, TopicImage], None]) -> None:

@@ -1,0 +1,221 @@
+"""Loading the groups at a start, in slices between which the loop serves those that are loaded.
+
+A shard appears whole: with the records of all its groups replayed and the sessions of their members
+begun. Until then what asks for it is refused with COORDINATOR_LOAD_IN_PROGRESS, a read too (Kafka's
+``CoordinatorRuntime`` does likewise), so nobody sees half a group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+
+from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.handle import needs_epoch_for_topics
+from coordinator.core.liveness import Liveness
+from coordinator.core.shard import Shard
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.loader import ShardLoader
+from coordinator.runtime.stats import Stats
+from model.ids import GroupId, LogPartition
+from model.records import MemberState
+from storage.log_store import LogStore
+
+SLICE_COST = 3_000
+"""Of one turn of the loop. Costs are in about microseconds."""
+
+TURN_SLICES = 4
+"""How many slices a shard gets before it is the next one's turn, at first."""
+
+SESSION_COST = 2
+GROUP_COST = 5
+
+
+class Loading:
+    """Puts loaded shards into ``shards``, in the place of empty ones.
+
+    ``make_shard`` makes one against the topics as they are. ``on_loaded`` is told of each shard,
+    with the groups whose topics have changed and those that lack a target; ``on_finished`` once
+    all are there.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        liveness: Liveness,
+        shards: list[Shard],
+        *,
+        make_shard: Callable[[LogPartition], Shard],
+        on_loaded: Callable[[Collection[GroupId], Collection[GroupId]], None],
+        on_finished: Callable[[], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._liveness = liveness
+        self._shards = shards
+        self._make_shard = make_shard
+        self._on_loaded = on_loaded
+        self._on_finished = on_finished
+        self._began_ms = clock.monotonic_ms()
+        self._is_stopped = False
+        self._failure: BaseException | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        loaders = (
+            _ShardInTurn(ShardLoader(store, make_shard(LogPartition(number))), self._begin_sessions)
+            for number in range(store.partitions)
+        )
+        self._left = {loader.partition: loader for loader in loaders}
+        self._turns = deque(self._left.values())
+
+    # -------------------------------------------------------------------------------- loading
+
+    def begin(self) -> None:
+        """Load in slices."""
+        self._scheduler.call_soon(self._load_slice)
+
+    def finish(self) -> None:
+        """Load all that is left, at once. Raises what the store raises."""
+        while self._turns:
+            self._load(SLICE_COST)
+        self._end(None)
+
+    def stop(self) -> None:
+        """Load no more."""
+        self._is_stopped = True
+
+    async def wait(self) -> None:
+        """Until all is loaded. Raises what the store raises; then what is left never will be."""
+        if self._left and self._failure is None:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def left(self) -> Collection[LogPartition]:
+        """The shards that are not there yet."""
+        return self._left.keys()
+
+    def _load_slice(self) -> None:
+        if self._is_stopped or not self._turns:
+            return
+        try:
+            self._load(SLICE_COST)
+        except Exception as failure:  # noqa: BLE001 - it is the process that must end
+            self._end(failure)
+            return
+        if self._turns:
+            self._scheduler.call_soon(self._load_slice)
+        else:
+            self._end(None)
+
+    def _load(self, cost: int) -> None:
+        """Shards take turns that grow: a small one is not kept waiting by a large one, and large
+        ones come one after another and not all at the end."""
+        while cost > 0 and self._turns:
+            loader = self._turns[0]
+            cost -= loader.load(cost)
+            if loader.is_loaded:
+                self._turns.popleft()
+                self._show(loader)
+            elif loader.is_turn_over():
+                self._turns.rotate(-1)
+
+    def _begin_sessions(self, shard: Shard) -> Iterator[int]:
+        """The sessions of all members, and the rebalance timeouts of those who must give up."""
+        for group in shard.consumer_groups.values():
+            group_id = group.group_id
+            for member in group.members():
+                now_ms = self._clock.monotonic_ms()
+                self._liveness.heard(group_id, member.member_id, now_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS and member.metadata is not None:
+                    self._liveness.arm_rebalance(
+                        group_id,
+                        member.member_id,
+                        member.member_epoch,
+                        member.metadata.rebalance_timeout_ms,
+                        now_ms,
+                    )
+                yield SESSION_COST
+
+    def _show(self, loader: _ShardInTurn) -> None:
+        shard, groups = loader.shard, loader.unsettled
+        image = self._make_shard(shard.partition).image
+        if shard.image is not image:
+            # Topics changed meanwhile: whatever was found of the groups may be otherwise now.
+            shard.image = image
+            groups = list(shard.consumer_groups.values())
+        self._stats.records_loaded += loader.records
+        self._shards[shard.partition] = shard
+        del self._left[shard.partition]
+        to_refresh = [group.group_id for group in groups if needs_epoch_for_topics(shard, group)]
+        without_target = {group.group_id for group in groups if lacks_target(group)}
+        self._on_loaded(to_refresh, without_target.difference(to_refresh))
+
+    def _end(self, failure: BaseException | None) -> None:
+        self._stats.load_seconds = (self._clock.monotonic_ms() - self._began_ms) / 1000
+        self._failure = failure
+        if failure is None:
+            self._on_finished()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class _ShardInTurn:
+    """One shard on its way: its records, its sessions, a look at its groups."""
+
+    def __init__(
+        self, loader: ShardLoader, begin_sessions: Callable[[Shard], Iterator[int]]
+    ) -> None:
+        self.shard = loader.shard
+        self.partition = loader.shard.partition
+        self.is_loaded = False
+        self.unsettled: list[ConsumerGroup] = []
+        self._loader = loader
+        self._steps = self._load(begin_sessions)
+        self._turn_cost = TURN_SLICES * SLICE_COST
+        self._turn_left = self._turn_cost
+
+    @property
+    def records(self) -> int:
+        return self._loader.records
+
+    def _load(self, begin_sessions: Callable[[Shard], Iterator[int]]) -> Iterator[int]:
+        yield from self._loader.steps()
+        yield from begin_sessions(self.shard)
+        for group in self.shard.consumer_groups.values():
+            if needs_epoch_for_topics(self.shard, group) or lacks_target(group):
+                self.unsettled.append(group)
+            yield GROUP_COST
+
+    def load(self, cost: int) -> int:
+        """Load for so much; what it came to."""
+        spent = 0
+        for step in self._steps:
+            spent += step
+            if spent >= cost:
+                break
+        else:
+            self.is_loaded = True
+        self._turn_left -= spent
+        return spent + GROUP_COST
+
+    def is_turn_over(self) -> bool:
+        """Whether the others come first now; the next turn is longer."""
+        if self._turn_left > 0:
+            return False
+        self._turn_cost *= TURN_SLICES
+        self._turn_left = self._turn_cost
+        return True
+
+
+def lacks_target(group: ConsumerGroup) -> bool:
+    """Whether a target was still to be computed when the process ended."""
+    return group.member_count > 0 and group.target_epoch < group.group_epoch
