@@ -38,46 +38,54 @@ COLUMNS = (
 )
 
 
+GroupOption = Annotated[str, typer.Option("--group", metavar="G", help="Id of the group.")]
+PathArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="[PATH]", help="A data folder, a folder of segments, or one .log."),
+]
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="Read the topic __consumer_offsets of this cluster instead of PATH.",
+    ),
+]
+UndecidedOption = Annotated[
+    bool,
+    typer.Option(
+        "--include-undecided",
+        help="Of a cluster: also commits behind the start of an open transaction.",
+    ),
+]
+CommitToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--commit-to", metavar="HOST:PORT/GROUP", help="Commit what was found there; asks."
+    ),
+]
+WithoutMetadataOption = Annotated[
+    bool, typer.Option("--without-metadata", help="Commit the offsets alone, not their metadata.")
+]
+CommandConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Settings of librdkafka for the clusters, such as security, as .properties.",
+    ),
+]
+
+
 def offsets(
-    group: Annotated[str, typer.Option("--group", metavar="G", help="Id of the group.")],
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="[PATH]", help="A data folder, a folder of segments, or one .log."),
-    ] = None,
+    group: GroupOption,
+    path: PathArgument = None,
     output: OutputOption = Format.TABLE,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            help="Read the topic __consumer_offsets of this cluster instead of PATH.",
-        ),
-    ] = None,
-    include_undecided: Annotated[
-        bool,
-        typer.Option(
-            "--include-undecided",
-            help="Of a cluster: also commits behind the start of an open transaction.",
-        ),
-    ] = False,
-    commit_to: Annotated[
-        str | None,
-        typer.Option(
-            "--commit-to", metavar="HOST:PORT/GROUP", help="Commit what was found there; asks."
-        ),
-    ] = None,
-    without_metadata: Annotated[
-        bool,
-        typer.Option("--without-metadata", help="Commit the offsets alone, not their metadata."),
-    ] = False,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--command-config",
-            metavar="FILE",
-            help="Settings of librdkafka for the clusters, such as security, as .properties.",
-        ),
-    ] = None,
+    bootstrap_server: BootstrapOption = None,
+    include_undecided: UndecidedOption = False,
+    commit_to: CommitToOption = None,
+    without_metadata: WithoutMetadataOption = False,
+    command_config: CommandConfigOption = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
@@ -101,18 +109,19 @@ def offsets(
         )
     if not quiet or target is None:
         print_offsets(group, found, output)
-    if target is not None:
-        if not yes or dry_run:
-            _preview(*target, found)
-        if dry_run:
-            print_note(f"would be committed: {len(found)}")
-            return
-        if not yes:
-            _ask()
-        cluster, target_id = target
-        cluster.commit(target_id, found, with_metadata=not without_metadata)
-        if not quiet:
-            print_note(f"committed: {len(found)}")
+    if target is None:
+        return
+    if not yes or dry_run:
+        _preview(*target, found)
+    if dry_run:
+        print_note(f"would be committed: {len(found)}")
+        return
+    if not yes:
+        _ask()
+    cluster, target_id = target
+    cluster.commit(target_id, found, with_metadata=not without_metadata)
+    if not quiet:
+        print_note(f"committed: {len(found)}")
 
 
 def read_offsets(source: LogSource, group_id: GroupId, path: Path) -> list[GroupOffset]:
