@@ -88,7 +88,7 @@ class GroupOffsetsFold:
 
 def compute_group_part(group_id: GroupId) -> bytes:
     """What a key of the group holds behind its type: the id and, before it, its length."""
-    name = group_id.encode("utf-8")
+    name = group_id.encode("utf-8", "surrogatepass")
     return len(name).to_bytes(2, "big") + name
 
 

@@ -41,7 +41,7 @@ COLUMNS = (
 GroupOption = Annotated[str, typer.Option("--group", metavar="G", help="Id of the group.")]
 PathArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[PATH]", help="A data folder, a folder of segments, or one .log."),
+    typer.Argument(metavar="PATH", help="A data folder, a folder of segments, or one .log."),
 ]
 BootstrapOption = Annotated[
     str | None,
@@ -275,11 +275,20 @@ def _render_text(text: str) -> str:
 
 def _connect_to_target(text: str, config: Path | None, timeout: float) -> tuple[Cluster, GroupId]:
     bootstrap, slash, group = text.partition("/")
-    if not slash or not group or ":" not in bootstrap:
+    if not slash or not group or ":" not in bootstrap or not _is_unicode(text):
         raise CommandError(f"--commit-to {text!r} is not HOST:PORT/GROUP", ExitCode.USAGE)
     from cli.log.cluster import Cluster
 
     return Cluster(bootstrap, config, timeout), GroupId(group)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether an argument was text, and not bytes that are none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _preview(cluster: Cluster, group_id: GroupId, found: Sequence[GroupOffset]) -> None:

@@ -178,13 +178,18 @@ def source_errors() -> Iterator[None]:
     """
     from storage.codec.errors import CodecError
     from storage.log_store import FormatTooNew, StoreError, StoreLocked
-    from storage.segments.errors import NotSegments, SegmentError, UnsupportedMessageFormat
+    from storage.segments.errors import (
+        NotSegments,
+        SegmentError,
+        TargetInUse,
+        UnsupportedMessageFormat,
+    )
 
     try:
         yield
     except NotSegments as error:
         raise CommandError(str(error), ExitCode.NOT_FOUND) from error
-    except (FormatTooNew, StoreLocked, UnsupportedMessageFormat) as error:
+    except (FormatTooNew, StoreLocked, TargetInUse, UnsupportedMessageFormat) as error:
         raise CommandError(str(error), ExitCode.PRECONDITION) from error
     except (SegmentError, StoreError, CodecError) as error:
         raise CommandError(str(error)) from error

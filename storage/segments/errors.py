@@ -15,6 +15,10 @@ class NotSegments(SegmentError):
     """The path holds no segment, or something that is none."""
 
 
+class TargetInUse(SegmentError):
+    """The folder to be written is there already and holds something."""
+
+
 class SegmentDamage(SegmentError):
     """A segment is not what Kafka wrote.
 

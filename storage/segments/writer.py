@@ -11,7 +11,7 @@ from pathlib import Path
 
 from model.ids import LogPartition
 from storage.log_store import read_batch_range
-from storage.segments.errors import NotSegments, SegmentError
+from storage.segments.errors import SegmentError, TargetInUse
 from storage.segments.folder import TOPIC, compute_segment_name
 from storage.watermark import sync_folder
 
@@ -74,11 +74,11 @@ def create_segments(
     """A writer of a new folder that is at ``target`` once the block ends, and only then.
 
     Until then all of it is in a temporary folder beside it, which an error removes. Raises
-    ``NotSegments`` where the target is there and not empty, and ``SegmentError`` where the disk
+    ``TargetInUse`` where the target is there and not empty, and ``SegmentError`` where the disk
     fails.
     """
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise NotSegments(f"{target} is there already and not empty: use another folder")
+        raise TargetInUse(f"{target} is there already and not empty: use another folder")
     with _write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         name = tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent)

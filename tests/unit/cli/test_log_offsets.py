@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +158,26 @@ def test_a_torn_end_is_a_note(tmp_path: Path) -> None:
     assert f"byte {len(first)}" in result.error
 
 
-def test_a_group_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["dump"], ["offsets", "--group", "g"]])
+def test_old_message_formats_are_refused(command: list[str], tmp_path: Path) -> None:
+    content = b"\x01\x00a message of long ago"
+    message = struct.pack(">qiI", 0, 4 + len(content), zlib.crc32(content)) + content
+    path = write_segment(tmp_path, 0, message)
+    for source in (tmp_path, path):
+        result = invoke(*command, source)
+        assert result.exit_code == ExitCode.PRECONDITION
+        assert result.error == (
+            f"partition 0, {path}, byte 0, offset 0: message format v1, only v2 can be read "
+            "(Kafka 0.11 and later)"
+        )
+
+
+def test_a_group_whose_id_is_no_text_is_not_found() -> None:
+    result = invoke("offsets", SEGMENTS, "--group", "\udcff")
+    assert result.exit_code == ExitCode.NOT_FOUND
+
+
+def test_a_group_that_is_not_there_is_not_found() -> None:
     result = invoke("offsets", SEGMENTS, "--group", "nobody")
     assert (result.exit_code, result.out) == (ExitCode.NOT_FOUND, "")
     assert result.error == f"{SEGMENTS} holds no committed offsets of group nobody"
@@ -170,6 +191,7 @@ def test_a_group_that_is_not_there_is_not_found(tmp_path: Path) -> None:
         ([SEGMENTS, "-o", "yaml"], "-o table, csv or json"),
         ([SEGMENTS, "--commit-to", "localhost"], "is not HOST:PORT/GROUP"),
         ([SEGMENTS, "--commit-to", "localhost:9092/"], "is not HOST:PORT/GROUP"),
+        ([SEGMENTS, "--commit-to", "localhost:9092/\udcff"], "is not HOST:PORT/GROUP"),
     ],
 )
 def test_wrong_options_are_usage(arguments: list[str | Path], expected: str) -> None:

@@ -16,6 +16,7 @@ from storage.segments.errors import (
     NotSegments,
     SegmentDamage,
     SegmentError,
+    TargetInUse,
     TornTail,
     UnsupportedMessageFormat,
 )
@@ -370,7 +371,7 @@ def test_an_error_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_folder_that_holds_something_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
-    with pytest.raises(NotSegments, match="not empty"), create_segments(tmp_path):
+    with pytest.raises(TargetInUse, match="not empty"), create_segments(tmp_path):
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine"]
 
