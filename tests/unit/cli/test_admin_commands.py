@@ -65,6 +65,7 @@ def invoke(*arguments: str) -> Result:
 async def server() -> AsyncIterator[Server]:
     runtime = Runtime(MemoryLogStore(8), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     grpc = GrpcServer(runtime, AllowAll(), GrpcSettings(grpc_page_size_max=2))
     port = await grpc.start("127.0.0.1", 0)
     yield Server(runtime, f"127.0.0.1:{port}")

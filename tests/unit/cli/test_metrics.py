@@ -45,6 +45,7 @@ class Wire:
 async def runtime() -> AsyncIterator[Runtime]:
     runtime = Runtime(MemoryLogStore(4), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     await runtime.call(CreateTopic(CALLER, ORDERS, TopicId(b"t" * 16), 6))
     yield runtime
     await runtime.stop()
