@@ -26,6 +26,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.records import PartitionOffset
 from model.responses import OffsetFetchResponse
+from storage.codec.records import decode_key
 from storage.fold import PartitionFold
 from tests.sim.server import CALLER, Pending, VirtualServer
 
@@ -162,12 +163,12 @@ class Machine:
                 allowed = None if self.model.is_unstable(key) else {self.model.offset(key)}
                 check_fetch(self.server.ask(fetch(key)), allowed)
                 assert self.server.fetch(group, "foo", partition) == self.model.offset(key)
-        self._check_store()
+        self.check_store()
         live = [shard.open_transactions for shard in self.server.runtime.shards]
         self.server.restart()
         assert [shard.open_transactions for shard in self.server.runtime.shards] == live
 
-    def _check_store(self) -> None:
+    def check_store(self) -> None:
         store = self.server.store
         for partition in map(LogPartition, range(store.partitions)):
             fold = PartitionFold()
@@ -207,3 +208,31 @@ def test_transactions_are_what_the_model_says(turns: list[list[Any]], fsync_ms: 
         machine.run_turn(turn)
         machine.check()
     assert not machine.server.failures
+
+
+@settings(max_examples=100)
+@given(TURNS, st.integers(0, 3), st.integers(0, 5))
+def test_a_crash_leaves_what_the_log_says(
+    turns: list[list[Any]], survivors: int, ran_ms: int
+) -> None:
+    """Writes are lost whole: a marker with what it made visible, or neither."""
+    machine = Machine(fsync_ms=3)
+    server = machine.server
+    for turn in turns:
+        for name, *rest in turn:
+            if name != "fetch":
+                getattr(machine, name)(*rest)
+        server.advance(ran_ms)
+        server.restart(min(survivors, server.store.unsynced_writes))
+        machine.check_store()
+        for shard in server.runtime.shards:
+            waiting = {
+                (producer_id, key)
+                for producer_id, transaction in shard.open_transactions.producers()
+                for key in transaction.epochs
+            }
+            stored = {
+                (producer_id, decode_key(entry.key))
+                for producer_id, entry in server.store.pending(shard.partition)
+            }
+            assert waiting == stored
