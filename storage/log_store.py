@@ -3,7 +3,8 @@
 A store holds, for each partition of the ``__consumer_offsets`` log, its record batches in offset
 order (``log``), the last committed record of every key (``latest``, the log compacted) and the
 offsets of open transactions (``pending``), and beside them what Kafka's records cannot hold
-(``side``). ``storage.fold`` is the rule that makes ``latest`` and ``pending`` of a log. One
+(``side``). What trimming left of an old part of the log is noted in ``kept``
+(``storage.trim``). ``storage.fold`` is the rule that makes ``latest`` and ``pending`` of a log. One
 writer; all that one ``write`` takes lands together or not at all.
 
 Calls come from one thread, but ``sync``, which may run in another while that thread goes on.
@@ -84,6 +85,21 @@ class PartitionAppend:
     may_leave_gap: bool = False
 
 
+@value
+class PartitionRewrite:
+    """Batches of one partition that go, those that come in their place, and what is ``kept``.
+
+    ``removed`` are base offsets. Each of ``batches`` is a RecordBatch v2 within the offsets of
+    batches that go, or has the base offset of one that it replaces. ``kept`` maps keys of
+    ``storage.trim`` to values or to ``None``, which deletes.
+    """
+
+    partition: LogPartition
+    removed: Sequence[LogOffset]
+    batches: Sequence[bytes]
+    kept: Mapping[bytes, bytes | None]
+
+
 class LogStore(Protocol):
     """An append-only log of record batches per partition, its compaction, and side records.
 
@@ -133,6 +149,28 @@ class LogStore(Protocol):
 
     def sync_watermark(self) -> None:
         """Makes the watermark durable, once a second; ``close`` does it too."""
+        ...
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """The next offset up to which the partition was marked as durable."""
+        ...
+
+    def rewrite(self, rewrite: PartitionRewrite) -> None:
+        """Replaces batches atomically, not yet durably; ``latest`` and ``pending`` are as before.
+
+        What goes and comes must lie below the durable offset, and before the last batch of the
+        partition. Raises ``ValueError`` where it does not, else as ``write``.
+        """
+        ...
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """What ``rewrite`` was given to keep, in the order of the keys."""
+        ...
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """All that is kept under keys with the prefix, in the order of the keys."""
         ...
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
@@ -232,6 +270,18 @@ def check_append(append: PartitionAppend, next_offset: int) -> None:
             raise ValueError(f"producer {producer_id} has no transactions")
         if key[:2] != _OFFSET_TYPE:
             raise ValueError(f"record key {key.hex()} is not that of an offset, it cannot pend")
+
+
+def check_rewrite(rewrite: PartitionRewrite, durable: int, log_end: int) -> None:
+    """Raises ``ValueError`` unless the rewrite is within what may be rewritten."""
+    ends = [offset + 1 for offset in rewrite.removed]
+    ends += [sum(read_batch_range(batch)) for batch in rewrite.batches]
+    end = max(ends, default=0)
+    if end > durable or (ends and end >= log_end):
+        raise ValueError(
+            f"partition {rewrite.partition} is durable up to {durable} and ends at {log_end}: "
+            f"it cannot be rewritten up to {end}"
+        )
 
 
 def read_batch_range(batch: bytes) -> tuple[int, int]:

@@ -15,11 +15,14 @@ from model.ids import GroupId, LogOffset, LogPartition
 from storage.log_store import (
     LatestEntry,
     PartitionAppend,
+    PartitionRewrite,
     StoreError,
     check_append,
+    check_rewrite,
     compute_latest_key,
     compute_watermark_violation,
     pack_pending_key,
+    read_batch_range,
     scan_offset_group_ids,
     unpack_latest,
     unpack_pending,
@@ -74,6 +77,7 @@ class _SortedMap:
 class _Write:
     appends: tuple[PartitionAppend, ...]
     side: tuple[tuple[bytes, bytes | None], ...]
+    rewrite: PartitionRewrite | None = None
 
 
 @dataclass(slots=True)
@@ -83,6 +87,7 @@ class _Content:
     log: list[list[PartitionAppend]]
     latest: list[_SortedMap]
     pending: list[_SortedMap]
+    kept: list[_SortedMap]
     side: _SortedMap = field(default_factory=_SortedMap)
     sequence: int = 0
 
@@ -90,6 +95,7 @@ class _Content:
     def empty(cls, partitions: int) -> Self:
         return cls(
             [[] for _ in range(partitions)],
+            [_SortedMap() for _ in range(partitions)],
             [_SortedMap() for _ in range(partitions)],
             [_SortedMap() for _ in range(partitions)],
         )
@@ -105,7 +111,25 @@ class _Content:
                 pending.put(pack_pending_key(producer_id, key), packed)
         for key, value in write.side:
             self.side.put(key, value)
+        if write.rewrite is not None:
+            self._apply_rewrite(write.rewrite)
         self.sequence += 1
+
+    def _apply_rewrite(self, rewrite: PartitionRewrite) -> None:
+        partition = rewrite.partition
+        removed = set(rewrite.removed)
+        log = {
+            append.base_offset: append
+            for append in self.log[partition]
+            if append.base_offset not in removed
+        }
+        for batch in rewrite.batches:
+            base_offset, count = read_batch_range(batch)
+            offset = LogOffset(base_offset)
+            log[offset] = PartitionAppend(partition, offset, batch, count, {})
+        self.log[partition] = [log[offset] for offset in sorted(log)]
+        for key, value in rewrite.kept.items():
+            self.kept[partition].put(key, value)
 
     def end(self, partition: int) -> int:
         log = self.log[partition]
@@ -116,6 +140,7 @@ class _Content:
             [log.copy() for log in self.log],
             [latest.copy() for latest in self.latest],
             [pending.copy() for pending in self.pending],
+            [kept.copy() for kept in self.kept],
             self.side.copy(),
             self.sequence,
         )
@@ -182,6 +207,31 @@ class MemoryLogStore:
     def sync_watermark(self) -> None:
         """See ``LogStore``. A mark is as good as on disk: a crash here kills only the process."""
         self._check_open()
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        return LogOffset(self._marked[partition])
+
+    def rewrite(self, rewrite: PartitionRewrite) -> None:
+        """See ``LogStore``. Lost by a crash until ``sync``."""
+        self._check_open()
+        partition = rewrite.partition
+        check_rewrite(rewrite, self._marked[partition], self._volatile.end(partition))
+        write = _Write((), (), rewrite)
+        self._volatile.apply(write)
+        self._unsynced.append(write)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See ``LogStore``."""
+        self._check_open()
+        return [self._volatile.kept[partition].get(key) for key in keys]
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        self._check_open()
+        return iter(self._volatile.kept[partition].scan(key_prefix))
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
         """See ``LogStore``."""

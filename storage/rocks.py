@@ -2,9 +2,9 @@
 
 A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
 mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
-``pending`` (partition, producer id, record key -> entry), ``side`` (key -> value) and ``meta``
-(format, cluster id, partitions). Format 1 had no ``pending``: opening such a store makes it one
-of format 2.
+``pending`` (partition, producer id, record key -> entry), ``kept`` (partition, key of
+``storage.trim`` -> value), ``side`` (key -> value) and ``meta`` (format, cluster id, partitions).
+Format 1 had no ``pending`` and no ``kept``: opening such a store makes it one of format 2.
 
 rocksdict holds the GIL through every call but ``flush_wal``, so writes are not synced where they
 are made but by ``sync``, in a worker thread. It also keeps RocksDB open as long as an iterator
@@ -46,9 +46,11 @@ from storage.log_store import (
     FormatTooNew,
     LatestEntry,
     PartitionAppend,
+    PartitionRewrite,
     StoreCorrupt,
     StoreError,
     check_append,
+    check_rewrite,
     compute_latest_key,
     compute_watermark_violation,
     pack_pending_key,
@@ -60,6 +62,7 @@ from storage.log_store import (
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.rocks_damage import check_blobs, describe_readable
 from storage.rocks_load import LoadTarget, RocksLoad
+from storage.rocks_rewrite import put_rewrite
 from storage.wal_tail import cut_torn_tail
 from storage.watermark import (
     FORMAT_VERSION,
@@ -74,7 +77,7 @@ MAX_PARTITIONS = 1 << 16
 _PARTITION = struct.Struct(">H")
 _OFFSET = struct.Struct(">Q")
 _LOG_KEY = struct.Struct(">HQ")
-_FAMILIES = ("log", "latest", "pending", "side", "meta")
+_FAMILIES = ("log", "latest", "pending", "kept", "side", "meta")
 _FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
 _LOG_START = LogOffset(0)
 _WRITE_BUFFER_SIZE = 32 << 20
@@ -203,6 +206,33 @@ class RocksLogStore:
                 batch.delete(pending_key, family)
             else:
                 batch.put(pending_key, packed, family)
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        return LogOffset(self._watermark.offsets[partition])
+
+    def rewrite(self, rewrite: PartitionRewrite) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        partition = rewrite.partition
+        check_rewrite(rewrite, self._watermark.offsets[partition], self._ends[partition])
+        batch = WriteBatch(raw_mode=True)
+        put_rewrite(batch, self._prefixes[partition], self._handles, rewrite)
+        with errors_of(self._folder):
+            self._db.write(batch, self._write_options)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        return list(self._get("kept", [prefix + key for key in keys]))
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition] + key_prefix
+        scan = self._scan("kept", prefix, prefix)
+        return ((key[_PARTITION.size :], value) for key, value in scan)
 
     def sync(self) -> None:
         """See ``LogStore``."""

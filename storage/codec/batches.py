@@ -191,6 +191,43 @@ def encode_marker(
     )
 
 
+def select_records(
+    batch: Batch, records: Sequence[BatchRecord], *, is_transactional: bool
+) -> bytes:
+    """A batch of some of another's records, at their own offsets and times, not compressed.
+
+    It is of the same producer and sequence, or of none where it is taken out of a transaction.
+    """
+    first, last = records[0], records[-1]
+    attributes = _TRANSACTIONAL if is_transactional else 0
+    producer_id, producer_epoch = batch.producer_id, batch.producer_epoch
+    sequence = batch.base_sequence
+    if batch.is_transactional and not is_transactional:
+        producer_id, producer_epoch, sequence = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0
+    elif producer_id != NO_PRODUCER_ID and sequence != NO_SEQUENCE:
+        sequence = (sequence + first.offset - batch.base_offset) & 0x7FFFFFFF
+    parts: list[bytes] = []
+    for record in records:
+        body = _encode_body(
+            record.timestamp - first.timestamp,
+            record.offset - first.offset,
+            record.key,
+            record.value,
+            record.headers,
+        )
+        parts += (wire.encode_zigzag(len(body)), body)
+    return _frame(
+        first.offset,
+        last.offset - first.offset,
+        batch.leader_epoch,
+        attributes,
+        (first.timestamp, max(record.timestamp for record in records)),
+        (producer_id, producer_epoch, sequence),
+        len(records),
+        b"".join(parts),
+    )
+
+
 def reencode_batch(batch: Batch) -> bytes:
     """The bytes of a decoded batch that was not compressed: gaps, headers, times and all."""
     if batch.compression:

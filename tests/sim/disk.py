@@ -10,7 +10,7 @@ from model.records import Record, SideRecord
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import Batch, decode_batch, decode_marker
 from storage.codec.records import decode_key, decode_value
-from storage.log_store import LatestEntry, PartitionAppend, StoreStalled
+from storage.log_store import LatestEntry, PartitionAppend, PartitionRewrite, StoreStalled
 from storage.memory import MemoryLogStore
 from storage.side_codec import decode_side
 
@@ -101,6 +101,13 @@ class SimDisk:
         self.writes.append(write)
         self.on_write(write)
 
+    def rewrite(self, rewrite: PartitionRewrite) -> None:
+        if self.is_stalled():
+            raise StoreStalled("the simulated store stalls")
+        self.store.rewrite(rewrite)
+        # It brings no records; to a crash it is a write like any other.
+        self.writes.append(Write((), ()))
+
     def begin_sync(self) -> None:
         """From here on what is written is left to the sync after this one."""
         self._sync_covers = len(self.writes)
@@ -148,6 +155,17 @@ class SimDisk:
 
     def sync_watermark(self) -> None:
         self.store.sync_watermark()
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        return self.store.durable_offset(partition)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        return self.store.get_kept(partition, keys)
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self.store.kept(partition, key_prefix)
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
         return self.store.read_log(partition, start)

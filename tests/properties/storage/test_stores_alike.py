@@ -14,6 +14,7 @@ from model.ids import LogOffset, LogPartition
 from storage.log_store import PartitionAppend
 from storage.memory import MemoryLogStore
 from storage.rocks import open_store
+from storage.trim import compute_trim_limit, trim_once
 from tests.unit.storage.appends import compact, make_append, mark_all, offset_key
 
 PARTITIONS = 2
@@ -81,6 +82,14 @@ class Stores(RuleBasedStateMachine):
         self.rocks = open_store(self.folder, partitions=99)
         self.memory = self.memory.crash()
 
+    @rule(partition=PARTITION, bytes_max=st.sampled_from((1, 200)))
+    def trim(self, partition: int, bytes_max: int) -> None:
+        number = LogPartition(partition)
+        limit = compute_trim_limit(self.memory, number)
+        assert compute_trim_limit(self.rocks, number) == limit
+        done = trim_once(self.memory, number, limit, bytes_max)
+        assert trim_once(self.rocks, number, limit, bytes_max) == done
+
     @rule(partition=PARTITION, start=st.integers(0, 12))
     def read_from(self, partition: int, start: int) -> None:
         where = LogPartition(partition), LogOffset(start)
@@ -104,6 +113,11 @@ class Stores(RuleBasedStateMachine):
             found = self.rocks.get_many_latest(partition, KEYS)
             assert found == self.memory.get_many_latest(partition, KEYS)
             assert found == [self.rocks.get_latest(partition, key) for key in KEYS]
+            kept = list(self.memory.kept(partition))
+            assert list(self.rocks.kept(partition)) == kept
+            keys = [key for key, _ in kept] + KEYS
+            assert self.rocks.get_kept(partition, keys) == self.memory.get_kept(partition, keys)
+            assert self.rocks.durable_offset(partition) == self.memory.durable_offset(partition)
             groups = list(self.rocks.offset_group_ids(partition))
             assert groups == list(self.memory.offset_group_ids(partition))
         assert list(self.rocks.side()) == list(self.memory.side())

@@ -1,0 +1,28 @@
+"""A rewrite of old batches as entries of RocksDB's write."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from storage.log_store import PartitionRewrite, read_batch_range
+
+_OFFSET = struct.Struct(">Q")
+
+
+def put_rewrite(
+    batch: Any, prefix: bytes, families: Mapping[str, Any], rewrite: PartitionRewrite
+) -> None:
+    """Put a rewrite of the partition with this key prefix into a RocksDB ``WriteBatch``."""
+    log, kept = families["log"], families["kept"]
+    for offset in rewrite.removed:
+        batch.delete(prefix + _OFFSET.pack(offset), log)
+    for data in rewrite.batches:
+        base_offset, _ = read_batch_range(data)
+        batch.put(prefix + _OFFSET.pack(base_offset), data, log)
+    for key, value in rewrite.kept.items():
+        if value is None:
+            batch.delete(prefix + key, kept)
+        else:
+            batch.put(prefix + key, value, kept)
