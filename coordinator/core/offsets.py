@@ -13,7 +13,6 @@ from coordinator.core.foreign_groups import (
     ForeignGroup,
     ForeignMember,
     ShareGroup,
-    StreamsGroup,
 )
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
@@ -174,7 +173,7 @@ def _check_foreign_group(group: ForeignGroup, command: OffsetCommit, epoch: int)
         raise GroupIdNotFound(f"Group {group.group_id} is not a consumer group.")
     if epoch < 0 and not group.members:
         return
-    member = _check_foreign_member(group, command.member_id)
+    member = check_foreign_member(group, command.member_id)
     if not command.by_consumer_protocol:
         raise UnsupportedVersion(
             "OffsetCommit version 9 or above must be used by members using the streams group "
@@ -187,7 +186,8 @@ def _check_foreign_group(group: ForeignGroup, command: OffsetCommit, epoch: int)
         )
 
 
-def _check_foreign_member(group: StreamsGroup, member_id: MemberId | None) -> ForeignMember:
+def check_foreign_member(group: ForeignGroup, member_id: MemberId | None) -> ForeignMember:
+    """The member of that id, or UNKNOWN_MEMBER_ID."""
     member = None if member_id is None else group.members.get(member_id)
     if member is None:
         raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
@@ -340,7 +340,7 @@ def _may_fetch_without_group(shard: Shard, command: OffsetFetch) -> bool:
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
     by_member = command.member_id is not None or epoch >= 0
     if foreign is not None and by_member:
-        member = _check_foreign_member(foreign, command.member_id)
+        member = check_foreign_member(foreign, command.member_id)
         if epoch != member.member_epoch:
             raise StaleMemberEpoch(
                 f"The received member epoch {epoch} does not match the expected "

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from coordinator.core.foreign_groups import ShareGroup
 from coordinator.core.offsets import (
     COMMITTED,
     NO_EPOCH,
     CheckPartition,
+    check_foreign_member,
     compute_assignment_epoch_check,
     compute_partition_error,
     compute_unknown_topic_result,
@@ -24,6 +26,7 @@ from coordinator.core.shard import Shard
 from model.commands import Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import (
     ErrorCode,
+    GroupIdNotFound,
     IllegalGeneration,
     InvalidGroupId,
     InvalidProducerEpoch,
@@ -88,6 +91,29 @@ def check_producer(shard: Shard, producer_id: ProducerId, producer_epoch: int) -
         )
 
 
+def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> None:
+    """By a member, in a group that is no consumer group."""
+    streams = shard.foreign_groups.get(command.group_id)
+    if streams is not None:
+        if epoch < 0 and not streams.members:
+            return
+        member_epoch = check_foreign_member(streams, command.member_id).member_epoch
+        if epoch != member_epoch:
+            raise IllegalGeneration(
+                f"The received member epoch {epoch} does not match the expected member epoch "
+                f"{member_epoch}."
+            )
+        return
+    classic = shard.classic_groups.get(command.group_id)
+    if epoch < 0 and (classic is None or not classic.members):
+        return
+    if shard.has_other_group(command.group_id):
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+
+
 def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckPartition | None:
     """Whether this caller may commit in this group; what is left to check for each partition.
 
@@ -96,18 +122,14 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
     if command.instance_id is not None:
         raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None and isinstance(shard.foreign_groups.get(command.group_id), ShareGroup):
+        raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
     if epoch < 0 and not command.member_id:
         return None
-    group = shard.consumer_groups.get(command.group_id)
     if group is None:
-        classic = shard.classic_groups.get(command.group_id)
-        if classic is not None and classic.members:
-            raise UnknownMemberId(
-                f"Member {command.member_id} is not a member of group {command.group_id}."
-            )
-        if epoch < 0:
-            return None
-        raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+        _check_without_group(shard, command, epoch)
+        return None
     if epoch < 0 and group.member_count == 0:
         return None
     member = group.member(command.member_id)
