@@ -26,7 +26,7 @@ from model.errors import CoordinatorNotAvailable, GroupError, NotCoordinator, Un
 from model.ids import GroupId, compute_log_partition
 from model.topics import TopicImage
 from model.transactions import TransactionalOffsets
-from storage.log_store import LogStore
+from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger()
 
@@ -69,11 +69,16 @@ class OffsetCommands:
         try:
             known = check_offset_fetch(shard, command)
             self._write_markers()
+            has_offsets = known and group_id in shard.offset_groups
+            answer = read_offsets(self._store, shard.partition, self._image(), command, has_offsets)
         except GroupError as error:
             self._answer_error((group_id,), reply, error)
             return
-        has_offsets = known and group_id in shard.offset_groups
-        answer = read_offsets(self._store, shard.partition, self._image(), command, has_offsets)
+        except StoreError as damage:
+            log.critical("store_read_failed", group_id=group_id, cause=str(damage))
+            failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
+            self._answer_error((group_id,), reply, failure)
+            return
         if command.require_stable:
             answer = compute_stable_answer(answer, shard.open_transactions.unstable(group_id))
         generation = self._durability.generation_of_offsets(group_id)

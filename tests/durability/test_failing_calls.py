@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from model.ids import GroupId, MemberId, TopicName
-from storage.log_store import StoreFailed
-from tests.sim.server import Pending, VirtualServer
+from storage.log_store import StoreCorrupt, StoreFailed
+from tests.sim.server import Pending, VirtualServer, error_name
 
 
 def failing(*_: object) -> None:
@@ -115,3 +116,21 @@ def test_a_bug_while_a_batch_is_closed_ends_the_process() -> None:
     server.settle()
     assert {type(failure) for failure in server.failures} == {RuntimeError}
     assert not commit.is_answered
+
+
+@pytest.mark.parametrize("method", ["get_many_latest", "latest"])
+def test_an_offset_that_cannot_be_read_is_an_error_and_never_none(method: str) -> None:
+    """S20: what is damaged must not look as if nothing had been committed."""
+    server = VirtualServer({"foo": 1})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 7}))
+
+    def damaged(*_: object) -> None:
+        raise StoreCorrupt("a table is damaged")
+
+    setattr(server.store, method, damaged)
+    fetch = server.fetch_command("g", "foo", (0,))
+    if method == "latest":
+        fetch = replace(fetch, topics=None)
+    assert error_name(server.ask(fetch)) == "UNKNOWN_SERVER_ERROR"
+    assert server.join("h", "a", ["foo"]).member_epoch == 2
+    assert server.failures == []
