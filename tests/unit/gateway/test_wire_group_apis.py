@@ -7,9 +7,12 @@ import uuid
 
 import pytest
 
+from coordinator.core.replay import replay
 from gateway.schema import request_schema
 from model.errors import ErrorCode
+from model.ids import GroupId
 from model.settings import CoordinatorSettings
+from tests.scenarios.imported import make_imported
 from tests.unit.gateway.wire_rig import (
     beat,
     join,
@@ -199,3 +202,28 @@ async def test_drain_answers_parked_heartbeats_and_accepts_nobody() -> None:
         assert await client.is_closed()
         with pytest.raises(ConnectionError):
             await rig.connect()
+
+
+async def test_a_classic_group_is_described_with_its_members_in_every_version() -> None:
+    async with run_rig(UNPARKED) as rig, await rig.connect() as client:
+        shard = rig.runtime.shards[rig.runtime.partition_of(GroupId("c"))]
+        options = {"type": "connect", "protocol": "v1", "generation": "7", "members": "a,b"}
+        for record in make_imported("classic", "c", options):
+            replay(shard, record)
+        for version in range(7):
+            answer = await client.ask(DESCRIBE_GROUPS, version, groups=("c", "absent"))
+            group, absent = answer.groups
+            assert (group.group_state, group.protocol_type, group.protocol_data) == (
+                "Stable",
+                "connect",
+                "v1",
+            )
+            assert [
+                (row.member_id, row.client_id, row.member_metadata, row.member_assignment)
+                for row in group.members
+            ] == [
+                ("a", "client-a", b"about a", b"for a"),
+                ("b", "client-b", b"about b", b"for b"),
+            ]
+            assert absent.error_code == (0 if version < 6 else ErrorCode.GROUP_ID_NOT_FOUND)
+            assert (absent.group_state, absent.members) == ("Dead", ())
