@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gateway.clock import Clock
     from gateway.headers import Route
     from gateway.heartbeats import Heartbeats
+    from gateway.kept_commits import KeptCommit
     from gateway.settings import GatewaySettings
     from gateway.steady import ConnectionHeartbeats, Steady
     from gateway.topics.catalogue import TopicCatalogue
@@ -108,6 +109,9 @@ class Door(Protocol):
 
     def fail(self, context: RequestContext, error: BaseException) -> None:
         """A handler or its callback raised: log it and answer, or close."""
+
+    def keep_commit(self, kept: KeptCommit | None) -> None:
+        """Keep a commit for the next one like it."""
 
     def send_steady(self, steady: Steady, correlation: bytes) -> None:
         """Send a kept answer to the heartbeat of this correlation id, which has no context."""

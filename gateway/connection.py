@@ -19,9 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.api import GatewayNode, RequestContext
+from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.decoding import DecodeError
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
 from gateway.heartbeats import HEARTBEAT_KEY
+from gateway.kept_commits import KeptCommit, PendingCommit
 from gateway.parking import Parked
 from gateway.peers import compute_java_host, describe_peer
 from gateway.refusals import Refusals
@@ -38,6 +40,7 @@ _SIZE: Final = struct.Struct(">i")
 _TLS_HANDSHAKE: Final = 0x16
 _HTTP_METHODS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PRI ")
 _HEARTBEAT_ROUTE: Final = struct.pack(">hb", HEARTBEAT_KEY, 0)
+_KEPT_KEYS: Final = (HEARTBEAT_KEY, COMMIT_KEY)
 _HTTP_HINT: Final = "it speaks HTTP: this is the Kafka port"
 _JOIN_LIMIT: Final = 64 * 1024
 _LINGER_S: Final = 5.0
@@ -72,7 +75,8 @@ class Connection(asyncio.Protocol):
         self._caller = Caller(ANONYMOUS, "", "/?")
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
-        self._queue: deque[RequestContext] = deque()
+        self._kept_commit: KeptCommit | None = None
+        self._queue: deque[RequestContext | PendingCommit] = deque()
         self._out: list[bytes] | None = None
         self._chunks: list[bytes] = []
         self._have = 0
@@ -133,6 +137,8 @@ class Connection(asyncio.Protocol):
                 return
             data = b"".join(self._chunks)
             self._drop_chunks()
+        elif self._kept_commit is not None and self._commit(self._kept_commit, data):
+            return
         self._serve(data)
 
     # ------------------------------------------------------------------------------ frames
@@ -299,7 +305,7 @@ class Connection(asyncio.Protocol):
             return
         if self._request_max_bytes != self._settings.socket_request_max_bytes:
             self._trust()
-        raw = data[pos + FIXED_BYTES : end] if route.api.key == HEARTBEAT_KEY else b""
+        raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
         context = RequestContext(
             self._node,
             self,
@@ -364,9 +370,34 @@ class Connection(asyncio.Protocol):
             return
         context.answered = True
         context.body = body
+        self.send_answered()
+
+    def _commit(self, kept: KeptCommit, data: bytes) -> bool:
+        """Take a lone commit like the last one; ``False`` where it has to be looked at."""
         queue = self._queue
+        if (
+            self.heartbeats.parked is not None
+            or len(queue) >= self._settings.gateway_pipelined_requests_max - 1
+        ):
+            return False
+        pending = kept.commit(self, data, int(self._heard_at * 1_000))
+        if pending is None:
+            return False
+        queue.append(pending)
+        return True
+
+    def keep_commit(self, kept: KeptCommit | None) -> None:
+        self._kept_commit = kept
+
+    def send_answered(self) -> None:
+        """Send the answers that no other has to go before."""
+        queue, transport = self._queue, self._transport
         while queue and queue[0].answered:
-            self._write(queue.popleft())
+            context = queue.popleft()
+            if isinstance(context, RequestContext):
+                self._write(context)
+            elif transport is not None:
+                transport.write(context.frame)
         if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
             self._node.clock.call_later(0, self._resume)
 

@@ -169,12 +169,21 @@ class RocksLogStore:
         """See ``LogStore``."""
         self._check_open()
         batch = WriteBatch(raw_mode=True)
+        put, log_family, latest_family = batch.put, self._handles["log"], self._handles["latest"]
         ends: dict[LogPartition, int] = {}
         for append in appends:
-            partition = append.partition
+            partition, first = append.partition, append.base_offset
             check_append(append, ends.get(partition) or self.next_offset(partition))
-            ends[partition] = append.base_offset + append.records
-            self._put_append(batch, append)
+            ends[partition] = first + append.records
+            prefix = self._prefixes[partition]
+            put(prefix + _OFFSET.pack(first), append.batch, log_family)
+            for key, packed in append.latest.items():
+                if packed is None:
+                    batch.delete(prefix + key, latest_family)
+                else:
+                    put(prefix + key, packed, latest_family)
+            if append.pending:
+                self._put_pending(batch, append)
         side_family = self._handles["side"]
         for key, value in side:
             if value is None:
@@ -185,18 +194,6 @@ class RocksLogStore:
             self._db.write(batch, self._write_options)
         for partition, end in ends.items():
             self._ends[partition] = end
-
-    def _put_append(self, batch: WriteBatch, append: PartitionAppend) -> None:
-        prefix = self._prefixes[append.partition]
-        put, delete, family = batch.put, batch.delete, self._handles["latest"]
-        put(prefix + _OFFSET.pack(append.base_offset), append.batch, self._handles["log"])
-        for key, packed in append.latest.items():
-            if packed is None:
-                delete(prefix + key, family)
-            else:
-                put(prefix + key, packed, family)
-        if append.pending:
-            self._put_pending(batch, append)
 
     def _put_pending(self, batch: WriteBatch, append: PartitionAppend) -> None:
         prefix, family = self._prefixes[append.partition], self._handles["pending"]

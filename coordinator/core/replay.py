@@ -356,7 +356,12 @@ def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
 
 def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
     """Type 1, many at once."""
-    shard.offset_groups.add(commits.group)
+    replay_commits_of(shard, commits.group)
+
+
+def replay_commits_of(shard: Shard, group_id: GroupId) -> None:
+    """Type 1, whatever the offsets: they are read from the store."""
+    shard.offset_groups.add(group_id)
 
 
 def _replay_nothing(shard: Shard, key: RecordKey, value: RecordValue | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from model.commands import Command
+from model.commands import Command, OffsetCommit
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId
 from model.responses import Response
@@ -18,6 +18,7 @@ from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 
 Answer: TypeAlias = Response | GroupError
+Release: TypeAlias = Callable[[], None]
 Reply: TypeAlias = Callable[[Answer], None]
 """Called exactly once, on the loop, never before ``submit`` returns for a command that writes."""
 
@@ -34,6 +35,22 @@ class MemberTicket(Protocol):
 
     def is_valid(self) -> bool:
         """Whether a cached answer still says what the core would say."""
+
+
+class CommitTicket(Protocol):
+    """What makes a repeated commit cheap: the group, the caller and the topic are checked already.
+
+    It dies with anything replayed for the group's members, and with any change of topics.
+    """
+
+    def commit(
+        self, partition: int, offset: int, leader_epoch: int, monotonic_ms: int, release: Release
+    ) -> bool:
+        """Commit one offset without metadata; ``release`` is called once, when it is durable.
+
+        ``leader_epoch`` is -1 where there is none. ``False``, and nothing done, where it has to
+        be submitted as a command: once the ticket is dead, or for a partition that is not there.
+        """
 
 
 class Coordinator(Protocol):
@@ -59,6 +76,12 @@ class Coordinator(Protocol):
 
     def ticket(self, group_id: GroupId, member_id: MemberId) -> MemberTicket | None:
         """A ticket for a member that is in the group, durably and right now; else ``None``."""
+
+    def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
+        """A ticket for commits like this one, which was accepted; ``None`` where there is none.
+
+        For commits to a single topic.
+        """
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Note that a member was heard from other than by a heartbeat (a Pong on its stream).

@@ -69,6 +69,13 @@ class SteadyClock:
             wall_ms = min(wall_ms, persisted_ms + passed_ms + BELIEVED_AHEAD_MS)
         return Now(wall_ms, monotonic_ms)
 
+    def wall_ms(self) -> int:
+        """The wall time of ``now``, which is mostly that of the machine."""
+        wall_ms = self._clock.wall_ms()
+        if 0 <= wall_ms - self._persisted_ms < BELIEVED_AHEAD_MS:
+            return wall_ms
+        return self.now().wall_ms
+
     def monotonic_ms(self) -> int:
         return self._clock.monotonic_ms()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from coordinator.runtime.pending_offsets import PendingOffsets, compute_committed
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import HEADER_SIZE, encode_batch, encode_marker
+from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.hot import encode_commit_values
 from storage.codec.records import encode_key, encode_value
 from storage.log_store import LogStore, PartitionAppend, pack_latest
@@ -18,7 +19,20 @@ RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
 RECORD_OVERHEAD_MAX = 21
 """Lengths, deltas, attributes and the count of headers, beside a record's key and value."""
 
+Commit: TypeAlias = tuple[CommitEncoder, int, int, int, int]
+"""One offset: how to encode it, partition, offset, leader epoch and commit timestamp (wall ms)."""
+
 _OFFSET_TYPE = b"\x00\x01"
+
+
+def encode_lone_commit(
+    log_partition: LogPartition, first: LogOffset, commit: Commit, wall_ms: int
+) -> PartitionAppend:
+    """What a ``PartitionEncoder`` makes of one offset and nothing else, in a third of the time."""
+    encoder, partition, offset, leader_epoch, timestamp = commit
+    batch, value = encoder.encode_batch(first, wall_ms, partition, offset, leader_epoch, timestamp)
+    latest = {encoder.encode_key(partition): pack_latest(first, wall_ms, value)}
+    return PartitionAppend(log_partition, first, batch, 1, latest)
 
 
 class PartitionEncoder:
@@ -76,6 +90,12 @@ class PartitionEncoder:
         """One record for each offset."""
         for key, value in encode_commit_values(commits):
             self._add(key, value)
+
+    def add_commit(self, commit: Commit) -> None:
+        """One offset."""
+        encoder, partition, offset, leader_epoch, timestamp = commit
+        value = encoder.encode_value(offset, leader_epoch, timestamp)
+        self._add(encoder.encode_key(partition), value)
 
     def _add(self, key: bytes, value: bytes) -> None:
         added = len(key) + len(value) + RECORD_OVERHEAD_MAX

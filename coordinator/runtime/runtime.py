@@ -32,6 +32,7 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
+from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.group_reads import read_groups
 from coordinator.runtime.load_in_progress import LoadInProgress
@@ -42,7 +43,7 @@ from coordinator.runtime.offset_reads import read_group_offsets, read_highest_of
 from coordinator.runtime.space import Space
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.targets import Targets
-from coordinator.runtime.ticket import Ticket
+from coordinator.runtime.ticket import Ticket, make_ticket
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.watches import RegisteredWatch, Watches
@@ -210,6 +211,7 @@ class Runtime:
             expire=self._expire,
             is_held=self._is_low_on_space,
         )
+        self._commits = CommitRoom(self._writer, self._clock, self._durability, self._space)
         self._watches = Watches(scheduler, self._has_news)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
         self._offsets = OffsetCommands(
@@ -248,6 +250,7 @@ class Runtime:
         if self._loading is None:
             return
         self._loading.stop()
+        self._commits.is_open = False
         self._timers.stop()
         self._background.stop()
         while not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
@@ -323,13 +326,15 @@ class Runtime:
         return self._load_in_progress.refuse(command, reply, self.submit)
 
     def ticket(self, group_id: GroupId, member_id: MemberId) -> Ticket | None:
-        group = self._shard_of(group_id).consumer_groups.get(group_id)
-        entry = self.liveness.get(group_id, member_id)
-        if group is None or entry is None or group_id in self._durability.groups:
+        if group_id in self._durability.groups:
             return None
-        if group.target_epoch < group.group_epoch:
-            return None  # Each heartbeat asks for the target anew: the last try may have failed.
-        return Ticket(group, entry, self.liveness)
+        group = self._shard_of(group_id).consumer_groups.get(group_id)
+        return make_ticket(group, self.liveness.get(group_id, member_id), self.liveness)
+
+    def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
+        if not self.ready():
+            return None
+        return make_commit_ticket(self._commits, self._shard_of(command.group_id), command)
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         entry = self.liveness.get(group_id, member_id)

@@ -26,3 +26,16 @@ class Ticket:
 
     def is_valid(self) -> bool:
         return self._group.revision == self._revision and not self._entry.is_gone
+
+
+def make_ticket(
+    group: ConsumerGroup | None, entry: MemberLiveness | None, liveness: Liveness
+) -> Ticket | None:
+    """A ticket for a member that is there.
+
+    None while the group waits for a target: each heartbeat asks for it anew, for the last try may
+    have failed.
+    """
+    if group is None or entry is None or group.target_epoch < group.group_epoch:
+        return None
+    return Ticket(group, entry, liveness)

@@ -11,13 +11,13 @@ way back. A sync is never retried.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
-from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
-from coordinator.runtime.partition_encoder import PartitionEncoder
+from coordinator.runtime.partition_encoder import Commit, PartitionEncoder, encode_lone_commit
 from coordinator.runtime.stats import Stats
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record, SideRecord
@@ -45,6 +45,10 @@ class Entry(NamedTuple):
     answer: Answer | None
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
+
+
+CommitEntry: TypeAlias = tuple[LogPartition, Commit, Release]
+"""One offset of a commit ticket, and what to call when it is durable."""
 
 
 class Writer:
@@ -75,10 +79,12 @@ class Writer:
         self._before_write = before_write
         self._on_durable = on_durable
         self._on_failure = on_failure
-        self._gathered: list[Entry] = []
+        self._gathered: list[Entry | CommitEntry] = []
         self._gathered_records = 0
         self._next_waiters: list[tuple[Reply, Answer]] = []
         self._flying_waiters: list[tuple[Reply, Answer]] = []
+        self._next_releases: list[Release] = []
+        self._flying_releases: list[Release] = []
         self._next_offsets: dict[LogPartition, LogOffset] = {}
         self._flying_offsets: dict[LogPartition, LogOffset] = {}
         self._is_flush_due = False
@@ -104,6 +110,14 @@ class Writer:
             self._gathered_records += len(commits.offsets)
             self._stats.offsets_committed += len(commits.offsets)
         self.request_flush()
+
+    def append_commit(self, entry: CommitEntry) -> None:
+        """``append`` for one offset that was replayed already."""
+        self._gathered.append(entry)
+        self._gathered_records += 1
+        self._stats.offsets_committed += 1
+        if not self._is_flush_wanted:
+            self.request_flush()
 
     def write_if_full(self) -> None:
         """Write early, without a sync, what has become too much for one write.
@@ -167,7 +181,12 @@ class Writer:
                     return True
                 now = self._clock.now()
                 appends = self._encode(now.wall_ms)
-                side = [encode_side(record) for entry in self._gathered for record in entry.side]
+                side = [
+                    encode_side(record)
+                    for entry in self._gathered
+                    if isinstance(entry, Entry)
+                    for record in entry.side
+                ]
                 self._store.write(appends, side)
             except StoreStalled:
                 return False
@@ -182,9 +201,11 @@ class Writer:
     def _note_written(self, appends: list[PartitionAppend], wall_ms: int) -> None:
         self._has_unsynced = True
         self._stats.records_written += self._gathered_records
-        waiters = self._next_waiters
+        waiters, releases = self._next_waiters, self._next_releases
         for entry in self._gathered:
-            if entry.reply is not None and entry.answer is not None:
+            if not isinstance(entry, Entry):
+                releases.append(entry[2])
+            elif entry.reply is not None and entry.answer is not None:
                 waiters.append((entry.reply, entry.answer))
         for append in appends:
             self._next_offsets[append.partition] = LogOffset(append.base_offset + append.records)
@@ -194,23 +215,34 @@ class Writer:
         self._gathered_records = 0
 
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:
+        lone: dict[LogPartition, Commit] = {}
         encoders: dict[LogPartition, PartitionEncoder] = {}
         for entry in self._gathered:
-            if not (entry.records or entry.commits or entry.transaction):
-                continue
-            encoder = encoders.get(entry.partition)
+            partition = entry[0]
+            encoder = encoders.get(partition)
             if encoder is None:
-                first = self._store.next_offset(entry.partition)
-                encoder = encoders[entry.partition] = PartitionEncoder(
-                    entry.partition, first, wall_ms, self._store
-                )
-            for record in entry.records:
-                encoder.add_record(record)
-            for commits in entry.commits:
-                encoder.add_commits(commits)
-            if entry.transaction is not None:
-                encoder.add_transaction(entry.transaction)
-        return [append for encoder in encoders.values() for append in encoder.finish()]
+                if not isinstance(entry, Entry) and partition not in lone:
+                    lone[partition] = entry[1]
+                    continue
+                encoder = encoders[partition] = self._make_encoder(partition, wall_ms)
+                if (commit := lone.pop(partition, None)) is not None:
+                    encoder.add_commit(commit)
+            if isinstance(entry, Entry):
+                _encode_entry(encoder, entry)
+            else:
+                encoder.add_commit(entry[1])
+        next_offset = self._store.next_offset
+        appends = [
+            encode_lone_commit(partition, next_offset(partition), commit, wall_ms)
+            for partition, commit in lone.items()
+        ]
+        for encoder in encoders.values():
+            appends += encoder.finish()
+        return appends
+
+    def _make_encoder(self, partition: LogPartition, wall_ms: int) -> PartitionEncoder:
+        first = self._store.next_offset(partition)
+        return PartitionEncoder(partition, first, wall_ms, self._store)
 
     # -------------------------------------------------------------------------------- syncing
 
@@ -218,6 +250,7 @@ class Writer:
         self._is_syncing = True
         self._has_unsynced = False
         self._flying_waiters, self._next_waiters = self._next_waiters, []
+        self._flying_releases, self._next_releases = self._next_releases, []
         self._flying_offsets, self._next_offsets = self._next_offsets, {}
         self._sync_began_ms = self._clock.monotonic_ms()
         self.generation += 1
@@ -241,6 +274,7 @@ class Writer:
             self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
         self.durable_generation = self.generation - 1
         waiters, self._flying_waiters = self._flying_waiters, []
+        releases, self._flying_releases = self._flying_releases, []
         if self._is_flush_wanted:
             self._is_flush_wanted = False
             self.request_flush()
@@ -250,8 +284,22 @@ class Writer:
             except Exception:
                 # The others wait for theirs.
                 log.exception("answering_failed", answer=type(answer).__name__)
+        for release in releases:
+            try:
+                release()
+            except Exception:
+                log.exception("answering_failed", answer="a repeated commit")
         self._on_durable(self.durable_generation)
 
     def _on_watermark_synced(self, result: BaseException | None) -> None:
         if isinstance(result, BaseException):
             self._on_failure(result)
+
+
+def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
+    for record in entry.records:
+        encoder.add_record(record)
+    for commits in entry.commits:
+        encoder.add_commits(commits)
+    if entry.transaction is not None:
+        encoder.add_transaction(entry.transaction)

@@ -20,6 +20,7 @@ from gateway.apis.offset_commit_wire import (
     make_commit_decoder,
 )
 from gateway.codec import response_schema
+from gateway.kept_commits import compute_kept_commit
 from model.commands import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId
@@ -51,7 +52,10 @@ def handle(context: RequestContext, request: Commit) -> None:
             assert isinstance(answer, GroupError)
             _reply(context, _fail_all(request.topics, answer.code))
 
-    context.submit(make_command(context, request, request.topics), on_answer)
+    command = make_command(context, request, request.topics)
+    if context.raw and context.node.allows_all:
+        context.door.keep_commit(compute_kept_commit(context, request, command))
+    context.submit(command, on_answer)
 
 
 def make_command(

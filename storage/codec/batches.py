@@ -26,13 +26,13 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 
-_PREFIX = struct.Struct(">qiibI")
-_BODY_HEAD = struct.Struct(">hiqqqhii")
-_CRC_START = _PREFIX.size
-_LENGTH_OFFSET = 12
+PREFIX = struct.Struct(">qiibI")
+BODY_HEAD = struct.Struct(">hiqqqhii")
+_CRC_START = PREFIX.size
+LENGTH_OFFSET = 12
 """Batch length counts from after itself: base offset and length are not in it."""
 
-_MAGIC = 2
+MAGIC = 2
 _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
@@ -284,10 +284,10 @@ def _frame(
     count: int,
     records: bytes,
 ) -> bytes:
-    body = _BODY_HEAD.pack(attributes, last_delta, *timestamps, *producer, count) + records
-    length = len(body) + _CRC_START - _LENGTH_OFFSET
+    body = BODY_HEAD.pack(attributes, last_delta, *timestamps, *producer, count) + records
+    length = len(body) + _CRC_START - LENGTH_OFFSET
     crc = crc32c.crc32c(body)
-    return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc) + body
+    return PREFIX.pack(base_offset, length, leader_epoch, MAGIC, crc) + body
 
 
 # ------------------------------------------------------------------------------------ decoding
@@ -298,11 +298,11 @@ def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
     left = len(data) - pos
     if left < HEADER_SIZE:
         raise TruncatedError(f"a batch header has {HEADER_SIZE} bytes, {left} left at {pos}")
-    base_offset, length, leader_epoch, magic, crc = _PREFIX.unpack_from(data, pos)
-    attributes, last_delta, *rest = _BODY_HEAD.unpack_from(data, pos + _CRC_START)
-    if magic != _MAGIC:
+    base_offset, length, leader_epoch, magic, crc = PREFIX.unpack_from(data, pos)
+    attributes, last_delta, *rest = BODY_HEAD.unpack_from(data, pos + _CRC_START)
+    if magic != MAGIC:
         raise CodecError(f"batch at {pos} has message format v{magic}, only v2 can be read")
-    size = length + _LENGTH_OFFSET
+    size = length + LENGTH_OFFSET
     if size < HEADER_SIZE or last_delta < 0 or rest[-1] < 0:
         raise CodecError(f"batch at {pos} has a header that cannot be")
     if size > left:

@@ -1,0 +1,74 @@
+"""Commit tickets: what makes a repeated commit cheap (``coordinator.runtime.api.CommitTicket``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coordinator.core.commit_grant import CommitGrant, compute_commit_grant
+from coordinator.core.replay import replay_commits_of
+from coordinator.core.shard import Shard
+from coordinator.runtime.api import Release
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.durability import Durability
+from coordinator.runtime.space import Space
+from coordinator.runtime.writer import Writer
+from model.commands import OffsetCommit
+from model.errors import GroupError
+from storage.codec.commit_encoder import CommitEncoder
+
+
+@dataclass(slots=True)
+class CommitRoom:
+    """What all commit tickets of a runtime use. ``is_open`` until the runtime stops."""
+
+    writer: Writer
+    clock: SteadyClock
+    durability: Durability
+    space: Space
+    is_open: bool = True
+
+
+class CommitTicket:
+    """Commits of one caller to one topic, which the core has granted for as long as nothing
+    changes; each is replayed and written as any other."""
+
+    __slots__ = ("_encoder", "_grant", "_group_id", "_partitions", "_room", "_shard")
+
+    def __init__(self, room: CommitRoom, shard: Shard, grant: CommitGrant) -> None:
+        topic = grant.topic
+        self._room = room
+        self._shard = shard
+        self._grant = grant
+        self._group_id = grant.group_id
+        self._partitions = topic.partitions
+        self._encoder = CommitEncoder(grant.group_id, topic.name, topic.topic_id)
+
+    def commit(
+        self, partition: int, offset: int, leader_epoch: int, monotonic_ms: int, release: Release
+    ) -> bool:
+        room, shard, group_id = self._room, self._shard, self._group_id
+        if (
+            not 0 <= partition < self._partitions
+            or not self._grant.holds(shard)
+            or room.space.is_low(monotonic_ms)
+            or not room.is_open
+        ):
+            return False
+        writer = room.writer
+        replay_commits_of(shard, group_id)
+        room.durability.note_offsets(group_id, writer.generation)
+        timestamp = room.clock.wall_ms()
+        commit = (self._encoder, partition, offset, leader_epoch, timestamp)
+        writer.append_commit((shard.partition, commit, release))
+        return True
+
+
+def make_commit_ticket(
+    room: CommitRoom, shard: Shard, command: OffsetCommit
+) -> CommitTicket | None:
+    """A ticket for commits like this one, where the core grants one."""
+    try:
+        grant = compute_commit_grant(shard, command)
+    except GroupError:
+        return None
+    return None if grant is None else CommitTicket(room, shard, grant)

@@ -1,0 +1,184 @@
+"""The law of kept commits: a connection that keeps them answers and commits as one that does not.
+
+Two servers get the same steps, drawn from a seed: commits of one partition by members and by
+nobody, right and wrong ones, members that come and go, topics that grow. One decodes each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from coordinator.runtime.runtime import Runtime
+from gateway.encoding import encode
+from gateway.schema import request_schema
+from model.commands import INTERNAL, CreateTopic, GrowTopic
+from model.ids import TopicName
+from model.settings import CoordinatorSettings
+from storage.memory import MemoryLogStore
+from tests.unit.gateway.wire_door import Door, Gateway
+from tests.unit.gateway.wire_rig import frame, join, make_request, topic_id_of, with_settings
+from tests.unit.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics
+
+STEPS = 150
+
+
+class Side:
+    """One server, and a connection that two clients share with nobody else."""
+
+    def __init__(self, runtime: Runtime, keeps: bool) -> None:
+        self.runtime = runtime
+        self.keeps = keeps
+        self.door = Gateway(with_settings(gateway_park_ms=0), coordinator=runtime).connect()
+        self.kept = 0
+
+    async def ask(self, data: bytes) -> Sequence[bytes]:
+        self._forget()
+        self.kept += self.door.connection._kept_commit is not None
+        self.door.send(data)
+        return await frames_of(self.door)
+
+    def _forget(self) -> None:
+        if not self.keeps:
+            self.door.connection._kept_commit = None
+
+
+async def frames_of(door: Door, count: int = 1) -> list[bytes]:
+    found: list[bytes] = []
+    async with asyncio.timeout(10):
+        while len(found) < count:
+            found += door.frames()
+            await asyncio.sleep(0)
+    return found
+
+
+async def make_side(keeps: bool) -> Side:
+    runtime = Runtime(MemoryLogStore(50), CoordinatorSettings())
+    await runtime.start()
+    await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 4))
+    return Side(runtime, keeps)
+
+
+def request_of(key: int, version: int, correlation_id: int, **fields: Any) -> bytes:
+    request = make_request(key, version, **fields)
+    return frame(key, version, correlation_id, encode(type(request), request))
+
+
+def commit_of(
+    version: int,
+    partition: int,
+    offset: int,
+    *,
+    group: str = "g",
+    metadata: str = "",
+    **who: object,
+) -> bytes:
+    topics = commit_topics(version, "t", {partition: (offset, metadata)})
+    return request_of(COMMIT, version, offset, group_id=group, topics=topics, **who)
+
+
+def draw_step(rng: random.Random) -> bytes | str:
+    version = rng.choice([8, 9, 9, 9, 9, 10])
+    partition, offset = rng.choice([0, 0, 1, 2, 3, 4, 7, -1]), rng.randrange(1 << 30)
+    kind = rng.choices(["alone", "member", "stale", "text", "join", "leave", "grow", "other"],
+                       [60, 60, 4, 4, 3, 3, 2, 4])[0]  # fmt: skip
+    member = {"member_id": "m", "generation_id_or_member_epoch": 2}
+    match kind:
+        case "alone":
+            return commit_of(version, partition, offset)
+        case "member":
+            return commit_of(version, partition, offset, group="h", **member)
+        case "stale":
+            stale = {**member, "generation_id_or_member_epoch": rng.choice([1, 9])}
+            return commit_of(version, partition, offset, group="h", **stale)
+        case "text":
+            return commit_of(version, partition, offset, metadata=rng.choice("ab"))
+        case "join":
+            name = rng.choice(["m", "n"])
+            return request_of(HEARTBEAT, 1, offset % 9, **join("h", name, ("t",)))
+        case "leave":
+            fields = {"group_id": "h", "member_id": rng.choice(["m", "n"]), "member_epoch": -1}
+            return request_of(HEARTBEAT, 1, offset % 9, **fields)
+        case "other":
+            return commit_of(7, partition, offset)
+        case _:
+            return kind
+
+
+async def grow(runtime: Runtime) -> None:
+    partitions = runtime.image.by_name[TopicName("t")].partitions
+    await runtime.call(GrowTopic(INTERNAL, TopicName("t"), partitions + 1))
+
+
+async def committed(side: Side, group: str) -> Sequence[bytes]:
+    return await side.ask(request_of(FETCH, 9, 1, groups=fetch_of_all(group), require_stable=True))
+
+
+def fetch_of_all(group: str) -> tuple[object, ...]:
+    wire = request_schema(FETCH, 9)
+    return (wire.OffsetFetchRequestGroup(group_id=group, topics=None),)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_who_keeps_commits_answers_as_who_does_not(seed: int) -> None:
+    rng = random.Random(seed)
+    sides = [await make_side(keeps=True), await make_side(keeps=False)]
+    for _ in range(STEPS):
+        step = draw_step(rng)
+        if isinstance(step, str):
+            for side in sides:
+                await grow(side.runtime)
+            continue
+        answers = [await side.ask(step) for side in sides]
+        assert answers[0] == answers[1]
+    for group in ("g", "h"):
+        assert await committed(sides[0], group) == await committed(sides[1], group)
+    assert sides[0].kept > STEPS / 3, "the law was hardly ever tried"
+    assert sides[1].kept == 0
+    for side in sides:
+        await side.runtime.stop()
+
+
+async def test_answers_leave_in_the_order_of_the_requests() -> None:
+    side = await make_side(keeps=True)
+    await side.ask(commit_of(9, 0, 1))
+    assert side.door.connection._kept_commit is not None
+    for correlation_id in (2, 3):
+        side.door.send(commit_of(9, 0, correlation_id))
+    side.door.request(VERSIONS, 0, 4)
+    side.door.send(commit_of(9, 1, 5))
+    frames = await frames_of(side.door, 4)
+    assert [int.from_bytes(data[:4], "big") for data in frames] == [2, 3, 4, 5]
+    await side.runtime.stop()
+
+
+async def test_a_connection_that_goes_loses_no_commit() -> None:
+    side = await make_side(keeps=True)
+    await side.ask(commit_of(9, 0, 1))
+    side.door.send(commit_of(9, 0, 2))
+    side.door.lose()
+    other = Gateway(coordinator=side.runtime).connect()
+    async with asyncio.timeout(10):
+        while not side.runtime._writer.is_idle:  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0)
+    other.send(request_of(FETCH, 9, 1, groups=fetch_of_all("g"), require_stable=False))
+    [data] = await frames_of(other)
+    assert (2).to_bytes(8, "big") in data
+    await side.runtime.stop()
+
+
+async def test_two_commits_in_one_piece_and_half_of_one_are_served() -> None:
+    side = await make_side(keeps=True)
+    await side.ask(commit_of(9, 0, 1))
+    side.door.send(commit_of(9, 0, 2) + commit_of(9, 0, 3))
+    assert len(await frames_of(side.door, 2)) == 2
+    data = commit_of(9, 0, 4)
+    side.door.send(data[:20])
+    side.door.send(data[20:])
+    [frame_of_4] = await frames_of(side.door)
+    assert int.from_bytes(frame_of_4[:4], "big") == 4
+    await side.runtime.stop()
