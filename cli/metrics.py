@@ -73,6 +73,9 @@ _PLAIN_COUNTERS = (
     "offsets_committed",
     "offsets_expired",
     "groups_expired",
+    "history_bytes",
+    "history_age_ms",
+    "history_trimmed_bytes",
     "records_written",
     "bytes_written",
     "flushes",
@@ -305,6 +308,21 @@ class SnapshotCollector(Collector):
             "muster_log_replayed_records",
             "Records of groups that were loaded at the start.",
             counters["records_loaded"],
+        )
+        yield _gauge(
+            "muster_log_history_bytes",
+            "Bytes of the batches from the history start of each partition on.",
+            counters["history_bytes"],
+        )
+        yield _gauge(
+            "muster_log_history_age_seconds",
+            "How old the oldest batch of the history is.",
+            counters["history_age_ms"] / 1000,
+        )
+        yield _counter(
+            "muster_log_history_trimmed_bytes",
+            "Bytes of batches that left the history.",
+            counters["history_trimmed_bytes"],
         )
         sizes = GaugeMetricFamily("muster_data_bytes", "Bytes in the data folder.", labels=["part"])
         for part, size in sorted(self._folder_bytes.items()):

@@ -37,7 +37,9 @@ RECORDS_PER_BATCH_MAX = 100
 _START_KEY = b""
 _LATEST_TAG = b"\x00"
 _PENDING_TAG = b"\x01"
+_MEASURE_KEY = b"\x02"
 _START = struct.Struct(">qq")
+_MEASURE = struct.Struct(">qq")
 _OFFSET = struct.Struct(">q")
 _PRODUCER_ID = struct.Struct(">q")
 _OFFSET_TYPE = b"\x00\x01"
@@ -54,6 +56,13 @@ class HistoryStart(NamedTuple):
     before_ms: int
 
 
+class Measure(NamedTuple):
+    """The bytes of a partition's batches from its history start up to an offset."""
+
+    end: LogOffset
+    size: int
+
+
 NO_HISTORY_START = HistoryStart(LogOffset(0), -1)
 
 
@@ -64,6 +73,20 @@ def read_history_start(store: LogStore, partition: LogPartition) -> HistoryStart
         return NO_HISTORY_START
     offset, before_ms = _START.unpack(packed)
     return HistoryStart(LogOffset(offset), before_ms)
+
+
+def read_measure(store: LogStore, partition: LogPartition) -> Measure:
+    """The last measure that was kept: nothing, up to the history start, where none was."""
+    (packed,) = store.get_kept(partition, [_MEASURE_KEY])
+    if packed is None:
+        return Measure(read_history_start(store, partition).offset, 0)
+    end, size = _MEASURE.unpack(packed)
+    return Measure(LogOffset(end), size)
+
+
+def pack_measure(measure: Measure) -> dict[bytes, bytes | None]:
+    """What ``PartitionRewrite.kept`` takes to keep a measure."""
+    return {_MEASURE_KEY: _MEASURE.pack(*measure)}
 
 
 def compute_trim_limit(store: LogStore, partition: LogPartition) -> LogOffset:

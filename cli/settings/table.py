@@ -299,6 +299,33 @@ _LOG_SETTINGS = (
         "Records that one write to the store takes, as far as commands can be told apart.",
         minimum=1,
     ),
+    Setting(
+        "log.history.ms",
+        Kind.LONG,
+        604_800_000,
+        Scope.LOG,
+        "How long the log is kept whole; of what is older only what the state is made of stays. "
+        "It counts from when a batch was appended here.",
+        minimum=1,
+        maximum=LONG_MAX,
+    ),
+    Setting(
+        "log.history.bytes",
+        Kind.LONG,
+        1024 * 1024 * 1024,
+        Scope.LOG,
+        "How much of the log is kept whole, all partitions together; the oldest goes first.",
+        minimum=1,
+        maximum=LONG_MAX,
+    ),
+    Setting(
+        "log.history.check.interval.ms",
+        Kind.INT,
+        60_000,
+        Scope.LOG,
+        "How often the log is looked at for what is too old or too much.",
+        minimum=1,
+    ),
 )
 
 _ALL = (

@@ -9,6 +9,7 @@ from coordinator.runtime.api import Reply
 from coordinator.runtime.catalogue import TopicCatalogueRuntime
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.expiry import OffsetExpiry
+from coordinator.runtime.history import History
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.topic_deletion import TopicDeletion
 from coordinator.runtime.writer import Writer
@@ -19,10 +20,12 @@ from storage.log_store import LogStore
 
 
 class Background:
-    """The walks over the store: for deleted topics and for offsets past their retention.
+    """The walks over the store: for deleted topics, for offsets past their retention, and for
+    what of the log is too old or too much.
 
     ``submit`` takes the coordinator's own commands. ``is_held`` says that nothing may be written
-    now. ``on_offsets_lost`` is told of each group that durably lost offsets.
+    now. ``on_offsets_lost`` is told of each group that durably lost offsets. ``on_failure`` is for
+    a failed write and must not return.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Background:
         submit: Callable[[Command, Reply], None],
         is_held: Callable[[], bool],
         on_offsets_lost: Callable[[GroupId], None],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self._catalogue = catalogue
         self._deletion = TopicDeletion(
@@ -61,11 +65,22 @@ class Background:
             imported_at_ms=lambda: catalogue.imported_at_ms,
             on_expired=on_offsets_lost,
         )
+        self._history = History(
+            store,
+            scheduler,
+            clock,
+            stats,
+            settings,
+            imported_at_ms=lambda: catalogue.imported_at_ms,
+            on_failure=on_failure,
+        )
+        writer.on_written = self._history.note
 
     def begin(self) -> None:
         """All groups are loaded."""
         self.delete_offsets_of_topics()
         self._expiry.begin()
+        self._history.begin()
 
     def delete_offsets_of_topics(self) -> None:
         """Topics may have been deleted: their offsets go."""
@@ -75,3 +90,4 @@ class Background:
     def stop(self) -> None:
         """Begin nothing more."""
         self._expiry.stop()
+        self._history.stop()

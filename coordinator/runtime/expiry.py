@@ -22,7 +22,8 @@ from model.commands import INTERNAL, Command, ExpireOffsets
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition
 from model.settings import CoordinatorSettings
-from storage.log_store import LatestEntry, LogStore
+from storage.codec.errors import CodecError
+from storage.log_store import LatestEntry, LogStore, StoreError
 
 log = structlog.get_logger()
 
@@ -113,11 +114,14 @@ class OffsetExpiry:
             return
         self._waiting.clear()
         left = SLICE
-        for cost in walk:
-            left -= cost
-            if left <= 0:
-                self._scheduler.call_later_ms(PAUSE_MS, partial(self._step, walk))
-                return
+        try:
+            for cost in walk:
+                left -= cost
+                if left <= 0:
+                    self._scheduler.call_later_ms(PAUSE_MS, partial(self._step, walk))
+                    return
+        except (StoreError, CodecError) as error:
+            log.error("expiry_failed", cause=str(error))
         self._wait()
 
     # --------------------------------------------------------------------------------- the walk

@@ -236,6 +236,7 @@ class Runtime:
             submit=self._submit_internal,
             is_held=self._is_low_on_space,
             on_offsets_lost=self._forget_if_offsetless,
+            on_failure=self._on_failure,
         )
 
     def ready(self) -> bool:

@@ -51,6 +51,10 @@ class Stats:
     offsets_committed: int = 0
     offsets_expired: int = 0
     groups_expired: int = 0
+    history_bytes: int = 0
+    history_age_ms: int = 0
+    """How old the oldest batch of the history was when it was last looked at."""
+    history_trimmed_bytes: int = 0
     load_seconds: float = 0.0
     records_loaded: int = 0
     stalled_ms: int = 0

@@ -10,7 +10,7 @@ way back. A sync is never retried.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import structlog
@@ -79,6 +79,8 @@ class Writer:
         self._before_write = before_write
         self._on_durable = on_durable
         self._on_failure = on_failure
+        self.on_written: Callable[[Sequence[PartitionAppend]], None] = _ignore
+        """Is told of each write."""
         self._gathered: list[Entry | CommitEntry] = []
         self._gathered_records = 0
         self._next_waiters: list[tuple[Reply, Answer]] = []
@@ -196,6 +198,7 @@ class Writer:
         finally:
             self._is_closing_batch = False
         self._note_written(appends, now.wall_ms)
+        self.on_written(appends)
         return True
 
     def _note_written(self, appends: list[PartitionAppend], wall_ms: int) -> None:
@@ -296,6 +299,8 @@ class Writer:
             self._on_failure(result)
 
 
+def _ignore(appends: Sequence[PartitionAppend]) -> None:
+    """Nobody wants to know."""
 def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
     for record in entry.records:
         encoder.add_record(record)

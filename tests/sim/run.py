@@ -11,6 +11,7 @@ from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.runtime.loader import load_shard
 from model.ids import GroupId, LogPartition, compute_log_partition
+from storage.fold import PartitionFold
 from tests.sim.client import Client
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
 from tests.sim.server import quiet_logs
@@ -179,6 +180,7 @@ def check_end(world: World) -> None:
     for how, replayed in (("log", replay_log(world)), ("latest", replay_latest(world))):
         if describe_shards(replayed) != live:
             raise Violation("S13", f"the replay of {how} is not the live state")
+    check_trimmed_log(world)
     check(not list(world.disk.side(b"\x03")), "L10", "a topic's deletion did not end")
     names = world.runtime.image.by_name
     for place in world.offsets.places():
@@ -186,6 +188,16 @@ def check_end(world: World) -> None:
             gone = world.stored(*place) == -1
             check(gone, "L10", f"{place} has an offset of a topic that was deleted")
     world.check_acknowledged()
+
+
+def check_trimmed_log(world: World) -> None:
+    """What trimming left of each partition's log comes to what the store says of it."""
+    for number in map(LogPartition, range(world.disk.partitions)):
+        folded = PartitionFold()
+        for batch in world.disk.read_log(number):
+            folded.apply(batch)
+        latest = {entry.key: entry for entry in world.disk.latest(number)}
+        check(folded.latest == latest, "S13", f"the trimmed log {number} folds to something else")
 
 
 def make_shards(world: World) -> list[Shard]:
