@@ -73,7 +73,9 @@ class Heartbeats:
         if member is None:
             if len(connection.members) >= self.settings.gateway_steady_cache_entries:
                 self.forget_all(connection)
-            member = connection.members[key] = Member(key)
+            member = Member(key)
+            # The key of the member, and not another one that is equal: there are very many.
+            connection.members[member.key] = member
             self._count_members(1)
         return member
 

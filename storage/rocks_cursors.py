@@ -71,13 +71,18 @@ class Seek:
         return self._find(lambda iterator: iterator.seek_for_prev(key))
 
     def _find(self, move: Any) -> bytes | None:
-        if self._iterator is None:
+        iterator = self._iterator
+        if iterator is None:
             raise StoreError(f"{self._folder} was closed while it was read")
-        with errors_of(self._folder):
-            move(self._iterator)
-            self._iterator.status()
-            found: bytes | None = self._iterator.key() if self._iterator.valid() else None
-        return found
+        try:
+            move(iterator)
+            if iterator.valid():
+                found: bytes = iterator.key()
+                return found
+            iterator.status()
+        except Exception as error:
+            raise compute_store_error(self._folder, error) from error
+        return None
 
     def drop(self) -> None:
         """Lets go of RocksDB."""

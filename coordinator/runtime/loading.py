@@ -1,8 +1,8 @@
 """Loading the groups at a start, in slices between which the loop serves those that are loaded.
 
-A shard appears whole: with the records of all its groups replayed and the sessions of their members
-begun. Until then what asks for it is refused with COORDINATOR_LOAD_IN_PROGRESS, a read too (Kafka's
-``CoordinatorRuntime`` does likewise), so nobody sees half a group.
+A shard appears whole, when the records of all its groups have been replayed. Until then what asks
+for it is refused with COORDINATOR_LOAD_IN_PROGRESS, a read too (Kafka's ``CoordinatorRuntime`` does
+likewise), so nobody sees half a group. The sessions of its members begin then, and no sooner.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
-from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.handle import needs_epoch_for_topics
 from coordinator.core.liveness import Liveness
 from coordinator.core.shard import Shard
@@ -35,7 +35,8 @@ GROUP_COST = 5
 class Loading:
     """Puts loaded shards into ``shards``, in the place of empty ones.
 
-    ``make_shard`` makes one against the topics as they are. ``on_loaded`` is told of each shard,
+    ``make_shard`` makes one against the topics as they are. ``arm_timers`` is called where sessions
+    have begun. ``on_loaded`` is told of each shard,
     with the groups whose topics have changed and those that lack a target; ``on_finished`` once
     all are there.
     """
@@ -50,6 +51,7 @@ class Loading:
         shards: list[Shard],
         *,
         make_shard: Callable[[LogPartition], Shard],
+        arm_timers: Callable[[], None],
         on_loaded: Callable[[Collection[GroupId], Collection[GroupId]], None],
         on_finished: Callable[[], None],
     ) -> None:
@@ -59,24 +61,24 @@ class Loading:
         self._liveness = liveness
         self._shards = shards
         self._make_shard = make_shard
+        self._arm_timers = arm_timers
         self._on_loaded = on_loaded
         self._on_finished = on_finished
         self._began_ms = clock.monotonic_ms()
         self._is_stopped = False
         self._failure: BaseException | None = None
         self._waiters: list[asyncio.Future[None]] = []
-        loaders = (
-            _ShardInTurn(ShardLoader(store, make_shard(LogPartition(number))), self._begin_sessions)
+        self._turns = deque(
+            _ShardInTurn(self._load_shard(LogPartition(number), store))
             for number in range(store.partitions)
         )
-        self._left = {loader.partition: loader for loader in loaders}
-        self._turns = deque(self._left.values())
+        self._left = dict.fromkeys(map(LogPartition, range(store.partitions)))
 
     # -------------------------------------------------------------------------------- loading
 
     def begin(self) -> None:
         """Load in slices."""
-        self._scheduler.call_soon(self._load_slice)
+        self._request_slice()
 
     def finish(self) -> None:
         """Load all that is left, at once. Raises what the store raises."""
@@ -90,7 +92,7 @@ class Loading:
 
     async def wait(self) -> None:
         """Until all is loaded. Raises what the store raises; then what is left never will be."""
-        if self._left and self._failure is None:
+        if self._turns and self._failure is None:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
@@ -111,52 +113,74 @@ class Loading:
             self._end(failure)
             return
         if self._turns:
-            self._scheduler.call_soon(self._load_slice)
+            self._request_slice()
         else:
             self._end(None)
+
+    def _request_slice(self) -> None:
+        self._scheduler.call_soon(self._load_slice)
 
     def _load(self, cost: int) -> None:
         """Shards take turns that grow: a small one is not kept waiting by a large one, and large
         ones come one after another and not all at the end."""
         while cost > 0 and self._turns:
-            loader = self._turns[0]
-            cost -= loader.load(cost)
-            if loader.is_loaded:
+            shard = self._turns[0]
+            cost -= shard.load(cost)
+            if shard.is_loaded:
                 self._turns.popleft()
-                self._show(loader)
-            elif loader.is_turn_over():
+            elif shard.is_turn_over():
                 self._turns.rotate(-1)
 
-    def _begin_sessions(self, shard: Shard) -> Iterator[int]:
-        """The sessions of all members, and the rebalance timeouts of those who must give up."""
+    def _load_shard(self, partition: LogPartition, store: LogStore) -> Iterator[int]:
+        """What each step cost."""
+        loader = ShardLoader(store, self._make_shard(partition))
+        shard = loader.shard
+        yield from loader.steps()
+        unsettled = []
         for group in shard.consumer_groups.values():
-            group_id = group.group_id
-            for member in group.members():
-                now_ms = self._clock.monotonic_ms()
-                self._liveness.heard(group_id, member.member_id, now_ms)
-                if member.state is MemberState.UNREVOKED_PARTITIONS and member.metadata is not None:
-                    self._liveness.arm_rebalance(
-                        group_id,
-                        member.member_id,
-                        member.member_epoch,
-                        member.metadata.rebalance_timeout_ms,
-                        now_ms,
-                    )
-                yield SESSION_COST
+            if needs_epoch_for_topics(shard, group) or lacks_target(group):
+                unsettled.append(group)
+            yield GROUP_COST
+        self._show(shard, unsettled)
+        self._stats.records_loaded += loader.records
+        yield from self._begin_sessions(shard)
 
-    def _show(self, loader: _ShardInTurn) -> None:
-        shard, groups = loader.shard, loader.unsettled
+    def _show(self, shard: Shard, groups: list[ConsumerGroup]) -> None:
         image = self._make_shard(shard.partition).image
         if shard.image is not image:
             # Topics changed meanwhile: whatever was found of the groups may be otherwise now.
             shard.image = image
             groups = list(shard.consumer_groups.values())
-        self._stats.records_loaded += loader.records
         self._shards[shard.partition] = shard
         del self._left[shard.partition]
         to_refresh = [group.group_id for group in groups if needs_epoch_for_topics(shard, group)]
         without_target = {group.group_id for group in groups if lacks_target(group)}
         self._on_loaded(to_refresh, without_target.difference(to_refresh))
+
+    def _begin_sessions(self, shard: Shard) -> Iterator[int]:
+        """The sessions of all members, and the rebalance timeouts of those who must give up.
+
+        The shard is served already: some may have been heard from, or have gone.
+        """
+        for group in list(shard.consumer_groups.values()):
+            for member_id in list(group.entries):
+                member = group.member(member_id)
+                if member is not None and shard.consumer_groups.get(group.group_id) is group:
+                    self._begin_session(group.group_id, member)
+                yield SESSION_COST
+            self._arm_timers()
+
+    def _begin_session(self, group_id: GroupId, member: Member) -> None:
+        liveness, now_ms = self._liveness, self._clock.monotonic_ms()
+        entry = liveness.get(group_id, member.member_id)
+        if entry is None:
+            entry = liveness.heard(group_id, member.member_id, now_ms)
+        must_give_up = member.state is MemberState.UNREVOKED_PARTITIONS
+        if must_give_up and entry.rebalance is None and member.metadata is not None:
+            timeout_ms = member.metadata.rebalance_timeout_ms
+            liveness.arm_rebalance(
+                group_id, member.member_id, member.member_epoch, timeout_ms, now_ms
+            )
 
     def _end(self, failure: BaseException | None) -> None:
         self._stats.load_seconds = (self._clock.monotonic_ms() - self._began_ms) / 1000
@@ -169,31 +193,13 @@ class Loading:
 
 
 class _ShardInTurn:
-    """One shard on its way: its records, its sessions, a look at its groups."""
+    """One shard on its way, in steps."""
 
-    def __init__(
-        self, loader: ShardLoader, begin_sessions: Callable[[Shard], Iterator[int]]
-    ) -> None:
-        self.shard = loader.shard
-        self.partition = loader.shard.partition
+    def __init__(self, steps: Iterator[int]) -> None:
         self.is_loaded = False
-        self.unsettled: list[ConsumerGroup] = []
-        self._loader = loader
-        self._steps = self._load(begin_sessions)
+        self._steps = steps
         self._turn_cost = TURN_SLICES * SLICE_COST
         self._turn_left = self._turn_cost
-
-    @property
-    def records(self) -> int:
-        return self._loader.records
-
-    def _load(self, begin_sessions: Callable[[Shard], Iterator[int]]) -> Iterator[int]:
-        yield from self._loader.steps()
-        yield from begin_sessions(self.shard)
-        for group in self.shard.consumer_groups.values():
-            if needs_epoch_for_topics(self.shard, group) or lacks_target(group):
-                self.unsettled.append(group)
-            yield GROUP_COST
 
     def load(self, cost: int) -> int:
         """Load for so much; what it came to."""

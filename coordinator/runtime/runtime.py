@@ -136,6 +136,11 @@ class Runtime:
         loop = asyncio.get_running_loop()
         if self._scheduler is None:
             self._scheduler = AsyncioScheduler(loop)
+        self.begin_load()
+
+    def begin_load(self) -> None:
+        """``start`` for whoever has given a scheduler."""
+        assert self._scheduler is not None, "without a loop a scheduler must be given"
         self._prepare(self._scheduler).begin()
 
     async def loaded(self) -> None:
@@ -162,6 +167,7 @@ class Runtime:
             self.liveness,
             self._shards,
             make_shard=self._make_shard,
+            arm_timers=self._timers.arm,
             on_loaded=self._go_on,
             on_finished=self._note_loaded,
         )
@@ -173,7 +179,6 @@ class Runtime:
 
     def _go_on(self, to_refresh: Collection[GroupId], without_target: Collection[GroupId]) -> None:
         """A shard is loaded: what was under way when the process ended goes on."""
-        self._timers.arm()
         self._refresh.refresh(to_refresh)
         for group_id in without_target:
             self._targets.mark(group_id, 0)

@@ -52,6 +52,15 @@ def encode_offset_key(key: OffsetCommitKey) -> bytes:
     return encode_offset_key_prefix(key.group, key.topic) + INT32.pack(key.partition)
 
 
+def decode_member_key(data: bytes) -> tuple[str, str] | None:
+    """Group and member of the keys of types 5, 7 and 8."""
+    group_end = 4 + INT16.unpack_from(data, 2)[0]
+    start = group_end + 2
+    if group_end < 4 or start + INT16.unpack_from(data, group_end)[0] != len(data):
+        return None
+    return data[4:group_end].decode(), data[start:].decode()
+
+
 def encode_offset_value(value: OffsetCommitValue) -> bytes | None:
     """Type 1, v4."""
     if value.unknown_tags:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from model.ids import GroupId, MemberId
 from model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -45,6 +49,12 @@ _HOT_DECODERS: dict[tuple[int, int], Callable[[bytes], RecordValue | None]] = {
     (RecordType.OFFSET_COMMIT, 4): hot.decode_offset_value,
     (RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 0): hot.decode_target_value,
     (RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, 0): hot.decode_current_value,
+}
+
+_MEMBER_KEYS: dict[int, Callable[[GroupId, MemberId], RecordKey]] = {
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: ConsumerGroupMemberMetadataKey,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: ConsumerGroupTargetAssignmentMemberKey,
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: ConsumerGroupCurrentMemberAssignmentKey,
 }
 
 
@@ -87,6 +97,9 @@ def decode_key(data: bytes) -> RecordKey:
     if compiled is None:
         return UnknownKey(type_id, data)
     try:
+        make = _MEMBER_KEYS.get(type_id)
+        if make is not None and (names := hot.decode_member_key(data)) is not None:
+            return make(GroupId(names[0]), MemberId(names[1]))
         key, end = compiled.read(data, 2)
     except wire.BAD_INPUT as error:
         raise wire.compute_codec_error(f"key of {RecordType(type_id).name}", error) from None
