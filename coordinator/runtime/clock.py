@@ -41,38 +41,48 @@ class SteadyClock:
     """``Now`` for commands: wall time that never goes back and does not leap.
 
     It never goes below the last persisted time, and is believed at most an hour ahead of where
-    monotonic time puts it: a clock set to 2100 for a moment must not expire every offset.
+    monotonic time puts it: a clock set to 2100 must not expire every offset. If it stays ahead,
+    as after a sleep of the machine in which monotonic time stood still, it is believed one hour
+    more with every hour that passes. The clock that a process starts with is believed.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._persisted_ms = 0
-        self._persisted_at_ms = UNKNOWN_MS
+        self._believed_ms = UNKNOWN_MS
+        self._believed_at_ms = 0
 
     def note_found(self, wall_ms: int) -> None:
         """The log that was found ends with this timestamp; how long ago that was nobody knows."""
         self._persisted_ms = wall_ms
+        self._believed_ms = max(self._clock.wall_ms(), wall_ms)
+        self._believed_at_ms = self._clock.monotonic_ms()
 
     def note_persisted(self, wall_ms: int) -> None:
         """A record with this timestamp is in the log."""
-        if wall_ms >= self._persisted_ms:
-            self._persisted_ms = wall_ms
-            self._persisted_at_ms = self._clock.monotonic_ms()
+        if wall_ms < self._persisted_ms:
+            return
+        self._persisted_ms = wall_ms
+        monotonic_ms = self._clock.monotonic_ms()
+        passed_ms = monotonic_ms - self._believed_at_ms
+        # A time that had to be held back is no measure of the next, unless an hour has passed.
+        is_held_back = wall_ms >= self._believed_ms + passed_ms + BELIEVED_AHEAD_MS
+        if self._believed_ms < 0 or not is_held_back or passed_ms >= BELIEVED_AHEAD_MS:
+            self._believed_ms, self._believed_at_ms = wall_ms, monotonic_ms
 
     def now(self) -> Now:
         wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
-        persisted_ms = self._persisted_ms
-        if wall_ms < persisted_ms:
-            wall_ms = persisted_ms
-        elif self._persisted_at_ms >= 0 and wall_ms > persisted_ms + BELIEVED_AHEAD_MS:
-            passed_ms = monotonic_ms - self._persisted_at_ms
-            wall_ms = min(wall_ms, persisted_ms + passed_ms + BELIEVED_AHEAD_MS)
-        return Now(wall_ms, monotonic_ms)
+        if self._believed_ms < 0:
+            self._believed_ms = max(wall_ms, self._persisted_ms)
+            self._believed_at_ms = monotonic_ms
+        passed_ms = monotonic_ms - self._believed_at_ms
+        highest_ms = self._believed_ms + passed_ms + BELIEVED_AHEAD_MS
+        return Now(max(min(wall_ms, highest_ms), self._persisted_ms), monotonic_ms)
 
     def wall_ms(self) -> int:
         """The wall time of ``now``, which is mostly that of the machine."""
         wall_ms = self._clock.wall_ms()
-        if 0 <= wall_ms - self._persisted_ms < BELIEVED_AHEAD_MS:
+        if self._persisted_ms <= wall_ms < self._believed_ms + BELIEVED_AHEAD_MS:
             return wall_ms
         return self.now().wall_ms
 
