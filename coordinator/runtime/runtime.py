@@ -8,9 +8,8 @@ they show is durable.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import structlog
 
@@ -47,7 +46,7 @@ from coordinator.runtime.ticket import Ticket, make_ticket
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.watches import RegisteredWatch, Watches
-from coordinator.runtime.writer import Entry, Writer
+from coordinator.runtime.writer import Entry, Writer, exit_process
 from model.commands import (
     AllocateProducerId,
     Command,
@@ -86,16 +85,7 @@ from storage.log_store import LogStore
 
 log = structlog.get_logger()
 
-EXIT_FAILED_WRITE = 74
 STOP_POLL_S = 0.001
-
-
-def exit_process(failure: BaseException) -> NoReturn:
-    """What a failed write comes to: memory is ahead of the log, and only a restart helps."""
-    try:
-        log.critical("log_write_failed", cause=repr(failure))
-    finally:
-        os._exit(EXIT_FAILED_WRITE)
 
 
 class Runtime:

@@ -10,6 +10,7 @@ way back. A sync is never retried.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -31,6 +32,7 @@ from storage.side_codec import encode_side
 
 log = structlog.get_logger()
 
+EXIT_FAILED_WRITE = 74
 STALL_RETRY_MS = 5
 WATERMARK_SYNC_MS = 1_000
 
@@ -301,6 +303,8 @@ class Writer:
 
 def _ignore(appends: Sequence[PartitionAppend]) -> None:
     """Nobody wants to know."""
+
+
 def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
     for record in entry.records:
         encoder.add_record(record)
@@ -308,3 +312,11 @@ def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
         encoder.add_commits(commits)
     if entry.transaction is not None:
         encoder.add_transaction(entry.transaction)
+
+
+def exit_process(failure: BaseException) -> NoReturn:
+    """What a failed write comes to: memory is ahead of the log, and only a restart helps."""
+    try:
+        log.critical("log_write_failed", cause=repr(failure))
+    finally:
+        os._exit(EXIT_FAILED_WRITE)
