@@ -29,7 +29,7 @@ SHAPES = (ONE, HUNDRED, MIXED)
 
 
 def make_commit_log(
-    shape: Shape, records: int, *, groups: int = 20, partitions: int = 200, first_offset: int = 0
+    shape: Shape, records: int, *, groups: int = 20, partitions: int = 200, metadata: str = ""
 ) -> Iterator[bytes]:
     """Batches of at least ``records`` commits of the groups, each of all its partitions in turn."""
     chance = random.Random(shape.name)
@@ -46,9 +46,9 @@ def make_commit_log(
         time = START_MS + 5 * number
         start = chance.randrange(partitions)
         group = keys[chance.randrange(groups)]
-        value = encode_value(OffsetCommitValue(made, -1, "", time, topic_id=_TOPIC_ID))
+        value = encode_value(OffsetCommitValue(made, -1, metadata, time, topic_id=_TOPIC_ID))
         yield encode_batch(
-            first_offset + made,
+            made,
             [(group[(start + index) % partitions], value) for index in range(size)],
             time,
         )

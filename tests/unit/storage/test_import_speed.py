@@ -1,0 +1,65 @@
+"""An import is as quick as it must be, and needs no more memory for a longer log."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from storage.import_log import ImportOptions, import_segments
+from storage.segments.folder import compute_segment_name, open_segments
+from tests.groups import CHECKOUT
+from tests.unit.storage.commit_log import HUNDRED, SHAPES, Shape, make_commit_log
+
+RECORDS = 350_000
+RATE_MIN = 500_000
+"""Records a second of one core; there are two."""
+
+_IMPORT = """
+import resource, sys
+from pathlib import Path
+from storage.import_log import ImportOptions, import_segments
+from storage.segments.folder import open_segments
+source, store = map(Path, sys.argv[1:])
+import_segments(open_segments(source), store, ImportOptions(partitions=1), lambda _: None)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
+
+
+def write_log(folder: Path, shape: Shape, records: int, metadata: str = "") -> Path:
+    log = folder / "__consumer_offsets-0"
+    log.mkdir(parents=True)
+    with (log / compute_segment_name(0)).open("wb") as file:
+        file.writelines(make_commit_log(shape, records, metadata=metadata))
+    return folder
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape.name))
+def test_half_a_million_records_a_second(shape: Shape, tmp_path: Path) -> None:
+    source = open_segments(write_log(tmp_path / "log", shape, RECORDS))
+    best = 0.0
+    for attempt in range(3):
+        start = time.process_time()
+        count, _ = import_segments(
+            source, tmp_path / str(attempt), ImportOptions(partitions=1), lambda _: None
+        )
+        best = max(best, count.records / (time.process_time() - start))
+    assert best >= RATE_MIN
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    source = write_log(tmp_path / "log", HUNDRED, 400_000, metadata="x" * 600)
+    (file,) = source.rglob("*.log")
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORT, str(source), str(tmp_path / "store")],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert file.stat().st_size > 250 << 20
+    assert int(done.stdout) < 200 << 20
