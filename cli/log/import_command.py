@@ -23,50 +23,55 @@ DataDirOption = Annotated[
 ]
 
 
+FolderArgument = Annotated[
+    Path,
+    typer.Argument(metavar="DIR", help="A broker's log folder, with __consumer_offsets-N folders."),
+]
+TopicsOption = Annotated[
+    Path | None,
+    typer.Option("--topics", metavar="FILE", help="Topics: name, id and partitions, YAML or JSON."),
+]
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server", metavar="HOST:PORT", help="Ask this cluster for its topics."
+    ),
+]
+CommandConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config", metavar="FILE", help="Settings of librdkafka for that cluster."
+    ),
+]
+PartitionsOption = Annotated[
+    int | None,
+    typer.Option("--partitions", min=1, help="How many partitions the imported topic has."),
+]
+AbortOpenOption = Annotated[
+    bool, typer.Option("--abort-open", help="End open transactions with an abort.")
+]
+KeepClockOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-clock",
+        help="Offsets expire by their own time, as in Kafka, and not after a grace.",
+    ),
+]
+CutTornTailOption = Annotated[
+    bool, typer.Option("--cut-torn-tail", help="Leave out a last batch that is not whole.")
+]
+
+
 def import_log(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="A broker's log folder, with __consumer_offsets-N folders."
-        ),
-    ],
+    folder: FolderArgument,
     data_dir: DataDirOption,
-    topics: Annotated[
-        Path | None,
-        typer.Option(
-            "--topics", metavar="FILE", help="Topics: name, id and partitions, YAML or JSON."
-        ),
-    ] = None,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-server", metavar="HOST:PORT", help="Ask this cluster for its topics."
-        ),
-    ] = None,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--command-config", metavar="FILE", help="Settings of librdkafka for that cluster."
-        ),
-    ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option("--partitions", min=1, help="How many partitions the imported topic has."),
-    ] = None,
-    abort_open: Annotated[
-        bool, typer.Option("--abort-open", help="End open transactions with an abort.")
-    ] = False,
-    keep_clock: Annotated[
-        bool,
-        typer.Option(
-            "--keep-clock",
-            help="Offsets expire by their own time, as in Kafka, and not after a grace.",
-        ),
-    ] = False,
-    cut_torn_tail: Annotated[
-        bool,
-        typer.Option("--cut-torn-tail", help="Leave out a last batch that is not whole."),
-    ] = False,
+    topics: TopicsOption = None,
+    bootstrap_server: BootstrapOption = None,
+    command_config: CommandConfigOption = None,
+    partitions: PartitionsOption = None,
+    abort_open: AbortOpenOption = False,
+    keep_clock: KeepClockOption = False,
+    cut_torn_tail: CutTornTailOption = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
