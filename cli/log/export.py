@@ -49,10 +49,6 @@ def export(
     store = find_store(data_dir)
     if store is None:
         raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(
-            f"{folder} is there already and not empty: use another folder", ExitCode.PRECONDITION
-        )
     with source_errors():
         reader = open_store_reader(store)
         try:

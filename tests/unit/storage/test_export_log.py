@@ -25,7 +25,7 @@ from storage.import_log import ImportOptions, import_segments
 from storage.log_store import LatestEntry, compute_latest_key
 from storage.rocks import open_store
 from storage.rocks_reader import open_store_reader
-from storage.segments.errors import NotSegments
+from storage.segments.errors import TargetInUse
 from storage.segments.folder import open_segments
 from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
 from tests.unit.storage.appends import append, offset_key, offset_value
@@ -180,7 +180,7 @@ def test_high_offsets_get_a_segment_of_their_own_name(tmp_path: Path) -> None:
 
 def test_a_target_that_is_there_is_left_alone(store: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(NotSegments):
+    with pytest.raises(TargetInUse):
         export(store, tmp_path, whole=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
