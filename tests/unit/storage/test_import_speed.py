@@ -52,7 +52,7 @@ def test_half_a_million_records_a_second(shape: Shape, tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
-    source = write_log(tmp_path / "log", HUNDRED, 400_000, metadata="x" * 600)
+    source = write_log(tmp_path / "log", HUNDRED, 400_000, metadata="x" * 900)
     (file,) = source.rglob("*.log")
     done = subprocess.run(
         [sys.executable, "-c", _IMPORT, str(source), str(tmp_path / "store")],
@@ -61,5 +61,6 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert file.stat().st_size > 250 << 20
-    assert int(done.stdout) < 200 << 20
+    # Four memtables of 32 MiB may wait to be written, and each block is there several times over.
+    assert file.stat().st_size > 360 << 20
+    assert int(done.stdout) < 270 << 20
