@@ -22,12 +22,11 @@ from gateway.api import GatewayNode, RequestContext
 from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.decoding import DecodeError
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
-from gateway.heartbeats import HEARTBEAT_KEY
 from gateway.kept_commits import KeptCommit, PendingCommit
 from gateway.parking import Parked
 from gateway.peers import compute_java_host, describe_peer
 from gateway.refusals import Refusals
-from gateway.steady import ConnectionHeartbeats, Steady
+from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
 from model.commands import Caller
 from model.errors import ErrorCode
 
@@ -137,9 +136,41 @@ class Connection(asyncio.Protocol):
                 return
             data = b"".join(self._chunks)
             self._drop_chunks()
-        elif self._kept_commit is not None and self._commit(self._kept_commit, data):
+        elif self._serve_repeated(data):
             return
         self._serve(data)
+
+    # ---------------------------------------------------------------------- repeated requests
+
+    def _serve_repeated(self, data: bytes) -> bool:
+        """A lone request like the last one of its kind; ``False`` where it must be looked at.
+
+        This is the hot path of servers that have much to do, and does what ``_serve`` would.
+        """
+        heartbeats, queue = self.heartbeats, self._queue
+        if heartbeats.parked is not None or len(data) <= FIXED_BYTES:
+            return False
+        if data[5] == HEARTBEAT_KEY:
+            steady = heartbeats.steady.get(data[12:])
+            if (
+                steady is None
+                or queue
+                or not data.startswith(steady.start)
+                or not self._hearts.is_at_rest(heartbeats, steady)
+                or not steady.ticket.touch(int(self._heard_at * 1_000))
+                or self._transport is None
+            ):
+                return False
+            self._transport.write(steady.head + data[8:12] + steady.tail)
+            return True
+        kept = self._kept_commit
+        if kept is None or len(queue) >= self._settings.gateway_pipelined_requests_max - 1:
+            return False
+        pending = kept.commit(self, data, int(self._heard_at * 1_000))
+        if pending is None:
+            return False
+        queue.append(pending)
+        return True
 
     # ------------------------------------------------------------------------------ frames
 
@@ -371,20 +402,6 @@ class Connection(asyncio.Protocol):
         context.answered = True
         context.body = body
         self.send_answered()
-
-    def _commit(self, kept: KeptCommit, data: bytes) -> bool:
-        """Take a lone commit like the last one; ``False`` where it has to be looked at."""
-        queue = self._queue
-        if (
-            self.heartbeats.parked is not None
-            or len(queue) >= self._settings.gateway_pipelined_requests_max - 1
-        ):
-            return False
-        pending = kept.commit(self, data, int(self._heard_at * 1_000))
-        if pending is None:
-            return False
-        queue.append(pending)
-        return True
 
     def keep_commit(self, kept: KeptCommit | None) -> None:
         self._kept_commit = kept

@@ -16,7 +16,14 @@ from gateway.clock import Clock
 from gateway.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
 from gateway.parking import SHORTEST_PARK_MS, Parked, ParkEnds
 from gateway.settings import GatewaySettings
-from gateway.steady import ConnectionHeartbeats, Member, MemberKey, Steady, compute_rights
+from gateway.steady import (
+    ConnectionHeartbeats,
+    Member,
+    MemberKey,
+    Steady,
+    compute_rights,
+    make_start,
+)
 from model.commands import ConsumerGroupHeartbeat
 from model.errors import GroupError
 from model.responses import ConsumerGroupHeartbeatResponse
@@ -24,7 +31,6 @@ from model.responses import ConsumerGroupHeartbeatResponse
 if TYPE_CHECKING:
     from gateway.api import RequestContext
 
-HEARTBEAT_KEY: Final = 68
 _LATENCY_DECAY: Final = 0.8
 
 EncodeBody: TypeAlias = Callable[[ConsumerGroupHeartbeatResponse, int], tuple[bytes, int]]
@@ -220,6 +226,7 @@ class Heartbeats:
         may_be_parked = len(connection.members) <= 1
         steady = Steady(
             context.version,
+            make_start(len(context.raw), context.version),
             ticket,
             command.caller,
             command if may_be_parked else None,
@@ -234,6 +241,18 @@ class Heartbeats:
         return steady
 
     # ----------------------------------------------------------------------- again the same
+
+    def is_at_rest(self, connection: ConnectionHeartbeats, steady: Steady) -> bool:
+        """Whether a kept answer can be sent as it is: a member that is not parked, nor told more.
+
+        It has the interval at rest, and its connection has other members.
+        """
+        member = steady.member
+        return (
+            steady.told_ms == member.told_ms == member.heartbeat_interval_ms
+            and len(connection.members) > 1
+            and steady.rights is None
+        )
 
     def allows(self, steady: Steady) -> bool:
         """Whether the sender of a kept heartbeat still has the rights that it needs."""

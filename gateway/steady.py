@@ -26,6 +26,8 @@ MemberKey: TypeAlias = tuple[str, str]
 
 Rights: TypeAlias = tuple[tuple[Operation, ResourceType, str], ...]
 
+HEARTBEAT_KEY: Final = 68
+_START: Final = struct.Struct(">ihh")
 _pack_int32: Final = struct.Struct(">i").pack
 
 
@@ -63,7 +65,8 @@ class Steady:
     ``head`` and ``tail`` go around the correlation id. ``rights`` are what the sender must still
     be allowed to do, ``None`` where everybody may everything. ``is_settled``: the member is where
     the target wants it. ``command`` is what a parked heartbeat asks again, ``None`` where the
-    connection has several members, for none of them is parked.
+    connection has several members, for none of them is parked. ``start`` is what a frame with
+    this heartbeat has before its correlation id.
     """
 
     __slots__ = (
@@ -74,6 +77,7 @@ class Steady:
         "is_settled",
         "member",
         "rights",
+        "start",
         "tail",
         "ticket",
         "told_ms",
@@ -83,6 +87,7 @@ class Steady:
     def __init__(
         self,
         version: int,
+        start: bytes,
         ticket: MemberTicket,
         caller: Caller,
         command: ConsumerGroupHeartbeat | None,
@@ -94,6 +99,7 @@ class Steady:
     ) -> None:
         """``interval_at`` is where in ``body`` the interval stands."""
         self.version = version
+        self.start = start
         self.ticket = ticket
         self.caller = caller
         self.command = command
@@ -143,6 +149,13 @@ class ConnectionHeartbeats:
 def _make_head(tail_size: int) -> bytes:
     """The length that a frame begins with; one object for all frames of that length."""
     return _pack_int32(tail_size + 4)
+
+
+@lru_cache(maxsize=1024)
+def make_start(raw_size: int, version: int) -> bytes:
+    """Length, API and version of a frame; one object for all frames that begin so."""
+    correlation_size = 4
+    return _START.pack(raw_size + _START.size - 4 + correlation_size, HEARTBEAT_KEY, version)
 
 
 def compute_rights(command: ConsumerGroupHeartbeat) -> Rights:
