@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import structlog
+
 from coordinator.core.liveness import NEVER_MS, Liveness
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.stats import Stats
 from model.commands import ExpireMember
 from model.errors import GroupError
+
+log = structlog.get_logger()
 
 SETTLE_MS = 1
 HOLD_MS = 1_000
@@ -94,8 +98,14 @@ class Timers:
         if self._is_held():
             self._set(HOLD_MS)
             return
-        for command in self._liveness.due(self._clock.monotonic_ms()):
-            self._expire(command, partial(self._expired, command))
+        now_ms = self._clock.monotonic_ms()
+        for command in self._liveness.due(now_ms):
+            try:
+                self._expire(command, partial(self._expired, command))
+            except Exception:
+                # The others go, and the timer runs on.
+                log.exception("expiring_failed", group_id=command.group_id)
+                self._liveness.expire_again(command, now_ms)
         self.arm()
 
     def _expired(self, command: ExpireMember, answer: Answer) -> None:

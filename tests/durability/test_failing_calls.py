@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from coordinator.runtime.api import Reply
+from model.commands import ExpireMember
 from model.ids import GroupId, MemberId, TopicName
 from storage.log_store import StoreCorrupt, StoreFailed
 from tests.sim.server import Pending, VirtualServer, error_name
@@ -134,3 +136,25 @@ def test_an_offset_that_cannot_be_read_is_an_error_and_never_none(method: str) -
     assert error_name(server.ask(fetch)) == "UNKNOWN_SERVER_ERROR"
     assert server.join("h", "a", ["foo"]).member_epoch == 2
     assert server.failures == []
+
+
+def test_an_expiry_that_raises_keeps_no_other_waiting() -> None:
+    """Bug 28 for members that are silent: the timer was never armed again."""
+    server = VirtualServer({"foo": 1})
+    for name in "abc":
+        server.join(f"g-{name}", name, ["foo"])
+    expire = server.runtime._timers._expire
+    failures = []
+
+    def raising(command: ExpireMember, reply: Reply) -> None:
+        if command.member_id == "b" and not failures:
+            failures.append(command)
+            raise RuntimeError("a bug of ours")
+        expire(command, reply)
+
+    server.runtime._timers._expire = raising
+    server.advance(server.settings.group_consumer_session_timeout_ms + 1_000)
+    assert failures
+    assert [server.group(f"g-{name}").member_count for name in "abc"] == [0, 1, 0]
+    server.advance(server.settings.group_consumer_session_timeout_ms + 1_000)
+    assert server.group("g-b").member_count == 0
