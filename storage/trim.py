@@ -16,12 +16,20 @@ store is, while decoding and encoding may be elsewhere: ``decode_old``, ``comput
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import Batch, BatchRecord, decode_batch, decode_marker, select_records
+from storage.codec.batches import (
+    Batch,
+    BatchRecord,
+    decode_batch,
+    decode_marker,
+    read_batch_header,
+    select_records,
+)
 from storage.compression import decompress
 from storage.log_store import (
     LogStore,
@@ -32,7 +40,7 @@ from storage.log_store import (
 )
 
 RECORDS_PER_BATCH_MAX = 100
-"""Of what is left: one record of a batch that goes later has all the others written again."""
+"""Of a batch that is written again: the next record of it that goes has the others written too."""
 
 _START_KEY = b""
 _LATEST_TAG = b"\x00"
@@ -289,9 +297,14 @@ class _Changes:
 
 def compute_rewrite(plan: TrimPlan) -> PartitionRewrite:
     """The step as the store takes it."""
-    changes = _Changes()
+    changes, gone = _Changes(), sorted(plan.gone)
     for data in plan.left:
-        _rewrite_batch(plan, decode_batch(data, decompress=decompress), changes)
+        header = read_batch_header(data)
+        first = bisect_left(gone, header.base_offset)
+        if bisect_right(gone, header.last_offset, first) - first == header.count:
+            changes.removed.append(LogOffset(header.base_offset))
+        else:
+            _rewrite_batch(plan, decode_batch(data, decompress=decompress), changes)
     for batch in plan.old:
         _rewrite_batch(plan, batch, changes)
     return PartitionRewrite(plan.partition, changes.removed, changes.batches, plan.kept)
@@ -299,16 +312,14 @@ def compute_rewrite(plan: TrimPlan) -> PartitionRewrite:
 
 def _rewrite_batch(plan: TrimPlan, batch: Batch, changes: _Changes) -> None:
     left = [record for record in batch.records if record.offset not in plan.gone]
-    cuts = [
-        left[first : first + RECORDS_PER_BATCH_MAX]
-        for first in range(0, len(left), RECORDS_PER_BATCH_MAX)
-    ]
-    flags = [any(record.offset in plan.waiting for record in cut) for cut in cuts]
-    is_whole = len(cuts) == 1 and len(left) == len(batch.records)
-    if is_whole and flags[0] == batch.is_transactional and not batch.compression:
+    is_waiting = any(record.offset in plan.waiting for record in left)
+    is_whole = bool(left) and len(left) == len(batch.records)
+    if is_whole and is_waiting == batch.is_transactional and not batch.compression:
         return
     changes.removed.append(LogOffset(batch.base_offset))
-    for cut, is_transactional in zip(cuts, flags, strict=True):
+    for first in range(0, len(left), RECORDS_PER_BATCH_MAX):
+        cut = left[first : first + RECORDS_PER_BATCH_MAX]
+        is_transactional = any(record.offset in plan.waiting for record in cut)
         changes.batches.append(select_records(batch, cut, is_transactional=is_transactional))
 
 

@@ -48,7 +48,9 @@ from storage.trim import (
 log = structlog.get_logger()
 
 STEP_BYTES = 64 * 1024
-"""Of old batches that one step takes, and that are decoded on the loop."""
+"""Of old batches that one step takes."""
+INLINE_BYTES = 16 * 1024
+"""Of old batches that are decoded on the loop."""
 SLICE_BYTES = 256 * 1024
 """Of batches that are measured in one turn."""
 SURVEY_SLICE = 50
@@ -200,7 +202,7 @@ class History:
                 self._end_look()
                 return
             partition, old = picked
-            if sum(map(len, old)) <= STEP_BYTES:
+            if sum(map(len, old)) <= INLINE_BYTES:
                 plan = compute_plan(self._store, partition, decode_old(old))
                 self._write(began_ms, plan, compute_rewrite(plan))
                 return

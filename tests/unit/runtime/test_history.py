@@ -184,7 +184,7 @@ def test_large_batches_are_decoded_elsewhere() -> None:
     server.advance(1_030)
     assert read_history_start(server.store, PARTITION).offset == 0
     server.advance(1_000)
-    assert [batch.base_offset for batch in read_batches(server)] == [*range(1_000, 2_001, 100)]
+    assert [batch.base_offset for batch in read_batches(server)] == [1_000, 2_000]
     check_fold(server)
 
 

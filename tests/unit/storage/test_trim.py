@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import Batch, decode_batch
+from storage.codec.batches import Batch, decode_batch, encode_batch, select_records
 from storage.fold import PartitionFold
 from storage.log_store import LogStore, PartitionRewrite, StoreCorrupt
 from storage.memory import MemoryLogStore
@@ -98,7 +98,7 @@ def test_what_many_commits_leave_is_the_last_of_each(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_is_left_of_a_large_batch_is_in_small_ones() -> None:
+def test_what_is_left_of_a_large_batch_that_loses_records_is_in_small_ones() -> None:
     store = MemoryLogStore(1)
     append(store, {0: [(offset_key("g", n), offset_value(n)) for n in range(250)]})
     append(store, {0: [(offset_key("g", 120), offset_value(1))]})
@@ -107,10 +107,10 @@ def test_what_is_left_of_a_large_batch_is_in_small_ones() -> None:
     limit = compute_trim_limit(store, PARTITION)
     assert trim_once(store, PARTITION, limit, 1)
     cuts = [(batch.base_offset, len(batch.records)) for batch in read_batches(store)]
-    assert cuts[:3] == [(0, RECORDS_PER_BATCH_MAX), (100, RECORDS_PER_BATCH_MAX), (200, 50)]
+    assert cuts == [(0, 250), (250, 1), (251, 1)]
     assert trim_once(store, PARTITION, limit, 1)
     cuts = [(batch.base_offset, len(batch.records)) for batch in read_batches(store)]
-    assert cuts == [(0, 100), (100, 99), (200, 50), (250, 1), (251, 1)]
+    assert cuts == [(0, RECORDS_PER_BATCH_MAX), (100, 100), (201, 49), (250, 1), (251, 1)]
 
 
 def test_the_last_batch_and_what_is_not_durable_are_left_alone() -> None:
@@ -165,3 +165,20 @@ def test_a_log_that_was_never_trimmed_is_whole() -> None:
     store = MemoryLogStore(1)
     assert read_history_start(store, PARTITION) == HistoryStart(LogOffset(0), -1)
     assert not trim_once(store, PARTITION, compute_trim_limit(store, PARTITION))
+
+
+def test_a_batch_whose_offsets_lie_far_apart_costs_no_more_than_its_records() -> None:
+    """Such is a batch that a cleaner emptied but for its ends."""
+    far = 2_000_000_000
+    whole = decode_batch(
+        encode_batch(0, [(offset_key("g"), offset_value(1)), (offset_key("h"), offset_value(2))], 5)
+    )
+    first, second = whole.records
+    apart = select_records(whole, [first, second._replace(offset=far)], is_transactional=False)
+    log = RawLog(MemoryLogStore(1))
+    log.append(0, [apart])
+    for number, group in enumerate(("g", "h", "i"), far + 1):
+        log.append(0, [encode_batch(number, [(offset_key(group), offset_value(3))], 5)])
+    log.make_durable()
+    trim_all(log.store, 1)
+    assert [batch.base_offset for batch in read_batches(log.store)] == [far + 1, far + 2, far + 3]
