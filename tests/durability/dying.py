@@ -3,7 +3,7 @@
 ``python -m tests.durability.dying JOB FOLDER``, under ``tests/faults/failing_disk.c``, with
 DISK_FOLDER set to FOLDER/. It forks a child for each n until one comes to its end alive, and
 prints n. A child works in FOLDER/n; ``write`` makes a store and writes to it, noting beside FOLDER
-what was acknowledged, and ``open`` opens the store that is there.
+what was acknowledged, and ``open`` opens the store that is there, if there is one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run_child(job: str, folder: Path, number: int) -> bool:
 def main(job: str, folder: Path) -> None:
     for number in range(1, CALLS_MAX):
         if job == "open" and not (folder / str(number)).exists():
-            break
+            continue
         if run_child(job, folder, number):
             print(number)
             return
