@@ -6,9 +6,10 @@ looked at again in the turn that decides, so that no commit in between is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import structlog
 
@@ -16,7 +17,11 @@ from coordinator.core.expiry import ExpiryRule, compute_expiry_rule, is_expired,
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
-from coordinator.runtime.offset_reads import decode_stored_offsets, encode_offset_group_prefix
+from coordinator.runtime.offset_reads import (
+    StoredOffset,
+    decode_stored_offsets,
+    encode_offset_group_prefix,
+)
 from coordinator.runtime.stats import Stats
 from model.commands import INTERNAL, Command, ExpireOffsets
 from model.errors import GroupError
@@ -35,6 +40,13 @@ PAUSE_MS = 5
 STALL_RETRY_MS = 5
 HOLD_MS = 1_000
 MS_PER_MINUTE = 60_000
+
+
+class _Found(NamedTuple):
+    """An offset as the walk has seen it."""
+
+    entry: LatestEntry
+    stored: StoredOffset
 
 
 class OffsetExpiry:
@@ -76,6 +88,7 @@ class OffsetExpiry:
         self._on_expired = on_expired
         self._next_ms = 0
         self._is_stopped = False
+        self._now_ms = 0
         self._waiting: dict[LogPartition, set[bytes]] = {}
         """Of the current turn."""
 
@@ -113,6 +126,7 @@ class OffsetExpiry:
             self._scheduler.call_later_ms(STALL_RETRY_MS, partial(self._step, walk))
             return
         self._waiting.clear()
+        self._now_ms = self._clock.now().wall_ms
         left = SLICE
         try:
             for cost in walk:
@@ -140,46 +154,45 @@ class OffsetExpiry:
                     yield self._expire(shard, group_id, [])
 
     def _walk_offsets(self, shard: Shard, group_id: GroupId, rule: ExpiryRule) -> Iterator[int]:
-        expired: list[LatestEntry] = []
+        found: list[_Found] = []
         for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
             yield 1
-            if self._is_expired(rule, entry):
-                expired.append(entry)
-            if len(expired) == SLICE:
-                yield self._expire(shard, group_id, expired)
-                expired = []
-        if expired:
-            yield self._expire(shard, group_id, expired)
+            for stored in decode_stored_offsets((entry,)):
+                if self._is_expired(rule, stored):
+                    found.append(_Found(entry, stored))
+            if len(found) == SLICE:
+                yield self._expire(shard, group_id, found)
+                found = []
+        if found:
+            yield self._expire(shard, group_id, found)
 
-    def _is_expired(self, rule: ExpiryRule, entry: LatestEntry) -> bool:
-        stored = next(decode_stored_offsets((entry,)), None)
-        if stored is None:
-            return False
-        now_ms = self._clock.now().wall_ms
-        return is_expired(rule, stored.topic, stored.value, now_ms, self._retention_ms)
+    def _is_expired(self, rule: ExpiryRule, stored: StoredOffset) -> bool:
+        return is_expired(rule, stored.topic, stored.value, self._now_ms, self._retention_ms)
 
     # ----------------------------------------------------------------------------- one decision
 
-    def _expire(self, shard: Shard, group_id: GroupId, found: list[LatestEntry]) -> int:
+    def _expire(self, shard: Shard, group_id: GroupId, found: list[_Found]) -> int:
         """What it cost. The walk may have found them long ago: what counts is how they are now."""
         partition = shard.partition
         waiting = self._waiting_keys(partition)
         rule = compute_expiry_rule(shard, group_id)
-        expired = [
-            entry
-            for entry in self._store.get_many_latest(partition, [entry.key for entry in found])
-            if entry is not None
+        keys = [entry.key for entry, _ in found]
+        expired = {
+            entry.key: stored
+            for (entry, stored), current in zip(
+                found, self._store.get_many_latest(partition, keys), strict=True
+            )
+            if current is not None
+            and current.offset == entry.offset
             and entry.key not in waiting
             and rule is not None
-            and self._is_expired(rule, entry)
-        ]
+            and self._is_expired(rule, stored)
+        }
         removes_group = is_removable(shard, group_id) and not self._has_others(
-            partition, group_id, expired, waiting
+            partition, group_id, expired.keys(), waiting
         )
         if expired or removes_group:
-            offsets = tuple(
-                (stored.topic, stored.partition) for stored in decode_stored_offsets(expired)
-            )
+            offsets = tuple((stored.topic, stored.partition) for stored in expired.values())
             command = ExpireOffsets(INTERNAL, group_id, offsets, removes_group)
             if removes_group:
                 # That these are its last is known here alone.
@@ -199,14 +212,13 @@ class OffsetExpiry:
         self,
         partition: LogPartition,
         group_id: GroupId,
-        expired: list[LatestEntry],
+        keys: Collection[bytes],
         waiting: set[bytes],
     ) -> bool:
         """Whether the group has offsets beside these, or waits for the end of a transaction."""
         prefix = encode_offset_group_prefix(group_id)
         if waiting and any(key.startswith(prefix) for key in waiting):
             return True
-        keys = {entry.key for entry in expired}
         left = islice(self._store.latest(partition, prefix), len(keys) + 1)
         return any(entry.key not in keys for entry in left)
 
