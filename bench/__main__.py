@@ -26,6 +26,7 @@ from bench.memory import measure_memory
 from bench.peer import build_kload
 from bench.plan import FULL, QUICK
 from bench.rates import measure_commits, measure_heartbeats, measure_joins
+from bench.recovery import measure_recovery
 from bench.report import format_machine, format_terminal, write_results
 from bench.stand import FAILURES, BadRun, OutOfTime, Stand
 from tests.kafka.jars import CACHE, ensure_jars
@@ -40,6 +41,7 @@ SCENARIOS: dict[str, Scenario] = {
     "convergence": measure_convergence,
     "idle": measure_idle,
     "memory": measure_memory,
+    "recovery": measure_recovery,
     "assignors": measure_assignors,
 }
 """In the order in which they run: what fills the servers' memory comes last."""

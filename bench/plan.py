@@ -25,6 +25,12 @@ class Plan:
     kafka_changes: int
     """Joins and leaves a run, where each takes Kafka seconds."""
     muster_changes: int
+    recovery_runs: int
+    recovery_records: int
+    """Of commits; the longer history has ten times as many."""
+    recovery_offset_groups: int
+    """With 100 offsets each."""
+    recovery_members: int
     assignor_warm_up_s: float
     assignor_s: float
 
@@ -44,6 +50,10 @@ FULL = Plan(
     crowd_partitions=2000,
     kafka_changes=1,
     muster_changes=3,
+    recovery_runs=2,
+    recovery_records=7_600_000,
+    recovery_offset_groups=10_000,
+    recovery_members=100_000,
     assignor_warm_up_s=2,
     assignor_s=0.7,
 )
@@ -63,6 +73,10 @@ QUICK = Plan(
     crowd_partitions=400,
     kafka_changes=1,
     muster_changes=2,
+    recovery_runs=1,
+    recovery_records=400_000,
+    recovery_offset_groups=1000,
+    recovery_members=5000,
     assignor_warm_up_s=0.3,
     assignor_s=0.2,
 )

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -75,11 +76,13 @@ class Service:
         self._http: HttpServer | None = None
         self._lag = LoopLag()
         self._is_draining = False
+        self._began_at = 0.0
 
     # ------------------------------------------------------------------------------- starting
 
     async def start(self) -> None:
         """Opens the store, begins to load the groups, sees to the topics, and listens."""
+        self._began_at = time.monotonic()
         self.folder.prepare()
         self._disk_room = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
@@ -119,7 +122,12 @@ class Service:
         if self._grpc is not None and not self._is_draining:
             await self._grpc.set_serving(True)
         stats = self._runtime.stats
-        log.info("started", records=stats.records_loaded, load_seconds=stats.load_seconds)
+        log.info(
+            "started",
+            records=stats.records_loaded,
+            load_seconds=stats.load_seconds,
+            start_seconds=round(time.monotonic() - self._began_at, 3),
+        )
 
     def _prepare_disk(self) -> DiskRoom:
         reserve_bytes = self._resolved.integer("log.reserve.bytes")
