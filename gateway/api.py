@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gateway.clock import Clock
     from gateway.headers import Route
     from gateway.heartbeats import Heartbeats
-    from gateway.kept_commits import KeptCommit
+    from gateway.kept_commits import AnyKept
     from gateway.settings import GatewaySettings
     from gateway.steady import ConnectionHeartbeats, Steady
     from gateway.topics.catalogue import TopicCatalogue
@@ -110,7 +110,7 @@ class Door(Protocol):
     def fail(self, context: RequestContext, error: BaseException) -> None:
         """A handler or its callback raised: log it and answer, or close."""
 
-    def keep_commit(self, kept: KeptCommit | None) -> None:
+    def keep_commit(self, kept: AnyKept | None) -> None:
         """Keep a commit for the next one like it."""
 
     def send_steady(self, steady: Steady, correlation: bytes) -> None:

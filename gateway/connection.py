@@ -22,7 +22,7 @@ from gateway.api import GatewayNode, RequestContext
 from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.decoding import DecodeError
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
-from gateway.kept_commits import KeptCommit, PendingCommit
+from gateway.kept_commits import AnyKept, PendingCommit
 from gateway.parking import Parked
 from gateway.peers import compute_java_host, describe_peer
 from gateway.refusals import Refusals
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._caller = Caller(ANONYMOUS, "", "/?")
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
-        self._kept_commit: KeptCommit | None = None
+        self._kept_commit: AnyKept | None = None
         self._queue: deque[RequestContext | PendingCommit] = deque()
         self._out: list[bytes] | None = None
         self._chunks: list[bytes] = []
@@ -403,7 +403,7 @@ class Connection(asyncio.Protocol):
         context.body = body
         self.send_answered()
 
-    def keep_commit(self, kept: KeptCommit | None) -> None:
+    def keep_commit(self, kept: AnyKept | None) -> None:
         self._kept_commit = kept
 
     def send_answered(self) -> None:

@@ -2,18 +2,23 @@
 
 A consumer commits the same partitions of the same topic again and again: its requests are the same
 but for the correlation id and the numbers of each partition. After the first of them what stands
-around those numbers is kept with a ``CommitTicket`` (``KeptCommit``). The next one that has the
-same around them is not decoded, and its answer is put together from bytes that are kept as well.
+around those numbers is kept with a ``CommitTicket``: ``KeptCommit`` for one partition,
+``KeptCommitRows`` for many. The next one that has the same around them is not decoded, and its
+answer is put together from bytes that are kept as well.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coordinator.runtime.api import CommitTicket
 from gateway.apis.offset_commit_wire import KEY, Commit, encode_commit_response
-from model.commands import OffsetCommit
+from model.commands import OffsetCommit, TopicOffsets
+from model.commit_rows import CommitRows, NamedPartitions
 from model.errors import ErrorCode
 from model.responses import PartitionResult, TopicResult
 
@@ -25,6 +30,19 @@ ROW: Final = struct.Struct(">iqi")
 """Partition, offset and leader epoch."""
 _ROW_TAIL: Final = 2
 """No metadata, no tagged fields."""
+_ROWS: Final = np.dtype(
+    [
+        ("partition", ">i4"),
+        ("offset", ">i8"),
+        ("leader_epoch", ">i4"),
+        ("metadata", "u1"),
+        ("tags", "u1"),
+    ]
+)
+ROWS_MIN: Final = 8
+"""Fewer are as quickly decoded."""
+_KNOWN_PARTITIONS_MAX: Final = 4_096
+"""Of how many partitions a connection keeps the names, counted in every set that has them."""
 _END: Final = b"\x00\x00"
 """No tagged fields of the topic, nor of the request."""
 _START: Final = struct.Struct(">ihh")
@@ -92,6 +110,83 @@ class KeptCommit:
         return None
 
 
+class KeptCommitRows:
+    """Commits of so many partitions of one topic by one caller.
+
+    As ``KeptCommit``, with a row for each partition. For the sets of partitions that come again
+    their names and the answer are kept as well.
+    """
+
+    __slots__ = (
+        "_count",
+        "_head",
+        "_known",
+        "_length",
+        "_row_at",
+        "_start",
+        "_ticket",
+        "_topic",
+        "_version",
+    )
+
+    def __init__(self, version: int, raw: bytes, topic: TopicResult, ticket: CommitTicket) -> None:
+        """``raw`` is the request from its client id on."""
+        self._count = len(topic.partitions)
+        row_at = len(raw) - len(_END) - self._count * _ROWS.itemsize
+        self._start = _START.pack(_HEAD_AT - 4 + len(raw), KEY, version)
+        self._head = raw[:row_at]
+        self._row_at = _HEAD_AT + row_at
+        self._length = _HEAD_AT + len(raw)
+        self._ticket = ticket
+        self._version = version
+        self._topic = topic
+        self._known: dict[bytes, tuple[NamedPartitions, bytes, bytes]] = {}
+
+    def commit(self, connection: Connection, data: bytes, now_ms: int) -> PendingCommit | None:
+        """As ``KeptCommit.commit``."""
+        if (
+            len(data) != self._length
+            or not data.startswith(self._head, _HEAD_AT)
+            or not data.endswith(_END)
+            or not data.startswith(self._start)
+        ):
+            return None
+        table = np.frombuffer(data, _ROWS, self._count, self._row_at)
+        if (table["metadata"] > 1).any() or table["tags"].any():
+            return None
+        known = self._known.get(table["partition"].tobytes()) or self._learn(table["partition"])
+        if known is None:
+            return None
+        named, answer_start, answer = known
+        leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
+        rows = CommitRows(table["offset"], leader_epochs)
+        pending = PendingCommit(connection, answer_start + data[8:12] + answer)
+        if self._ticket.commit_rows(named, rows, now_ms, pending.release):
+            return pending
+        return None
+
+    def _learn(self, partitions: NDArray[np.int32]) -> tuple[NamedPartitions, bytes, bytes] | None:
+        """The names of these partitions, and what goes around the correlation id of the answer."""
+        named = self._ticket.name_partitions(partitions.copy())
+        if named is None:
+            return None
+        results = tuple(PartitionResult(number, ErrorCode.NONE) for number in partitions.tolist())
+        topic = TopicResult(self._topic.name, self._topic.topic_id, results)
+        # The header of the answer ends with an empty tag section.
+        answer = b"\x00" + encode_commit_response((topic,), self._version)
+        if len(self._known) * self._count >= _KNOWN_PARTITIONS_MAX:
+            self._known.clear()
+        known = self._known[partitions.tobytes()] = (
+            named,
+            struct.pack(">i", 4 + len(answer)),
+            answer,
+        )
+        return known
+
+
+AnyKept: TypeAlias = KeptCommit | KeptCommitRows
+
+
 class PendingCommit:
     """A commit that is being made durable, in its place among the requests of its connection.
 
@@ -116,25 +211,32 @@ class PendingCommit:
 
 def compute_kept_commit(
     context: RequestContext, request: Commit, command: OffsetCommit
-) -> KeptCommit | None:
+) -> AnyKept | None:
     """What to keep of a request that is being submitted; ``None`` where it is not worth it."""
     raw, topics = context.raw, request.topics
-    if not raw or len(topics) != 1 or len(topics[0].partitions) != 1:
+    if not raw or len(topics) != 1 or not _is_plain(raw, topics[0]):
         return None
     (topic,) = topics
-    (offset,) = topic.partitions
-    row_at = len(raw) - len(_END) - _ROW_TAIL - ROW.size
-    leader_epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
-    is_plain = (
-        raw.endswith(_END)
-        and raw[-3] == 0
-        and raw[-4] <= 1
-        and ROW.unpack_from(raw, row_at) == (offset.partition, offset.offset, leader_epoch)
-    )
-    ticket = context.node.coordinator.commit_ticket(command) if is_plain else None
+    ticket = context.node.coordinator.commit_ticket(command)
     if ticket is None:
         return None
-    result = TopicResult(
-        topic.name, topic.topic_id, (PartitionResult(offset.partition, ErrorCode.NONE),)
+    results = tuple(PartitionResult(row.partition, ErrorCode.NONE) for row in topic.partitions)
+    result = TopicResult(topic.name, topic.topic_id, results)
+    kept = KeptCommit if len(results) == 1 else KeptCommitRows
+    return kept(context.version, raw, result, ticket)
+
+
+def _is_plain(raw: bytes, topic: TopicOffsets) -> bool:
+    """Whether nothing is in the request but what is kept, and the numbers of its partitions."""
+    count = len(topic.partitions)
+    size = count * _ROWS.itemsize
+    if not (count == 1 or count >= ROWS_MIN) or len(raw) < size + len(_END):
+        return False
+    table = np.frombuffer(raw, _ROWS, count, len(raw) - len(_END) - size)
+    return (
+        raw.endswith(_END)
+        and not (table["metadata"] > 1).any()
+        and not table["tags"].any()
+        and table["partition"].tolist() == [row.partition for row in topic.partitions]
+        and table["offset"].tolist() == [row.offset for row in topic.partitions]
     )
-    return KeptCommit(context.version, raw, result, ticket)

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from model.ids import GroupId, LogOffset, LogPartition
 from model.value import value
 
@@ -216,6 +219,17 @@ class LogStore(Protocol):
 def pack_latest(offset: int, timestamp: int, value: bytes) -> bytes:
     """What ``latest`` holds for a key: offset, timestamp (wall ms) and value of its record."""
     return _LATEST_HEAD.pack(offset, timestamp) + value
+
+
+def pack_latest_rows(first: int, timestamp: int, values: NDArray[np.uint8]) -> list[bytes]:
+    """``pack_latest`` of values of one size at consecutive offsets."""
+    count, size = values.shape
+    packed = np.empty((count, _LATEST_HEAD.size + size), np.uint8)
+    packed[:, :8] = np.arange(first, first + count, dtype=">i8").view(np.uint8).reshape(-1, 8)
+    packed[:, 8:16] = np.frombuffer(_LATEST_HEAD.pack(0, timestamp)[8:], np.uint8)
+    packed[:, 16:] = values
+    data, width = packed.tobytes(), packed.shape[1]
+    return [data[at : at + width] for at in range(0, len(data), width)]
 
 
 def unpack_latest(key: bytes, packed: bytes) -> LatestEntry:

@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from model.commands import Command, OffsetCommit
+from model.commit_rows import CommitRows, NamedPartitions
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId
 from model.responses import Response
@@ -51,6 +55,14 @@ class CommitTicket(Protocol):
         ``leader_epoch`` is -1 where there is none. ``False``, and nothing done, where it has to
         be submitted as a command: once the ticket is dead, or for a partition that is not there.
         """
+
+    def name_partitions(self, partitions: NDArray[np.int32]) -> NamedPartitions | None:
+        """What ``commit_rows`` takes; ``None`` where one is not there, or is there twice."""
+
+    def commit_rows(
+        self, named: NamedPartitions, rows: CommitRows, monotonic_ms: int, release: Release
+    ) -> bool:
+        """``commit`` for many partitions, which this ticket named."""
 
 
 class Coordinator(Protocol):

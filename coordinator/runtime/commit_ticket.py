@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from coordinator.core.commit_grant import CommitGrant, compute_commit_grant
 from coordinator.core.replay import replay_commits_of
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Release
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
+from coordinator.runtime.partition_encoder import RECORDS_BYTES_MAX, Commit, CommitBlock
 from coordinator.runtime.space import Space
 from coordinator.runtime.writer import Writer
 from model.commands import OffsetCommit
+from model.commit_rows import CommitRows, NamedPartitions
 from model.errors import GroupError
 from storage.codec.commit_encoder import CommitEncoder
 
@@ -32,7 +37,14 @@ class CommitTicket:
     """Commits of one caller to one topic, which the core has granted for as long as nothing
     changes; each is replayed and written as any other."""
 
-    __slots__ = ("_encoder", "_grant", "_group_id", "_partitions", "_room", "_shard")
+    __slots__ = (
+        "_encoder",
+        "_grant",
+        "_group_id",
+        "_partitions",
+        "_room",
+        "_shard",
+    )
 
     def __init__(self, room: CommitRoom, shard: Shard, grant: CommitGrant) -> None:
         topic = grant.topic
@@ -46,21 +58,42 @@ class CommitTicket:
     def commit(
         self, partition: int, offset: int, leader_epoch: int, monotonic_ms: int, release: Release
     ) -> bool:
-        room, shard, group_id = self._room, self._shard, self._group_id
-        if (
-            not 0 <= partition < self._partitions
-            or not self._grant.holds(shard)
-            or room.space.is_low(monotonic_ms)
-            or not room.is_open
-        ):
+        if not 0 <= partition < self._partitions or not self._may_commit(monotonic_ms):
             return False
+        commit = (self._encoder, partition, offset, leader_epoch, self._room.clock.wall_ms())
+        self._append(commit, release)
+        return True
+
+    def name_partitions(self, partitions: NDArray[np.int32]) -> NamedPartitions | None:
+        numbers = partitions.tolist()
+        if len(set(numbers)) < len(numbers) or not (
+            0 <= min(numbers) <= max(numbers) < self._partitions
+            and len(numbers) * self._encoder.size <= RECORDS_BYTES_MAX
+        ):
+            return None
+        return NamedPartitions(partitions, self._encoder.encode_keys(numbers))
+
+    def commit_rows(
+        self, named: NamedPartitions, rows: CommitRows, monotonic_ms: int, release: Release
+    ) -> bool:
+        if not self._may_commit(monotonic_ms):
+            return False
+        self._append(CommitBlock(self._encoder, named, rows, self._room.clock.wall_ms()), release)
+        self._room.writer.write_if_full()
+        return True
+
+    def _may_commit(self, monotonic_ms: int) -> bool:
+        room = self._room
+        return (
+            self._grant.holds(self._shard) and not room.space.is_low(monotonic_ms) and room.is_open
+        )
+
+    def _append(self, commit: Commit | CommitBlock, release: Release) -> None:
+        room, shard, group_id = self._room, self._shard, self._group_id
         writer = room.writer
         replay_commits_of(shard, group_id)
         room.durability.note_offsets(group_id, writer.generation)
-        timestamp = room.clock.wall_ms()
-        commit = (self._encoder, partition, offset, leader_epoch, timestamp)
         writer.append_commit((shard.partition, commit, release))
-        return True
 
 
 def make_commit_ticket(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from coordinator.runtime.pending_offsets import PendingOffsets, compute_committed
+from model.commit_rows import CommitRows, NamedPartitions
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
@@ -12,7 +13,7 @@ from storage.codec.batches import HEADER_SIZE, encode_batch, encode_marker
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.hot import encode_commit_values
 from storage.codec.records import encode_key, encode_value
-from storage.log_store import LogStore, PartitionAppend, pack_latest
+from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_latest_rows
 
 BATCH_BYTES_MAX = 1 << 20
 RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
@@ -22,17 +23,38 @@ RECORD_OVERHEAD_MAX = 21
 Commit: TypeAlias = tuple[CommitEncoder, int, int, int, int]
 """One offset: how to encode it, partition, offset, leader epoch and commit timestamp (wall ms)."""
 
+
+class CommitBlock(NamedTuple):
+    """Many offsets of one commit."""
+
+    encoder: CommitEncoder
+    named: NamedPartitions
+    rows: CommitRows
+    timestamp: int
+
+
 _OFFSET_TYPE = b"\x00\x01"
 
 
 def encode_lone_commit(
-    log_partition: LogPartition, first: LogOffset, commit: Commit, wall_ms: int
+    log_partition: LogPartition, first: LogOffset, commit: Commit | CommitBlock, wall_ms: int
 ) -> PartitionAppend:
-    """What a ``PartitionEncoder`` makes of one offset and nothing else, in a third of the time."""
+    """What a ``PartitionEncoder`` makes of one commit and nothing else, in a third of the time."""
+    if isinstance(commit, CommitBlock):
+        return _encode_lone_block(log_partition, first, commit, wall_ms)
     encoder, partition, offset, leader_epoch, timestamp = commit
     batch, value = encoder.encode_batch(first, wall_ms, partition, offset, leader_epoch, timestamp)
     latest = {encoder.encode_key(partition): pack_latest(first, wall_ms, value)}
     return PartitionAppend(log_partition, first, batch, 1, latest)
+
+
+def _encode_lone_block(
+    log_partition: LogPartition, first: LogOffset, block: CommitBlock, wall_ms: int
+) -> PartitionAppend:
+    encoder, named, rows, timestamp = block
+    batch, values = encoder.encode_rows(first, wall_ms, named.partitions, rows, timestamp)
+    latest = dict(zip(named.keys, pack_latest_rows(first, wall_ms, values), strict=True))
+    return PartitionAppend(log_partition, first, batch, len(named.keys), latest)
 
 
 class PartitionEncoder:
@@ -91,8 +113,14 @@ class PartitionEncoder:
         for key, value in encode_commit_values(commits):
             self._add(key, value)
 
-    def add_commit(self, commit: Commit) -> None:
-        """One offset."""
+    def add_commit(self, commit: Commit | CommitBlock) -> None:
+        """The offsets of one commit."""
+        if isinstance(commit, CommitBlock):
+            encoder, named, rows, timestamp = commit
+            offsets, leader_epochs = rows.offsets.tolist(), rows.leader_epochs.tolist()
+            for key, offset, leader_epoch in zip(named.keys, offsets, leader_epochs, strict=True):
+                self._add(key, encoder.encode_value(offset, leader_epoch, timestamp))
+            return
         encoder, partition, offset, leader_epoch, timestamp = commit
         value = encoder.encode_value(offset, leader_epoch, timestamp)
         self._add(encoder.encode_key(partition), value)

@@ -18,7 +18,12 @@ import structlog
 
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
-from coordinator.runtime.partition_encoder import Commit, PartitionEncoder, encode_lone_commit
+from coordinator.runtime.partition_encoder import (
+    Commit,
+    CommitBlock,
+    PartitionEncoder,
+    encode_lone_commit,
+)
 from coordinator.runtime.stats import Stats
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record, SideRecord
@@ -49,8 +54,8 @@ class Entry(NamedTuple):
     transaction: TransactionRecord | None = None
 
 
-CommitEntry: TypeAlias = tuple[LogPartition, Commit, Release]
-"""One offset of a commit ticket, and what to call when it is durable."""
+CommitEntry: TypeAlias = tuple[LogPartition, Commit | CommitBlock, Release]
+"""What was committed by a ticket, and what to call when it is durable."""
 
 
 class Writer:
@@ -116,10 +121,12 @@ class Writer:
         self.request_flush()
 
     def append_commit(self, entry: CommitEntry) -> None:
-        """``append`` for one offset that was replayed already."""
+        """``append`` for what was committed by a ticket, and replayed already."""
         self._gathered.append(entry)
-        self._gathered_records += 1
-        self._stats.offsets_committed += 1
+        commit = entry[1]
+        records = len(commit.named.keys) if isinstance(commit, CommitBlock) else 1
+        self._gathered_records += records
+        self._stats.offsets_committed += records
         if not self._is_flush_wanted:
             self.request_flush()
 
@@ -220,7 +227,7 @@ class Writer:
         self._gathered_records = 0
 
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:
-        lone: dict[LogPartition, Commit] = {}
+        lone: dict[LogPartition, Commit | CommitBlock] = {}
         encoders: dict[LogPartition, PartitionEncoder] = {}
         for entry in self._gathered:
             partition = entry[0]

@@ -1,16 +1,21 @@
 """Offset commits of one group in one topic, again and again: their bytes but for the numbers.
 
 Equal to what ``hot`` and ``batches`` make of the records (a property test says so). A commit of one
-offset without metadata, alone in its batch, is packed in one piece.
+offset without metadata, alone in its batch, is packed in one piece; one of many is a matrix with a
+record a row, whose columns are filled in.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 import crc32c
+import numpy as np
+from numpy.typing import NDArray
 
+from model.commit_rows import CommitRows
 from model.ids import TopicId
 from storage.codec.batches import BODY_HEAD, LENGTH_OFFSET, MAGIC, PREFIX
 from storage.codec.hot import encode_offset_key_prefix
@@ -23,11 +28,19 @@ _NUMBERS: Final = "hqibq"
 _TOPIC_ID_TAG: Final = b"\x01\x00\x10"
 
 
+ROWS_MAX: Final = 8_192
+"""Offset deltas up to here have one byte or two."""
+_ONE_BYTE_DELTAS: Final = 64
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
 class CommitEncoder:
     """Type 1, v4, without metadata. Leader epochs are -1 where there is none."""
 
     __slots__ = (
         "_head",
+        "_key_length",
         "_keys",
         "_length",
         "_pack_body",
@@ -37,6 +50,7 @@ class CommitEncoder:
         "_value_at",
         "_value_end",
         "_value_length",
+        "_value_size",
         "size",
     )
 
@@ -47,7 +61,9 @@ class CommitEncoder:
         value = struct.Struct(f">{_NUMBERS}{len(self._tail)}s")
         self._pack_value = value.pack
         # Attributes, no timestamp delta, no offset delta, then the key up to its partition.
-        body = b"\x00\x00\x00" + encode_zigzag(len(self._prefix) + INT32.size) + self._prefix
+        self._key_length = encode_zigzag(len(self._prefix) + INT32.size)
+        body = b"\x00\x00\x00" + self._key_length + self._prefix
+        self._value_size = value.size
         self._value_length = encode_zigzag(value.size)
         # Behind the value is the count of headers.
         record_size = len(body) + INT32.size + len(self._value_length) + value.size + 1
@@ -93,3 +109,62 @@ class CommitEncoder:
         )  # fmt: skip
         head = PREFIX.pack(base_offset, self._length, 0, MAGIC, crc32c.crc32c(body))
         return head + body, body[self._value_at : self._value_end]
+
+    def encode_rows(
+        self,
+        base_offset: int,
+        wall_ms: int,
+        partitions: NDArray[np.int32],
+        rows: CommitRows,
+        commit_timestamp: int,
+    ) -> tuple[bytes, Bytes]:
+        """A batch with a record for each of at most ``ROWS_MAX`` rows, and their values as rows."""
+        count = len(partitions)
+        values = np.empty((count, self._value_size), np.uint8)
+        values[:] = np.frombuffer(self.encode_value(0, -1, commit_timestamp), np.uint8)
+        values[:, 2:10] = _as_bytes(rows.offsets, 8)
+        values[:, 10:14] = _as_bytes(rows.leader_epochs, 4)
+        records = b"".join(
+            self._encode_records(partitions, values, start, end)
+            for start, end in ((0, _ONE_BYTE_DELTAS), (_ONE_BYTE_DELTAS, count))
+            if start < count
+        )
+        body = BODY_HEAD.pack(0, count - 1, wall_ms, wall_ms, -1, -1, 0, count) + records
+        length = PREFIX.size + len(body) - LENGTH_OFFSET
+        return PREFIX.pack(base_offset, length, 0, MAGIC, crc32c.crc32c(body)) + body, values
+
+    def _encode_records(
+        self, partitions: NDArray[np.int32], values: Bytes, start: int, end: int
+    ) -> bytes:
+        """The records of rows whose offset deltas have the same number of bytes."""
+        partitions, values = partitions[start:end], values[start:end]
+        count = len(partitions)
+        delta = encode_zigzag(start)
+        body = b"\x00\x00%b%b%b" % (delta, self._key_length, self._prefix)
+        size = len(body) + INT32.size + len(self._value_length) + self._value_size + 1
+        head = encode_zigzag(size) + body
+        matrix = np.zeros((count, len(head) + size - len(body)), np.uint8)
+        matrix[:, : len(head)] = np.frombuffer(head, np.uint8)
+        at = len(head) - len(body) + 2
+        zigzag = 2 * np.arange(start, start + count, dtype=np.int32)
+        if len(delta) == 1:
+            matrix[:, at] = zigzag
+        else:
+            matrix[:, at] = zigzag & 0x7F | 0x80
+            matrix[:, at + 1] = zigzag >> 7
+        at = len(head)
+        matrix[:, at : at + 4] = _as_bytes(partitions, 4)
+        at += 4
+        matrix[:, at : at + len(self._value_length)] = np.frombuffer(self._value_length, np.uint8)
+        at += len(self._value_length)
+        matrix[:, at : at + self._value_size] = values
+        return matrix.tobytes()
+
+    def encode_keys(self, partitions: Sequence[int]) -> list[bytes]:
+        """The keys of many partitions."""
+        return [self.encode_key(partition) for partition in partitions]
+
+
+def _as_bytes(column: NDArray[np.signedinteger], width: int) -> Bytes:
+    """A big-endian column as rows of bytes."""
+    return np.ascontiguousarray(column).view(np.uint8).reshape(-1, width)

@@ -1,7 +1,8 @@
 """The law of kept commits: a connection that keeps them answers and commits as one that does not.
 
-Two servers get the same steps, drawn from a seed: commits of one partition by members and by
-nobody, right and wrong ones, members that come and go, topics that grow. One decodes each request.
+Two servers get the same steps, drawn from a seed: commits of one partition and of many by members
+and by nobody, right and wrong ones, members that come and go, topics that grow. One decodes each
+request.
 """
 
 from __future__ import annotations
@@ -25,6 +26,18 @@ from tests.unit.gateway.wire_rig import frame, join, make_request, topic_id_of, 
 from tests.unit.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics
 
 STEPS = 150
+KINDS = {
+    "many": 60,
+    "alone": 60,
+    "member": 60,
+    "stale": 4,
+    "text": 4,
+    "join": 3,
+    "leave": 3,
+    "grow": 2,
+    "other": 4,
+}
+"""What is sent, and how often."""
 
 
 class Side:
@@ -59,7 +72,7 @@ async def frames_of(door: Door, count: int = 1) -> list[bytes]:
 async def make_side(keeps: bool) -> Side:
     runtime = Runtime(MemoryLogStore(50), CoordinatorSettings())
     await runtime.start()
-    await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 4))
+    await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 12))
     return Side(runtime, keeps)
 
 
@@ -81,13 +94,24 @@ def commit_of(
     return request_of(COMMIT, version, offset, group_id=group, topics=topics, **who)
 
 
+def commit_of_many(version: int, rng: random.Random, **who: Any) -> bytes:
+    """Mostly of the same partitions; now and then of others, some of them not there."""
+    first = rng.choice([0, 0, 0, 0, 0, 1, 3])
+    rows = {first + number: (rng.randrange(1 << 40), "") for number in range(10)}
+    if rng.random() < 0.05:
+        rows[first] = (1, "text")
+    topics = commit_topics(version, "t", rows)
+    return request_of(COMMIT, version, rng.randrange(99), group_id="h", topics=topics, **who)
+
+
 def draw_step(rng: random.Random) -> bytes | str:
     version = rng.choice([8, 9, 9, 9, 9, 10])
-    partition, offset = rng.choice([0, 0, 1, 2, 3, 4, 7, -1]), rng.randrange(1 << 30)
-    kind = rng.choices(["alone", "member", "stale", "text", "join", "leave", "grow", "other"],
-                       [60, 60, 4, 4, 3, 3, 2, 4])[0]  # fmt: skip
+    partition, offset = rng.choice([0, 0, 1, 2, 3, 12, 15, -1]), rng.randrange(1 << 30)
+    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
     member = {"member_id": "m", "generation_id_or_member_epoch": 2}
     match kind:
+        case "many":
+            return commit_of_many(rng.choice([8, 9, 9, 10]), rng, **rng.choice([{}, member]))
         case "alone":
             return commit_of(version, partition, offset)
         case "member":

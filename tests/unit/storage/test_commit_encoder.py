@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.commit_rows import CommitRows
 from model.ids import GroupId, TopicId, TopicName
 from model.records import OffsetCommitKey, OffsetCommitValue
 from storage.codec.batches import encode_batch
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.records import encode_key, encode_value
+from storage.log_store import pack_latest, pack_latest_rows
 
 INT32 = st.integers(0, 2**31 - 1)
 INT64 = st.integers(0, 2**63 - 1)
@@ -31,3 +36,26 @@ def test_the_bytes_are_those_of_the_record_and_its_batch(
     assert alone == value
     assert batch == encode_batch(offset, [(key, value)], time_ms)
     assert len(batch) == encoder.size
+
+
+@given(
+    st.text(min_size=1, max_size=40), st.sampled_from([1, 8, 63, 64, 65, 100, 700]), st.randoms()
+)
+def test_many_rows_have_the_bytes_of_as_many_records(group: str, count: int, rng: Any) -> None:
+    topic_id, time_ms = TopicId(b"\x07" * 16), 1_700_000_000_000
+    encoder = CommitEncoder(group, "topic", topic_id)
+    partitions = rng.sample(range(1 << 20), count)
+    offsets = [rng.randrange(1 << 60) for _ in partitions]
+    epochs = [rng.randrange(-1, 1 << 20) for _ in partitions]
+    rows = CommitRows(np.array(offsets, ">i8"), np.array(epochs, ">i4"))
+    keys = encoder.encode_keys(partitions)
+    values = [
+        encoder.encode_value(offset, epoch, time_ms)
+        for offset, epoch in zip(offsets, epochs, strict=True)
+    ]
+    batch, matrix = encoder.encode_rows(7, time_ms, np.array(partitions, ">i4"), rows, time_ms)
+    assert [row.tobytes() for row in matrix] == values
+    assert batch == encode_batch(7, list(zip(keys, values, strict=True)), time_ms)
+    assert pack_latest_rows(7, time_ms, matrix) == [
+        pack_latest(7 + number, time_ms, value) for number, value in enumerate(values)
+    ]
