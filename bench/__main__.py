@@ -41,8 +41,8 @@ SCENARIOS: dict[str, Scenario] = {
     "convergence": measure_convergence,
     "idle": measure_idle,
     "memory": measure_memory,
-    "recovery": measure_recovery,
     "assignors": measure_assignors,
+    "recovery": measure_recovery,
 }
 """In the order in which they run: what fills the servers' memory comes last."""
 

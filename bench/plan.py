@@ -37,7 +37,7 @@ class Plan:
 
 FULL = Plan(
     name="full",
-    limit_s=690,
+    limit_s=990,
     runs=3,
     rate_s=4,
     rate_warm_up_s=1.5,
@@ -60,7 +60,7 @@ FULL = Plan(
 
 QUICK = Plan(
     name="quick",
-    limit_s=165,
+    limit_s=250,
     runs=1,
     rate_s=2,
     rate_warm_up_s=0.5,

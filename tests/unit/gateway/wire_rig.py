@@ -78,11 +78,13 @@ async def run_rig(
     authorizer: Authorizer | None = None,
     apis: tuple[Api, ...] = APIS,
     clock: Any = None,
+    is_loaded: bool = True,
 ) -> AsyncIterator[Rig]:
     """A server over a coordinator in memory, stopped at the end."""
     runtime = Runtime(MemoryLogStore(50), coordinator or CoordinatorSettings())
     await runtime.start()
-    await runtime.loaded()
+    if is_loaded:
+        await runtime.loaded()
     server = KafkaServer(
         runtime,
         authorizer or AllowAll(),
