@@ -93,6 +93,26 @@ class ConsumerGroupLeave:
 
 
 @value
+class LeavingMember:
+    """Who is to leave: a member by its id, or the one that is an instance now.
+
+    With both the member must be that instance.
+    """
+
+    member_id: MemberId | None
+    instance_id: InstanceId | None = None
+
+
+@value
+class LeaveGroup:
+    """Members leave for good, or an administrator removes them (KIP-345). Each has its result."""
+
+    caller: Caller
+    group_id: GroupId
+    members: tuple[LeavingMember, ...]
+
+
+@value
 class ReconcileMember:
     """Bring a member as far towards the target as it may go, and answer its heartbeat.
 
@@ -334,6 +354,7 @@ class AllocateProducerId:
 GroupCommand: TypeAlias = (
     ConsumerGroupHeartbeat
     | ConsumerGroupLeave
+    | LeaveGroup
     | ReconcileMember
     | ExpireMember
     | RefreshTopics

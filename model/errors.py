@@ -169,6 +169,14 @@ class GroupMaxSizeReached(GroupError):
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
+class FencedInstanceId(GroupError):
+    code = ErrorCode.FENCED_INSTANCE_ID
+
+
+class UnreleasedInstanceId(GroupError):
+    code = ErrorCode.UNRELEASED_INSTANCE_ID
+
+
 class FencedMemberEpoch(GroupError):
     code = ErrorCode.FENCED_MEMBER_EPOCH
 

@@ -37,6 +37,13 @@ class ConsumerGroupLeaveResponse:
 
 
 @value
+class LeaveGroupResponse:
+    """The result for each member, in the order asked."""
+
+    errors: tuple[ErrorCode, ...]
+
+
+@value
 class PartitionResult:
     """The result for one partition of a commit."""
 
@@ -204,6 +211,7 @@ class Done:
 Response: TypeAlias = (
     ConsumerGroupHeartbeatResponse
     | ConsumerGroupLeaveResponse
+    | LeaveGroupResponse
     | OffsetCommitResponse
     | OffsetFetchResponse
     | ConsumerGroupDescribeResponse

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from coordinator.core.partition_numbers import PartitionNumbers
-from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.records import ConsumerGroupMemberMetadataValue, MemberState
 from model.topics import TopicImage
 
@@ -22,6 +22,8 @@ INITIAL_EPOCH = 1
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+"""Of a static member that has left and is expected back."""
 NOBODY = -1
 
 NO_NUMBERS: array[int] = array("i")
@@ -95,6 +97,7 @@ class ConsumerGroup:
         "revision",
         "server_assignors",
         "slots",
+        "static_members",
         "subscribed_names",
         "subscribed_topics_cache",
         "target",
@@ -116,6 +119,8 @@ class ConsumerGroup:
         self.member_count = 0
         self.slots: list[Member | None] = []
         self._free_slots: list[int] = []
+        self.static_members: dict[InstanceId, MemberId] = {}
+        """Who is each instance (``group.instance.id``) now."""
         self.subscribed_names: dict[TopicName, int] = {}
         """How many members subscribe to each name."""
         self.server_assignors: dict[str, int] = {}
@@ -142,6 +147,11 @@ class ConsumerGroup:
         """The member of that id, if it is one."""
         entry = self.entries.get(member_id)
         return entry if entry is not None and entry.is_member else None
+
+    def static_member(self, instance_id: InstanceId) -> Member | None:
+        """The member that is this instance, if there is one."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.member(member_id)
 
     def members(self) -> Iterator[Member]:
         """All members, in the order in which they came."""
@@ -234,6 +244,15 @@ class ConsumerGroup:
                 self.server_assignors[name] = count
             else:
                 self.server_assignors.pop(name, None)
+
+    def change_instance(
+        self, member_id: MemberId, old: InstanceId | None, new: InstanceId | None
+    ) -> None:
+        """The member is the instance ``new``, and was ``old`` unless another one is by now."""
+        if old is not None and old != new and self.static_members.get(old) == member_id:
+            del self.static_members[old]
+        if new is not None:
+            self.static_members[new] = member_id
 
     def count_names(self, names: Iterable[TopicName], by: int) -> None:
         """Add ``by`` to the number of subscribers of each name."""

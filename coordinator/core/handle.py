@@ -8,12 +8,11 @@ from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.expiry import handle_expire_offsets
 from coordinator.core.heartbeat import (
     compute_epoch_bump,
-    compute_removal,
     compute_target_effect,
     handle_heartbeat,
-    handle_leave,
     handle_reconcile_member,
 )
+from coordinator.core.leave import compute_removal, handle_leave, handle_leave_group
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.offsets import handle_delete_topic_offsets, handle_offset_commit
 from coordinator.core.outcome import Outcome
@@ -26,6 +25,7 @@ from model.commands import (
     DeleteTopicOffsets,
     ExpireMember,
     ExpireOffsets,
+    LeaveGroup,
     Now,
     OffsetCommit,
     ReconcileMember,
@@ -42,6 +42,7 @@ MEMBER_ID_MAX_BYTES = 32_767
 ShardCommand: TypeAlias = (
     ConsumerGroupHeartbeat
     | ConsumerGroupLeave
+    | LeaveGroup
     | ReconcileMember
     | ExpireMember
     | InstallTarget
@@ -72,7 +73,9 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
             return handle_install_target(shard, command, now)
         case ConsumerGroupLeave():
             check_group_id(shard, command.group_id)
-            return handle_leave(shard, command, now)
+            return handle_leave(shard, command)
+        case LeaveGroup():
+            return handle_leave_group(shard, command)
         case ExpireMember():
             return handle_expire_member(shard, command)
         case RefreshTopics():
@@ -135,7 +138,7 @@ def handle_expire_member(shard: Shard, command: ExpireMember) -> Outcome:
         or member.state is not MemberState.UNREVOKED_PARTITIONS
     ):
         return Outcome(response=Done())
-    records, effects = compute_removal(shard, group, member)
+    records, effects = compute_removal(shard, group, (member,))
     return Outcome(records=records, response=Done(), effects=effects)
 
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (KIP-848): join, change, acknowledge, leave.
+"""ConsumerGroupHeartbeat (KIP-848): join, change, acknowledge.
 
 A heartbeat that changes the group is handled in two halves, with the target of the new epoch
 computed in between: the first half writes the member and the group epoch, the second
@@ -11,7 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeVar
 
-from coordinator.core.consumer_group import JOIN_EPOCH, ConsumerGroup, Member
+from coordinator.core.consumer_group import (
+    JOIN_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    ConsumerGroup,
+    Member,
+)
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.outcome import (
     ArmRebalanceTimeout,
@@ -22,10 +27,10 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.reconcile import Standing, compute_next_standing
 from coordinator.core.shard import Shard
+from coordinator.core.static_members import compute_replacement, find_member
 from model.commands import (
     UNCHANGED,
     ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     Now,
     ReconcileMember,
     Unchanged,
@@ -47,13 +52,12 @@ from model.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupTargetAssignmentMemberKey,
     GroupMetadataKey,
     MemberState,
     Record,
     TopicPartitions,
 )
-from model.responses import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses import ConsumerGroupHeartbeatResponse
 
 T = TypeVar("T")
 
@@ -67,28 +71,18 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
     check_server_assignor(shard, command)
     group = _group_for(shard, command)
     check_room(shard, group, command.member_id)
-    member = group.member(command.member_id) if group is not None else None
-    if group is None or member is None:
-        if command.member_epoch != JOIN_EPOCH:
-            raise UnknownMemberId(
-                f"Member {command.member_id} is not a member of group {command.group_id}."
-            )
-    else:
+    member, returns = find_member(group, command)
+    if group is not None and member is not None and not returns:
         check_member_epoch(group, member, command)
     updated = _updated_metadata(member, command)
-    if group is not None and member is not None and updated == member.metadata:
+    if group is not None and member is not None and not returns and updated == member.metadata:
         return _continue(shard, group, member, command, False, now)
-    return _change_member(shard, group, member, updated, command, now)
+    return _change_member(shard, group, member, updated, command, now, returns)
 
 
-def check_supported(command: ConsumerGroupHeartbeat | ConsumerGroupLeave) -> None:
-    """Static members and patterns are refused as such, not taken for something else."""
-    if command.instance_id is not None:
-        raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
-    if isinstance(command, ConsumerGroupHeartbeat) and command.subscribed_topic_regex not in (
-        UNCHANGED,
-        "",
-    ):
+def check_supported(command: ConsumerGroupHeartbeat) -> None:
+    """Patterns are refused as such, not taken for something else."""
+    if command.subscribed_topic_regex not in (UNCHANGED, ""):
         raise InvalidRequest("Subscribing by regular expression is not supported yet.")
 
 
@@ -181,6 +175,7 @@ def _updated_metadata(
         and command.rack_id is UNCHANGED
         and command.server_assignor is UNCHANGED
         and command.subscribed_topic_regex is UNCHANGED
+        and command.instance_id in (None, old.instance_id)
         and old.client_id == command.caller.client_id
         and old.client_host == command.caller.client_host
         and old.classic_member_metadata is None
@@ -188,6 +183,7 @@ def _updated_metadata(
         return old
     return replace(
         old,
+        instance_id=old.instance_id if command.instance_id is None else command.instance_id,
         rack_id=_or(command.rack_id, old.rack_id),
         client_id=command.caller.client_id,
         client_host=command.caller.client_host,
@@ -208,13 +204,17 @@ def _change_member(
     updated: ConsumerGroupMemberMetadataValue,
     command: ConsumerGroupHeartbeat,
     now: Now,
+    returns: bool,
 ) -> Outcome:
-    """The member is new or said something new of itself."""
+    """The member is new, said something new of itself, or takes the place of ``member``."""
     group_id, member_id = command.group_id, command.member_id
     old = member.metadata if member is not None and member.metadata is not None else _NEW
     names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
     records = list(_replaced_classic_group(shard, group_id)) if group is None else []
-    records.append(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), updated))
+    if returns and group is not None and member is not None:
+        records += compute_replacement(group, member, member_id)
+    if not returns or updated != old:
+        records.append(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), updated))
     if names_changed:
         names = _names_after(group, old.subscribed_topic_names, updated.subscribed_topic_names)
         records += compute_epoch_bump(shard, group, group_id, names)
@@ -341,6 +341,8 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )
+    if member.member_epoch == STATIC_LEAVE_EPOCH:
+        raise UnknownMemberId(f"Member {command.member_id} has left group {command.group_id}.")
     standing = standing_of(group, member)
     following = standing
     if command.has_subscription_changed or not member.is_reconciled_to(group.target_epoch):
@@ -463,45 +465,3 @@ def _response(
         parkable=state in _PARKABLE,
         settled=state is MemberState.STABLE and group.target_epoch == member_epoch,
     )
-
-
-# -------------------------------------------------------------------------------------- leave
-
-
-def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
-    """A heartbeat with epoch -1: the member goes, with all that it holds."""
-    check_supported(command)
-    group = shard.consumer_groups.get(command.group_id)
-    if group is None:
-        if shard.has_other_group(command.group_id):
-            raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
-        raise GroupIdNotFound(f"Group {command.group_id} not found.")
-    member = group.member(command.member_id)
-    if member is None:
-        raise UnknownMemberId(
-            f"Member {command.member_id} is not a member of group {command.group_id}."
-        )
-    records, effects = compute_removal(shard, group, member)
-    response = ConsumerGroupLeaveResponse(command.member_id, command.member_epoch)
-    return Outcome(records=records, response=response, effects=effects)
-
-
-def compute_removal(
-    shard: Shard, group: ConsumerGroup, member: Member
-) -> tuple[tuple[Record, ...], tuple[Effect, ...]]:
-    """The tombstones of a member and the new group epoch (``consumerGroupFenceMember``).
-
-    The group that is left over gets a new target at once; one that is empty keeps an
-    assignment epoch below its group epoch, and the next join computes one.
-    """
-    group_id, member_id = group.group_id, member.member_id
-    names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
-    records = (
-        Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        Record(ConsumerGroupMemberMetadataKey(group_id, member_id), None),
-        *compute_epoch_bump(shard, group, group_id, _names_after(group, names, ())),
-    )
-    if group.member_count <= 1:
-        return records, ()
-    return records, (compute_target_effect(shard, group, group_id),)

@@ -6,7 +6,12 @@ the scenarios; the server does not run them on its way.
 
 from __future__ import annotations
 
-from coordinator.core.consumer_group import NOBODY, ConsumerGroup, ConsumerGroupState
+from coordinator.core.consumer_group import (
+    NOBODY,
+    STATIC_LEAVE_EPOCH,
+    ConsumerGroup,
+    ConsumerGroupState,
+)
 from model.records import MemberState
 
 
@@ -17,6 +22,7 @@ def check_group(group: ConsumerGroup) -> None:
     legal_target_assignment(group)
     valid_member_epoch(group)
     valid_stable_group_state(group)
+    one_member_per_instance(group)
 
 
 def no_double_client_assignment(group: ConsumerGroup) -> None:
@@ -89,3 +95,20 @@ def valid_stable_group_state(group: ConsumerGroup) -> None:
         assert set(member.assigned) == set(member.target or ()), (
             f"{group.group_id}: Stable, but {member.member_id} does not hold its target"
         )
+
+
+def one_member_per_instance(group: ConsumerGroup) -> None:
+    """An instance id is of at most one member, and the group knows of which (S24)."""
+    found: dict[str, str] = {}
+    for member in group.members():
+        instance_id = member.metadata.instance_id if member.metadata is not None else None
+        if instance_id is None:
+            assert member.member_epoch != STATIC_LEAVE_EPOCH, (
+                f"{group.group_id}: {member.member_id} is to come back, and is no instance"
+            )
+            continue
+        other = found.setdefault(instance_id, member.member_id)
+        assert other == member.member_id, (
+            f"{group.group_id}: {other} and {member.member_id} are both instance {instance_id}"
+        )
+    assert found == group.static_members

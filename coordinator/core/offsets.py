@@ -27,7 +27,6 @@ from model.errors import (
     ErrorCode,
     GroupIdNotFound,
     IllegalGeneration,
-    InvalidRequest,
     StaleMemberEpoch,
     UnknownMemberId,
     UnsupportedVersion,
@@ -117,9 +116,11 @@ def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
 
 
 def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
-    """Whether this caller may commit in this group; what is left to check for each partition."""
-    if command.instance_id is not None:
-        raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
+    """Whether this caller may commit in this group; what is left to check for each partition.
+
+    The member id alone says who it is: one whose place was taken is unknown, and Kafka does not
+    look at the instance id either (a commit of no member may have one, KAFKA-14201).
+    """
     group = shard.consumer_groups.get(command.group_id)
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
     if group is None:

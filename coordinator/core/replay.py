@@ -88,10 +88,13 @@ def replay_member_metadata(
     entry = group.entry(key.member_id)
     _count_new_member(group, entry)
     old_names: tuple[TopicName, ...] = ()
+    old_instance = None
     if entry.metadata is not None:
         old_names = entry.metadata.subscribed_topic_names
+        old_instance = entry.metadata.instance_id
         group.count_assignor(entry.metadata.server_assignor, -1)
     group.count_assignor(value.server_assignor, 1)
+    group.change_instance(entry.member_id, old_instance, value.instance_id)
     entry.metadata = group.metadata_values.setdefault(value, value)
     _change_names(shard, group, old_names, value.subscribed_topic_names)
 
@@ -110,6 +113,7 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     if entry.metadata is not None:
         _change_names(shard, group, entry.metadata.subscribed_topic_names, ())
         group.count_assignor(entry.metadata.server_assignor, -1)
+        group.change_instance(entry.member_id, entry.metadata.instance_id, None)
         if len(group.metadata_values) > 2 * group.member_count + 16:
             group.metadata_values.clear()
     group.release(entry, entry.assigned)

@@ -7,7 +7,7 @@ was computed for, less what has gone since.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from coordinator.core.heartbeat import compute_target_effect
 from coordinator.core.outcome import Effect, Outcome
 from coordinator.core.shard import Shard
 from model.commands import Now
-from model.ids import GroupId, MemberId
+from model.ids import GroupId, InstanceId, MemberId
 from model.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
@@ -42,7 +42,8 @@ class TargetProblem:
 
     ``topics`` are in the order of the problem; ``slots`` and ``member_ids`` are of its members.
     ``old`` has, for each partition, the slot that the target in force gives it to. ``revision``
-    is the group's: with another one, slots and ``old`` are to be read again.
+    is the group's: with another one, slots and ``old`` are to be read again. ``instance_ids`` are
+    of static members, in whose place another may stand by then.
     """
 
     group_id: GroupId
@@ -52,6 +53,7 @@ class TargetProblem:
     problem: Problem
     topics: tuple[Topic, ...]
     member_ids: tuple[MemberId, ...]
+    instance_ids: Mapping[MemberId, InstanceId]
     slots: Slots
     old: Slots
 
@@ -88,7 +90,7 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
     assignor = compute_preferred_assignor(shard, group)
     members = list(group.members())
     if ASSIGNORS[assignor].needs_member_order:
-        members.sort(key=lambda member: member.member_id)
+        members.sort(key=_compute_rank)
     slots = np.fromiter((member.slot for member in members), np.int32, len(members))
     starts = np.zeros(len(topics) + 1, np.int64)
     np.cumsum([topic.partitions for topic in topics], out=starts[1:])
@@ -109,9 +111,16 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
         problem,
         topics,
         tuple(member.member_id for member in members),
+        _instance_ids(members) if group.static_members else {},
         slots,
         old,
     )
+
+
+def _compute_rank(member: Member) -> tuple[bool, str]:
+    """Static members come first, by their instance ids: they keep their place when replaced."""
+    instance_id = member.metadata.instance_id if member.metadata is not None else None
+    return (True, member.member_id) if instance_id is None else (False, instance_id)
 
 
 def compute_slots_of(
@@ -161,7 +170,7 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
         old, slots = problem.old, problem.slots
     else:
         old = compute_slots_of(group, problem.topics, problem.problem.topic_start)
-        slots = _slots_now(group, problem.member_ids)
+        slots = _slots_now(group, problem)
     new = np.append(slots, np.int32(NOBODY))[command.target]
     if group.revision != problem.revision:
         _drop_what_has_gone(shard, group, problem, new)
@@ -174,13 +183,30 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
 
-def _slots_now(group: ConsumerGroup, member_ids: tuple[MemberId, ...]) -> Slots:
-    found = (group.member(member_id) for member_id in member_ids)
+def _instance_ids(members: list[Member]) -> dict[MemberId, InstanceId]:
+    return {
+        member.member_id: member.metadata.instance_id
+        for member in members
+        if member.metadata is not None and member.metadata.instance_id is not None
+    }
+
+
+def _slots_now(group: ConsumerGroup, problem: TargetProblem) -> Slots:
+    found = (_find_now(group, problem, member_id) for member_id in problem.member_ids)
     return np.fromiter(
         (NOBODY if member is None else member.slot for member in found),
         np.int32,
-        len(member_ids),
+        len(problem.member_ids),
     )
+
+
+def _find_now(group: ConsumerGroup, problem: TargetProblem, member_id: MemberId) -> Member | None:
+    """The member, or the one that took its place: that costs no epoch, so no other target comes."""
+    member = group.member(member_id)
+    if member is None:
+        instance_id = problem.instance_ids.get(member_id)
+        return None if instance_id is None else group.static_member(instance_id)
+    return member
 
 
 def _drop_what_has_gone(

@@ -119,8 +119,6 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
 
     A caller that says nothing of a member is not checked (KIP-447: older producers do not).
     """
-    if command.instance_id is not None:
-        raise InvalidRequest("Static membership (group.instance.id) is not supported yet.")
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
     group = shard.consumer_groups.get(command.group_id)
     if group is None and isinstance(shard.foreign_groups.get(command.group_id), ShareGroup):

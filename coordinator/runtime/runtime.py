@@ -61,6 +61,7 @@ from model.commands import (
     ExpireOffsets,
     ForgetDeletedTopic,
     GrowTopic,
+    LeaveGroup,
     ListGroups,
     OffsetCommit,
     OffsetFetch,
@@ -292,6 +293,7 @@ class Runtime:
             case (
                 ConsumerGroupHeartbeat()
                 | ConsumerGroupLeave()
+                | LeaveGroup()
                 | ReconcileMember()
                 | ExpireMember()
                 | RefreshTopics()

@@ -68,7 +68,7 @@ def make_command(
         context.caller,
         GroupId(request.group_id),
         MemberId(request.member_id),
-        None if epoch < 0 else epoch,
+        None if epoch == -1 else epoch,
         topics,
         None if instance_id is None else InstanceId(instance_id),
         None if retention_ms == -1 else min(retention_ms, LONGEST_RETENTION_MS),

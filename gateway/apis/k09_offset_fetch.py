@@ -88,7 +88,7 @@ def _fetch(
         group_id,
         None if asked is None else tuple(asked),
         None if not member_id else MemberId(member_id),
-        None if epoch < 0 else epoch,
+        None if epoch == -1 else epoch,
         require_stable,
     )
 

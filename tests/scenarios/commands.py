@@ -17,6 +17,8 @@ from model.commands import (
     DeleteTopic,
     DescribeGroups,
     GrowTopic,
+    LeaveGroup,
+    LeavingMember,
     ListGroups,
     OffsetCommit,
     OffsetFetch,
@@ -126,6 +128,7 @@ class Commands:
             "join": self._join,
             "heartbeat": self._heartbeat,
             "leave": self._leave,
+            "remove": self._remove,
             "commit": self._commit,
             "txn-commit": self._txn_commit,
             "marker": self._marker,
@@ -200,8 +203,30 @@ class Commands:
         )
 
     def _leave(self, line: Line) -> Command:
+        """For good; with ``epoch=-2`` and its instance a static member means to come back."""
         group, member = line.words
-        return ConsumerGroupLeave(CALLER, GroupId(group), MemberId(member))
+        epoch, instance = line.options.get("epoch", "-1"), line.options.get("instance")
+        return ConsumerGroupLeave(
+            CALLER,
+            GroupId(group),
+            MemberId(member),
+            int(epoch),
+            None if instance is None else InstanceId(instance),
+        )
+
+    def _remove(self, line: Line) -> Command:
+        """``remove g a /i b/j``: a member, an instance, a member that must be an instance."""
+        group, *members = line.words
+        leaving = []
+        for word in members:
+            member, slash, instance = word.partition("/")
+            leaving.append(
+                LeavingMember(
+                    MemberId(member) if member or not slash else None,
+                    InstanceId(instance) if slash else None,
+                )
+            )
+        return LeaveGroup(CALLER, GroupId(group), tuple(leaving))
 
     # --------------------------------------------------------------------------------- offsets
 
@@ -210,6 +235,7 @@ class Commands:
         options = dict(line.options)
         epoch = options.pop("epoch", None)
         retention = options.pop("retention", None)
+        instance = options.pop("instance", None)
         topics = parse_offsets(options)
         group, *rest = line.words
         is_old = "before-v9" in rest
@@ -220,6 +246,7 @@ class Commands:
             MemberId(member[0] if member else ""),
             None if epoch is None else int(epoch),
             topics,
+            None if instance is None else InstanceId(instance),
             by_consumer_protocol=not is_old,
             retention_time_ms=None if retention is None else parse_ms(retention),
         )

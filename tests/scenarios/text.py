@@ -36,6 +36,7 @@ from model.responses import (
     DescribedMember,
     DescribeGroupsResponse,
     Done,
+    LeaveGroupResponse,
     ListGroupsResponse,
     NamedTopicPartitions,
     OffsetCommitResponse,
@@ -103,6 +104,8 @@ def format_answer(answer: Answer) -> list[str]:
             return [_format_heartbeat(answer)]
         case ConsumerGroupLeaveResponse():
             return [f"left with epoch {answer.member_epoch}"]
+        case LeaveGroupResponse(errors):
+            return ["removed: " + ", ".join(error.name for error in errors)]
         case OffsetCommitResponse():
             return _format_commit(answer)
         case OffsetFetchResponse():
@@ -179,9 +182,10 @@ def _format_group(group: DescribedConsumerGroup) -> list[str]:
 
 def _format_member(member: DescribedMember) -> str:
     names = ",".join(member.subscribed_topic_names) or NOTHING
+    instance = f" (instance {member.instance_id})" if member.instance_id is not None else ""
     text = (
-        f"{member.member_id}: {member.state} at {member.member_epoch}, subscribes to {names}, has "
-        f"{format_partitions(member.assignment)}"
+        f"{member.member_id}{instance}: {member.state} at {member.member_epoch}, "
+        f"subscribes to {names}, has {format_partitions(member.assignment)}"
     )
     if member.pending_revocation:
         text += f", to revoke {format_partitions(member.pending_revocation)}"
@@ -243,7 +247,11 @@ def _format_value(value: Any) -> str:
         case ConsumerGroupMemberMetadataValue():
             names = ",".join(value.subscribed_topic_names) or NOTHING
             text = f"subscribes to {names}, rebalance {format_ms(value.rebalance_timeout_ms)}"
-            extra = [value.server_assignor, value.rack_id and f"rack {value.rack_id}"]
+            extra = [
+                value.server_assignor,
+                value.rack_id and f"rack {value.rack_id}",
+                value.instance_id and f"instance {value.instance_id}",
+            ]
             return ", ".join([text, *filter(None, extra)])
         case _ if hasattr(value, "metadata_hash"):
             return f"epoch {value.epoch}, hash {value.metadata_hash & 0xFFFF:04x}"

@@ -102,7 +102,7 @@ def test_commit() -> None:
         for number, (leader_epoch, metadata) in enumerate([(-1, None), (0, ""), (7, "m")])
     )
     topics = (wire.OffsetCommitRequestTopic(name="t", partitions=rows),)
-    for epoch, expected in ((-1, None), (-7, None), (0, 0), (5, 5)):
+    for epoch, expected in ((-1, None), (-2, -2), (0, 0), (5, 5)):
         command = command_of(
             COMMIT,
             9,

@@ -296,7 +296,7 @@ async def test_renewed_sequence_is_of_a_message_that_renewed_the_sessions(stand:
         ({"group_id": " \t"}, "INVALID_REQUEST"),
         ({"group_id": "g" * 40_000}, "INVALID_GROUP_ID"),
         ({"server_assignor": "astrology"}, "UNSUPPORTED_ASSIGNOR"),
-        ({"instance_id": "static-1"}, "INVALID_REQUEST"),
+        ({"instance_id": "i" * 2_000}, "INVALID_REQUEST"),
         ({"topics": [f"t{n}" for n in range(10_001)]}, "INVALID_REQUEST"),
         ({"topics": [""]}, "INVALID_TOPIC_EXCEPTION"),
         ({"topics": ["t" * 250]}, "INVALID_TOPIC_EXCEPTION"),

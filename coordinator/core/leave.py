@@ -1,0 +1,118 @@
+"""Leaving a consumer group: for good, for a while (static members), or by an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
+from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
+from coordinator.core.outcome import CancelRebalanceTimeout, Effect, Outcome
+from coordinator.core.shard import Shard
+from coordinator.core.static_members import (
+    check_static_member,
+    compute_static_leave,
+    compute_tombstones,
+    compute_unknown_member,
+)
+from model.commands import ConsumerGroupLeave, LeaveGroup, LeavingMember
+from model.errors import ErrorCode, GroupError, GroupIdNotFound
+from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.records import Record
+from model.responses import ConsumerGroupLeaveResponse, LeaveGroupResponse
+
+
+def handle_leave(shard: Shard, command: ConsumerGroupLeave) -> Outcome:
+    """A heartbeat with epoch -1 or -2. Errors: rows C11, C13 and C16 of Kafka's table.
+
+    With -1 the member goes, with all that it holds; with -2 a static member goes for a while.
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        if shard.has_other_group(command.group_id):
+            raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
+        raise GroupIdNotFound(f"Group {command.group_id} not found.")
+    member = _find_leaving(group, command.group_id, command.member_id, command.instance_id)
+    response = ConsumerGroupLeaveResponse(command.member_id, command.member_epoch)
+    if command.member_epoch == STATIC_LEAVE_EPOCH and command.instance_id is not None:
+        return Outcome(
+            records=(compute_static_leave(group, member),),
+            response=response,
+            effects=(CancelRebalanceTimeout(group.group_id, member.member_id),),
+        )
+    records, effects = compute_removal(shard, group, (member,))
+    return Outcome(records=records, response=response, effects=effects)
+
+
+def handle_leave_group(shard: Shard, command: LeaveGroup) -> Outcome:
+    """LeaveGroup: members go by their ids or as instances, each with its own result.
+
+    All that go share one group epoch. Without a consumer group each of them is unknown (rows
+    L1 and T10).
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        errors = (ErrorCode.UNKNOWN_MEMBER_ID,) * len(command.members)
+        return Outcome(response=LeaveGroupResponse(errors))
+    found: dict[MemberId, Member] = {}
+    results = []
+    for leaving in command.members:
+        result = _find(group, leaving)
+        if isinstance(result, ErrorCode):
+            results.append(result)
+            continue
+        found[result.member_id] = result
+        results.append(ErrorCode.NONE)
+    response = LeaveGroupResponse(tuple(results))
+    if not found:
+        return Outcome(response=response)
+    records, effects = compute_removal(shard, group, tuple(found.values()))
+    return Outcome(records=records, response=response, effects=effects)
+
+
+def _find(group: ConsumerGroup, leaving: LeavingMember) -> Member | ErrorCode:
+    try:
+        return _find_leaving(group, group.group_id, leaving.member_id, leaving.instance_id)
+    except GroupError as error:
+        return error.code
+
+
+def _find_leaving(
+    group: ConsumerGroup,
+    group_id: GroupId,
+    member_id: MemberId | None,
+    instance_id: InstanceId | None,
+) -> Member:
+    if instance_id is not None:
+        holder = group.static_member(instance_id)
+        return check_static_member(holder, instance_id, group_id, member_id)
+    member = None if member_id is None else group.member(member_id)
+    if member is None:
+        raise compute_unknown_member(group_id, member_id)
+    return member
+
+
+def compute_removal(
+    shard: Shard, group: ConsumerGroup, members: Sequence[Member]
+) -> tuple[tuple[Record, ...], tuple[Effect, ...]]:
+    """The tombstones of members and one new group epoch (``consumerGroupFenceMember``).
+
+    The group that is left over gets a new target at once; one that is empty keeps an
+    assignment epoch below its group epoch, and the next join computes one.
+    """
+    group_id = group.group_id
+    records: list[Record] = []
+    for member in members:
+        records += compute_tombstones(group_id, member.member_id)
+    records += compute_epoch_bump(shard, group, group_id, _names_without(group, members))
+    if group.member_count <= len(members):
+        return tuple(records), ()
+    return tuple(records), (compute_target_effect(shard, group, group_id),)
+
+
+def _names_without(group: ConsumerGroup, members: Sequence[Member]) -> set[TopicName]:
+    """The names that the group subscribes to without these members."""
+    counts = dict(group.subscribed_names)
+    for member in members:
+        for name in member.metadata.subscribed_topic_names if member.metadata is not None else ():
+            counts[name] -= 1
+    return {name for name, count in counts.items() if count > 0}
