@@ -1,4 +1,4 @@
-"""The server's AdminService, for commands: one connection, one deadline, errors as exit codes."""
+"""The server's services, for commands: one connection, one deadline, errors as exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import grpc
 
 from cli.errors import CommandError, ExitCode
-from muster.v1 import admin_pb2, admin_pb2_grpc
+from muster.v1 import admin_pb2, admin_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
 
 Response = TypeVar("Response")
 _Status = grpc.StatusCode
@@ -20,6 +20,7 @@ EXIT_CODE_OF = {
     _Status.ABORTED: ExitCode.PRECONDITION,
     _Status.ALREADY_EXISTS: ExitCode.PRECONDITION,
     _Status.FAILED_PRECONDITION: ExitCode.PRECONDITION,
+    _Status.OUT_OF_RANGE: ExitCode.PRECONDITION,
     _Status.RESOURCE_EXHAUSTED: ExitCode.PRECONDITION,
     _Status.INVALID_ARGUMENT: ExitCode.USAGE,
     _Status.UNAVAILABLE: ExitCode.UNREACHABLE,
@@ -29,10 +30,11 @@ EXIT_CODE_OF = {
 
 
 class AdminClient:
-    """Calls of the AdminService. Every error is a ``CommandError``."""
+    """Calls that people make. Every error is a ``CommandError``."""
 
     def __init__(self, channel: grpc.Channel, server: str, timeout_s: float) -> None:
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
+        self._groups = group_pb2_grpc.GroupServiceStub(channel)
         self._server = server
         self._timeout_s = timeout_s
 
@@ -60,10 +62,25 @@ class AdminClient:
             if not token:
                 return found
 
-    def describe_group(self, group_id: str) -> admin_pb2.Group:
+    def describe_group(
+        self, group_id: str, as_of: types_pb2.AsOf | None = None
+    ) -> admin_pb2.DescribeGroupResponse:
         """One group with its members."""
-        request = admin_pb2.DescribeGroupRequest(group_id=group_id)
-        return self._call(self._stub.DescribeGroup, request).group
+        request = admin_pb2.DescribeGroupRequest(group_id=group_id, as_of=as_of)
+        return self._call(self._stub.DescribeGroup, request)
+
+    def fetch_offsets(
+        self, group_id: str, require_stable: bool, as_of: types_pb2.AsOf | None = None
+    ) -> group_pb2.FetchOffsetsResponse:
+        """All committed offsets of a group."""
+        request = group_pb2.FetchOffsetsRequest(
+            group_id=group_id, require_stable=require_stable, as_of=as_of
+        )
+        response = self._call(self._groups.FetchOffsets, request)
+        if response.HasField("error"):
+            error = response.error
+            raise CommandError(f"{error.reason}: {error.error_message}".removesuffix(": "))
+        return response
 
     def create_topic(self, name: str, partitions: int, validate_only: bool) -> admin_pb2.Topic:
         """The topic as it is made, or would be."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from cli.as_of import AsOfOption, parse_as_of, render_position
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -17,11 +19,14 @@ from cli.options import (
 from cli.output import Format, Listing, print_listing
 
 if TYPE_CHECKING:
-    from muster.v1 import admin_pb2, types_pb2
+    from muster.v1 import admin_pb2, group_pb2, types_pb2
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Groups, their members and their states."
 )
+
+
+GroupArgument: TypeAlias = Annotated[str, typer.Argument(help="Id of the group.")]
 
 
 @app.command("list")
@@ -40,7 +45,8 @@ def list_groups(
 
 @app.command()
 def describe(
-    group: Annotated[str, typer.Argument(help="Id of the group.")],
+    group: GroupArgument,
+    as_of: AsOfOption = None,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
@@ -48,9 +54,32 @@ def describe(
     """Show a group's epochs, and each member's epoch, state and partitions."""
     from cli.admin_client import connect
 
+    position = parse_as_of(as_of)
     with connect(server, timeout) as client:
-        found = client.describe_group(group)
-    print_listing(compute_description(found), output)
+        found = client.describe_group(group, position)
+    listing = compute_description(found.group)
+    print_listing(_add_position(listing, found), output)
+
+
+@app.command()
+def offsets(
+    group: GroupArgument,
+    require_stable: Annotated[
+        bool,
+        typer.Option("--require-stable", help="No offset where a transaction has not ended."),
+    ] = False,
+    as_of: AsOfOption = None,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Show what a group has committed."""
+    from cli.admin_client import connect
+
+    position = parse_as_of(as_of)
+    with connect(server, timeout) as client:
+        found = client.fetch_offsets(group, require_stable, position)
+    print_listing(_add_position(compute_offsets(group, found), found), output)
 
 
 def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:
@@ -127,6 +156,42 @@ def compute_description(group: admin_pb2.Group) -> Listing:
     return Listing("group.describe", columns, rows, content, "members", 4, preface)
 
 
+def compute_offsets(group_id: str, response: group_pb2.FetchOffsetsResponse) -> Listing:
+    """Offsets by topic and partition; without one where it cannot be told, and why."""
+    from cli.log.offsets import render_text
+
+    columns = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LEADER-EPOCH", "METADATA", "ERROR"]
+    rows = [
+        [
+            group_id,
+            topic.topic_name,
+            row.partition,
+            row.offset if row.HasField("offset") else None,
+            row.leader_epoch if row.HasField("leader_epoch") else None,
+            render_text(row.metadata),
+            row.error.reason,
+        ]
+        for topic in sorted(response.topics, key=lambda topic: topic.topic_name)
+        for row in sorted(topic.partitions, key=lambda row: row.partition)
+    ]
+    fields = ("topic", "partition", "offset", "leader_epoch", "metadata", "error")
+    items = [dict(zip(fields, row[1:], strict=True)) for row in rows]
+    content = {"group_id": group_id, "offsets": items}
+    return Listing("group.offsets", columns, rows, content, "offsets")
+
+
+def _add_position(
+    listing: Listing, response: admin_pb2.DescribeGroupResponse | group_pb2.FetchOffsetsResponse
+) -> Listing:
+    """Says of an answer about the past where it stands."""
+    if not response.HasField("position"):
+        return listing
+    position = response.position
+    content = {**listing.content, "position": _as_dict(position)}
+    preface = [render_position(position), *listing.preface]
+    return replace(listing, content=content, preface=preface)
+
+
 def _is_classic(group: admin_pb2.Group) -> bool:
     from muster.v1 import admin_pb2
 
@@ -165,7 +230,9 @@ def _render_enum(name: str, prefix: str) -> str:
     return "".join(word.capitalize() for word in name.removeprefix(prefix).split("_"))
 
 
-def _as_dict(message: admin_pb2.Group | admin_pb2.GroupSummary) -> dict[str, object]:
+def _as_dict(
+    message: admin_pb2.Group | admin_pb2.GroupSummary | types_pb2.LogPosition,
+) -> dict[str, object]:
     from google.protobuf.json_format import MessageToDict
 
     content: dict[str, object] = MessageToDict(

@@ -27,6 +27,7 @@ from cli.settings.rooms import compute_room
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.server import GrpcServer
 from coordinator.service.settings import GrpcSettings
@@ -74,6 +75,7 @@ class Service:
         self._kafka: KafkaServer | None = None
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
+        self._history: HistoryReads | None = None
         self._lag = LoopLag()
         self._is_draining = False
         self._began_at = 0.0
@@ -186,7 +188,8 @@ class Service:
     async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
         authorizer = AllowAll()
         self._kafka = KafkaServer(runtime, authorizer, topics, self._gateway_settings)
-        self._grpc = GrpcServer(runtime, authorizer, self._grpc_settings)
+        self._history = self._make_history(runtime)
+        self._grpc = GrpcServer(runtime, authorizer, self._grpc_settings, self._history)
         self._http = HttpServer(self.is_ready, self._compute_metrics, compute_versions())
         doors: tuple[tuple[str, Door], ...] = (
             ("kafka", self._kafka),
@@ -203,6 +206,16 @@ class Service:
             self.addresses[name] = Address(asked.host, bound)
             log.info("listening", listener=name, address=str(self.addresses[name]))
 
+    def _make_history(self, runtime: Runtime) -> HistoryReads:
+        assert self._store is not None
+        asked = self._grpc_settings
+        settings = HistoryReadSettings(
+            asked.grpc_history_readers_max,
+            asked.grpc_history_timeout_ms,
+            asked.grpc_history_reader_bytes,
+        )
+        return HistoryReads(self.folder.store, self._store, runtime, settings)
+
     # ------------------------------------------------------------------------------- stopping
 
     async def stop(self) -> None:
@@ -216,6 +229,8 @@ class Service:
                 doors.create_task(self._kafka.stop(grace_s))
             if self._grpc is not None:
                 doors.create_task(self._grpc.stop(grace_s))
+        if self._history is not None:
+            await self._history.stop()
         if self._runtime is not None:
             await self._runtime.stop()
         if self._topics is not None:

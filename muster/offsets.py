@@ -146,7 +146,7 @@ def _decode_offsets(
             leader_epoch = entry.leader_epoch if entry.HasField("leader_epoch") else None
             offsets[TopicPartition(topic.topic_name, entry.partition)] = (
                 OffsetAndMetadata(entry.offset, entry.metadata, leader_epoch)
-                if entry.HasField("offset")
+                if entry.HasField("offset") and entry.offset >= 0
                 else None
             )
     return offsets

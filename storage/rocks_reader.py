@@ -31,8 +31,8 @@ from storage.watermark import WatermarkHeader, read_watermark_header
 _PARTITION = struct.Struct(">H")
 _LOG_KEY = struct.Struct(">HQ")
 _LOG_START = LogOffset(0)
-_FAMILIES = ("log", "latest", "side", "pending")
-_FAMILIES_OF_FORMAT_1 = _FAMILIES[:-1]
+_FAMILIES = ("log", "latest", "side", "pending", "kept")
+_FAMILIES_OF_FORMAT_1 = _FAMILIES[:3]
 _ATTEMPTS = 5
 """A live server may remove a file between the moment it was listed and the one it is opened."""
 
@@ -128,6 +128,14 @@ class RocksLogReader:
         if "pending" in self._families:
             for key, packed in self._scan("pending", prefix, prefix):
                 yield unpack_pending(key[_PARTITION.size :], packed)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """What trimming has kept (``storage.trim``), in the order of the keys."""
+        if "kept" not in self._families:
+            return [None] * len(keys)
+        prefix = _PARTITION.pack(partition)
+        with errors_of(self._folder):
+            return list(self._families["kept"].get([prefix + key for key in keys]))
 
     def side(self) -> Iterator[tuple[bytes, bytes]]:
         """All side records, in the order of their keys."""

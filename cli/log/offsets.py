@@ -239,7 +239,7 @@ def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
             each.offset,
             None if each.leader_epoch < 0 else each.leader_epoch,
             render_time(each.commit_timestamp),
-            _render_text(each.metadata),
+            render_text(each.metadata),
         ]
         for each in found
     ]
@@ -261,7 +261,7 @@ def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
     return Listing("log.offsets", COLUMNS, rows, content, "offsets")
 
 
-def _render_text(text: str) -> str:
+def render_text(text: str) -> str:
     """The text with what no terminal should get escaped; Python's consumers end theirs in NUL."""
     if text.isprintable():
         return text

@@ -218,4 +218,20 @@ GRPC_SETTINGS = (
     _grpc("grpc.page.size", 100, "Entries of a page of a list, where the client does not say."),
     _grpc("grpc.page.size.max", 1_000, "Entries of the largest page."),
     _grpc("grpc.request.ids.max", 1_000, "Answers remembered for repeated request ids."),
+    _grpc(
+        "grpc.history.readers.max",
+        2,
+        "Processes at a time that read the log for questions about the past (`as_of`).",
+    ),
+    _grpc(
+        "grpc.history.reader.bytes",
+        512 * _MIB,
+        "The memory that each of them may take.",
+        minimum=128 * _MIB,
+    ),
+    _grpc(
+        "grpc.history.timeout.ms",
+        60_000,
+        "How long a question about the past may take, waiting for a process included.",
+    ),
 )

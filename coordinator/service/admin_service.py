@@ -15,6 +15,7 @@ from coordinator.service.door import Door
 from coordinator.service.errors import InvalidField
 from coordinator.service.guard import Guard
 from coordinator.service.paging import Page, compute_page, compute_page_token, compute_slice
+from coordinator.service.past import decode_as_of, encode_position, read_past
 from coordinator.service.request_ids import RequestIds
 from model.commands import (
     Caller,
@@ -33,6 +34,7 @@ from model.responses import (
     DescribedConsumerGroup,
     DescribeGroupsResponse,
     ListGroupsResponse,
+    Response,
     TopicResponse,
 )
 from model.topics import Topic
@@ -87,26 +89,56 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             group_id = decode_offset_group_id(request.group_id, self._door.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
-            group = await self._describe(caller, group_id)
-            return admin_pb2.DescribeGroupResponse(group=group)
+            if not request.HasField("as_of"):
+                return admin_pb2.DescribeGroupResponse(group=await self._describe(caller, group_id))
+            as_of = decode_as_of(request.as_of)
+            commands = (
+                ConsumerGroupDescribe(caller, (group_id,)),
+                DescribeGroups(caller, (group_id,)),
+            )
+            past = await read_past(self._door, group_id, as_of, commands)
+            consumer, classic = past.responses
+            group = self._encode_consumer_group(caller, consumer)
+            return admin_pb2.DescribeGroupResponse(
+                group=group or self._encode_classic_group(consumer, classic),
+                position=encode_position(past.position),
+            )
+
+    async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
+        consumer = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
+        group = self._encode_consumer_group(caller, consumer)
+        if group is None:
+            # It may be a classic group, or one that has offsets and never had members.
+            classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
+            group = self._encode_classic_group(consumer, classic)
+        return group
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
         return self._access.may_group(caller, Operation.DESCRIBE, group_id)
 
-    async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
-        response = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
+    def _encode_consumer_group(
+        self, caller: Caller, response: Response | GroupError
+    ) -> admin_pb2.Group | None:
+        """``None`` where there is no such consumer group."""
         assert isinstance(response, ConsumerGroupDescribeResponse)
         (group,) = response.groups
         if group.error is ErrorCode.NONE:
             self._check_topics_of(caller, group)
             return describe.encode_consumer_group(group)
         if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-            # It may be a classic group, or one that has offsets and never had members.
-            answer = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
-            assert isinstance(answer, DescribeGroupsResponse)
-            (classic,) = answer.groups
-            if classic.error is ErrorCode.NONE and classic.state != "Dead":
-                return describe.encode_classic_group(classic, self._coordinator.image)
+            return None
+        raise _as_error(group.error, group.error_message or "")
+
+    def _encode_classic_group(
+        self, consumer: Response | GroupError, response: Response | GroupError
+    ) -> admin_pb2.Group:
+        """Raises the error of the description as a consumer group where it is neither."""
+        assert isinstance(response, DescribeGroupsResponse)
+        (classic,) = response.groups
+        if classic.error is ErrorCode.NONE and classic.state != "Dead":
+            return describe.encode_classic_group(classic, self._coordinator.image)
+        assert isinstance(consumer, ConsumerGroupDescribeResponse)
+        (group,) = consumer.groups
         raise _as_error(group.error, group.error_message or "")
 
     def _check_topics_of(self, caller: Caller, group: DescribedConsumerGroup) -> None:
@@ -117,6 +149,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             for topic in topics
         }
         names.update(name for member in group.members for name in member.subscribed_topic_names)
+        # A topic that is gone may have no name.
+        names.discard(TopicName(""))
         self._access.check_topics(caller, Operation.DESCRIBE, names)
 
     # -------------------------------------------------------------------------------- topics

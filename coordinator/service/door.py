@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coordinator.runtime.api import Coordinator
+from coordinator.runtime.history_reads import HistoryReads
 from coordinator.service.access import Access
 from coordinator.service.limits import Limits
 from coordinator.service.pinger import Pinger
@@ -16,7 +17,8 @@ from coordinator.service.settings import GrpcSettings
 class Door:
     """The coordinator behind the door, and the door's own rules.
 
-    ``ping_interval_ms``: silence after which a session is sent a Ping.
+    ``ping_interval_ms``: silence after which a session is sent a Ping. ``history`` is ``None``
+    where the log is not on a disk.
     """
 
     coordinator: Coordinator
@@ -26,6 +28,7 @@ class Door:
     sessions: SessionRegistry
     pinger: Pinger
     ping_interval_ms: int
+    history: HistoryReads | None = None
 
     @property
     def touch_interval_s(self) -> float:

@@ -17,6 +17,9 @@ from model.responses import (
 from model.topics import TopicImage
 from muster.v1 import types_pb2
 
+NO_OFFSET = -1
+"""Kafka's word for none; other offsets below 0 can be committed, and are shown."""
+
 
 def encode_assignment(
     assignment: Sequence[TopicPartitions], image: TopicImage
@@ -76,7 +79,7 @@ def _encode_offset(offset: FetchedOffset) -> types_pb2.CommittedOffset:
     failed = offset.error is not ErrorCode.NONE
     return types_pb2.CommittedOffset(
         partition=offset.partition,
-        offset=offset.offset if offset.offset >= 0 else None,
+        offset=None if offset.offset == NO_OFFSET else offset.offset,
         leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
         error=encode_error(offset.error, "") if failed else None,

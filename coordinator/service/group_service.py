@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 import grpc.aio
 
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.history_reads import HistoryError
 from coordinator.service.caller import compute_caller
 from coordinator.service.commits import CommitAnswer, submit_commit
 from coordinator.service.decode import check_id, decode_commit, decode_fetch, decode_heartbeat
@@ -17,6 +18,7 @@ from coordinator.service.door import Door
 from coordinator.service.encode import encode_assignment, encode_fetched
 from coordinator.service.errors import encode_error, encode_group_error
 from coordinator.service.guard import Guard
+from coordinator.service.past import decode_as_of, encode_position, read_past
 from coordinator.service.session_stream import serve_session
 from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
@@ -25,6 +27,7 @@ from model.responses import (
     ConsumerGroupLeaveResponse,
     FetchedTopic,
     OffsetFetchResponse,
+    Response,
 )
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 
@@ -74,9 +77,11 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         request: group_pb2.FetchOffsetsRequest,
         context: _Context[group_pb2.FetchOffsetsRequest, group_pb2.FetchOffsetsResponse],
     ) -> group_pb2.FetchOffsetsResponse:
-        async with Guard(context):
+        async with Guard(context, group_id=request.group_id):
             try:
                 return await self._fetch(request, context.peer())
+            except HistoryError:
+                raise
             except GroupError as error:
                 return group_pb2.FetchOffsetsResponse(error=encode_group_error(error))
 
@@ -133,17 +138,26 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         caller = self._caller(peer, request.client_id)
         command = decode_fetch(caller, request, self._door.limits)
         self._door.access.check_group(caller, Operation.DESCRIBE, command.group_id)
+        as_of = decode_as_of(request.as_of) if request.HasField("as_of") else None
         command, refused = self._split_fetch(command)
-        topics = refused
+        topics, position = refused, None
         if command.topics is None or command.topics or not refused:
-            response = await self._door.coordinator.call(command)
+            response: Response | GroupError
+            if as_of is None:
+                response = await self._door.coordinator.call(command)
+            else:
+                past = await read_past(self._door, command.group_id, as_of, (command,))
+                (response,) = past.responses
+                position = encode_position(past.position)
+            if isinstance(response, GroupError):
+                raise response
             assert isinstance(response, OffsetFetchResponse)
             topics = refused + [
                 encode_fetched(topic)
                 for topic in response.topics
                 if command.topics is not None or self._may_see(caller, topic)
             ]
-        return group_pb2.FetchOffsetsResponse(topics=topics)
+        return group_pb2.FetchOffsetsResponse(topics=topics, position=position)
 
     def _may_see(self, caller: Caller, topic: FetchedTopic) -> bool:
         if topic.name is None:

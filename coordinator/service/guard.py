@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from coordinator.runtime.history_reads import HistoryError
 from coordinator.service.errors import DETAILS_KEY, STATUS_OF, compute_status
 from model.errors import GroupError
 
@@ -37,6 +38,8 @@ class Guard:
     ) -> None:
         if isinstance(error, GroupError):
             about = {key: value for key, value in self._about.items() if value}
+            if isinstance(error, HistoryError):
+                about.update(error.about)
             status = compute_status(error, about)
             trailers = ((DETAILS_KEY, status.SerializeToString()),)
             await self._context.abort(STATUS_OF[error.code], status.message, trailers)

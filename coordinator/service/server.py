@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import Authorizer
+from coordinator.runtime.history_reads import HistoryReads
 from coordinator.service.access import Access
 from coordinator.service.admin_service import AdminService
 from coordinator.service.door import Door
@@ -31,7 +32,11 @@ class GrpcServer:
     """Serves a coordinator over gRPC. Made on the loop that it serves on."""
 
     def __init__(
-        self, coordinator: Coordinator, authorizer: Authorizer, settings: GrpcSettings
+        self,
+        coordinator: Coordinator,
+        authorizer: Authorizer,
+        settings: GrpcSettings,
+        history: HistoryReads | None = None,
     ) -> None:
         self._coordinator = coordinator
         self._sessions = SessionRegistry()
@@ -45,6 +50,7 @@ class GrpcServer:
             self._sessions,
             Pinger(ping_interval_ms / 1000),
             ping_interval_ms,
+            history,
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]
         self._server = grpc.aio.server(options=compute_server_options(settings))

@@ -31,6 +31,10 @@ class GrpcSettings:
 
     ``grpc_page_size`` and ``grpc_page_size_max``: entries on one page of a list.
     ``grpc_request_ids_max``: how many answers are remembered for repeated request ids.
+
+    ``grpc_history_readers_max``: processes at a time that read the log for questions about the
+    past; ``grpc_history_reader_bytes``: the memory that each may take;
+    ``grpc_history_timeout_ms``: how long such a question may take, waiting included.
     """
 
     grpc_message_max_bytes: int = 4 * 1024 * 1024
@@ -49,6 +53,9 @@ class GrpcSettings:
     grpc_page_size: int = 100
     grpc_page_size_max: int = 1_000
     grpc_request_ids_max: int = 1_000
+    grpc_history_readers_max: int = 2
+    grpc_history_reader_bytes: int = 512 * 1024 * 1024
+    grpc_history_timeout_ms: int = 60_000
 
 
 def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:

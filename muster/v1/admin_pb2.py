@@ -25,19 +25,19 @@ _sym_db = _symbol_database.Default()
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/admin.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"\xad\x01\n\x0cGroupSummary\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12(\n\ngroup_type\x18\x02 \x01(\x0e\x32\x14.muster.v1.GroupType\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.muster.v1.GroupState\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x0f\n\x07members\x18\x05 \x01(\x05\x12\x13\n\x0bgroup_epoch\x18\x06 \x01(\x05\"\x86\x01\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12%\n\x06states\x18\x03 \x03(\x0e\x32\x15.muster.v1.GroupState\x12#\n\x05types\x18\x04 \x03(\x0e\x32\x14.muster.v1.GroupType\"V\n\x12ListGroupsResponse\x12\'\n\x06groups\x18\x01 \x03(\x0b\x32\x17.muster.v1.GroupSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x81\x02\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12(\n\ngroup_type\x18\x02 \x01(\x0e\x32\x14.muster.v1.GroupType\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.muster.v1.GroupState\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x13\n\x0bgroup_epoch\x18\x05 \x01(\x05\x12\x18\n\x10\x61ssignment_epoch\x18\x06 \x01(\x05\x12\x15\n\rassignor_name\x18\x07 \x01(\t\x12\'\n\x07members\x18\x08 \x03(\x0b\x32\x16.muster.v1.GroupMember\x12\x10\n\x08protocol\x18\t \x01(\t\"\xc0\x03\n\x0bGroupMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0f\n\x07rack_id\x18\x03 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x04 \x01(\x05\x12%\n\x05state\x18\x05 \x01(\x0e\x32\x16.muster.v1.MemberState\x12\x11\n\tclient_id\x18\x06 \x01(\t\x12\x13\n\x0b\x63lient_host\x18\x07 \x01(\t\x12\x1e\n\x16subscribed_topic_names\x18\x08 \x03(\t\x12\x1e\n\x16subscribed_topic_regex\x18\t \x01(\t\x12.\n\nassignment\x18\n \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x36\n\x12pending_revocation\x18\x0b \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x35\n\x11target_assignment\x18\x0c \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x18\n\x10\x63lassic_metadata\x18\r \x01(\x0c\x12\x1a\n\x12\x63lassic_assignment\x18\x0e \x01(\x0c\"(\n\x14\x44\x65scribeGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"8\n\x15\x44\x65scribeGroupResponse\x12\x1f\n\x05group\x18\x01 \x01(\x0b\x32\x10.muster.v1.Group\"E\n\x05Topic\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x16\n\x0enum_partitions\x18\x03 \x01(\x05\":\n\x11ListTopicsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"O\n\x12ListTopicsResponse\x12 \n\x06topics\x18\x01 \x03(\x0b\x32\x10.muster.v1.Topic\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"k\n\x12\x43reateTopicRequest\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x16\n\x0enum_partitions\x18\x02 \x01(\x05\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"6\n\x13\x43reateTopicResponse\x12\x1f\n\x05topic\x18\x01 \x01(\x0b\x32\x10.muster.v1.Topic\"i\n\x10GrowTopicRequest\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x16\n\x0enum_partitions\x18\x02 \x01(\x05\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"4\n\x11GrowTopicResponse\x12\x1f\n\x05topic\x18\x01 \x01(\x0b\x32\x10.muster.v1.Topic\"e\n\x12\x44\x65leteTopicRequest\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"6\n\x13\x44\x65leteTopicResponse\x12\x1f\n\x05topic\x18\x01 \x01(\x0b\x32\x10.muster.v1.Topic*\x86\x01\n\tGroupType\x12\x1a\n\x16GROUP_TYPE_UNSPECIFIED\x10\x00\x12\x17\n\x13GROUP_TYPE_CONSUMER\x10\x01\x12\x16\n\x12GROUP_TYPE_CLASSIC\x10\x02\x12\x14\n\x10GROUP_TYPE_SHARE\x10\x03\x12\x16\n\x12GROUP_TYPE_STREAMS\x10\x04*\x8c\x02\n\nGroupState\x12\x1b\n\x17GROUP_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_STATE_EMPTY\x10\x01\x12\x19\n\x15GROUP_STATE_ASSIGNING\x10\x02\x12\x1b\n\x17GROUP_STATE_RECONCILING\x10\x03\x12\x16\n\x12GROUP_STATE_STABLE\x10\x04\x12\x14\n\x10GROUP_STATE_DEAD\x10\x05\x12#\n\x1fGROUP_STATE_PREPARING_REBALANCE\x10\x06\x12$\n GROUP_STATE_COMPLETING_REBALANCE\x10\x07\x12\x19\n\x15GROUP_STATE_NOT_READY\x10\x08*\x93\x01\n\x0bMemberState\x12\x1c\n\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMBER_STATE_STABLE\x10\x01\x12%\n!MEMBER_STATE_UNREVOKED_PARTITIONS\x10\x02\x12&\n\"MEMBER_STATE_UNRELEASED_PARTITIONS\x10\x03\x32\xdc\x03\n\x0c\x41\x64minService\x12I\n\nListGroups\x12\x1c.muster.v1.ListGroupsRequest\x1a\x1d.muster.v1.ListGroupsResponse\x12R\n\rDescribeGroup\x12\x1f.muster.v1.DescribeGroupRequest\x1a .muster.v1.DescribeGroupResponse\x12I\n\nListTopics\x12\x1c.muster.v1.ListTopicsRequest\x1a\x1d.muster.v1.ListTopicsResponse\x12L\n\x0b\x43reateTopic\x12\x1d.muster.v1.CreateTopicRequest\x1a\x1e.muster.v1.CreateTopicResponse\x12\x46\n\tGrowTopic\x12\x1b.muster.v1.GrowTopicRequest\x1a\x1c.muster.v1.GrowTopicResponse\x12L\n\x0b\x44\x65leteTopic\x12\x1d.muster.v1.DeleteTopicRequest\x1a\x1e.muster.v1.DeleteTopicResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/admin.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"\xad\x01\n\x0cGroupSummary\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12(\n\ngroup_type\x18\x02 \x01(\x0e\x32\x14.muster.v1.GroupType\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.muster.v1.GroupState\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x0f\n\x07members\x18\x05 \x01(\x05\x12\x13\n\x0bgroup_epoch\x18\x06 \x01(\x05\"\x86\x01\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12%\n\x06states\x18\x03 \x03(\x0e\x32\x15.muster.v1.GroupState\x12#\n\x05types\x18\x04 \x03(\x0e\x32\x14.muster.v1.GroupType\"V\n\x12ListGroupsResponse\x12\'\n\x06groups\x18\x01 \x03(\x0b\x32\x17.muster.v1.GroupSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x81\x02\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12(\n\ngroup_type\x18\x02 \x01(\x0e\x32\x14.muster.v1.GroupType\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.muster.v1.GroupState\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x13\n\x0bgroup_epoch\x18\x05 \x01(\x05\x12\x18\n\x10\x61ssignment_epoch\x18\x06 \x01(\x05\x12\x15\n\rassignor_name\x18\x07 \x01(\t\x12\'\n\x07members\x18\x08 \x03(\x0b\x32\x16.muster.v1.GroupMember\x12\x10\n\x08protocol\x18\t \x01(\t\"\xc0\x03\n\x0bGroupMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0f\n\x07rack_id\x18\x03 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x04 \x01(\x05\x12%\n\x05state\x18\x05 \x01(\x0e\x32\x16.muster.v1.MemberState\x12\x11\n\tclient_id\x18\x06 \x01(\t\x12\x13\n\x0b\x63lient_host\x18\x07 \x01(\t\x12\x1e\n\x16subscribed_topic_names\x18\x08 \x03(\t\x12\x1e\n\x16subscribed_topic_regex\x18\t \x01(\t\x12.\n\nassignment\x18\n \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x36\n\x12pending_revocation\x18\x0b \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x35\n\x11target_assignment\x18\x0c \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x18\n\x10\x63lassic_metadata\x18\r \x01(\x0c\x12\x1a\n\x12\x63lassic_assignment\x18\x0e \x01(\x0c\"H\n\x14\x44\x65scribeGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x1e\n\x05\x61s_of\x18\x02 \x01(\x0b\x32\x0f.muster.v1.AsOf\"b\n\x15\x44\x65scribeGroupResponse\x12\x1f\n\x05group\x18\x01 \x01(\x0b\x32\x10.muster.v1.Group\x12(\n\x08position\x18\x02 \x01(\x0b\x32\x16.muster.v1.LogPosition\"E\n\x05Topic\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x16\n\x0enum_partitions\x18\x03 \x01(\x05\":\n\x11ListTopicsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"O\n\x12ListTopicsResponse\x12 \n\x06topics\x18\x01 \x03(\x0b\x32\x10.muster.v1.Topic\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"k\n\x12\x43reateTopicRequest\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x16\n\x0enum_partitions\x18\x02 \x01(\x05\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"6\n\x13\x43reateTopicResponse\x12\x1f\n\x05topic\x18\x01 \x01(\x0b\x32\x10.muster.v1.Topic\"i\n\x10GrowTopicRequest\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x16\n\x0enum_partitions\x18\x02 \x01(\x05\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"4\n\x11GrowTopicResponse\x12\x1f\n\x05topic\x18\x01 \x01(\x0b\x32\x10.muster.v1.Topic\"e\n\x12\x44\x65leteTopicRequest\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"6\n\x13\x44\x65leteTopicResponse\x12\x1f\n\x05topic\x18\x01 \x01(\x0b\x32\x10.muster.v1.Topic*\x86\x01\n\tGroupType\x12\x1a\n\x16GROUP_TYPE_UNSPECIFIED\x10\x00\x12\x17\n\x13GROUP_TYPE_CONSUMER\x10\x01\x12\x16\n\x12GROUP_TYPE_CLASSIC\x10\x02\x12\x14\n\x10GROUP_TYPE_SHARE\x10\x03\x12\x16\n\x12GROUP_TYPE_STREAMS\x10\x04*\x8c\x02\n\nGroupState\x12\x1b\n\x17GROUP_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_STATE_EMPTY\x10\x01\x12\x19\n\x15GROUP_STATE_ASSIGNING\x10\x02\x12\x1b\n\x17GROUP_STATE_RECONCILING\x10\x03\x12\x16\n\x12GROUP_STATE_STABLE\x10\x04\x12\x14\n\x10GROUP_STATE_DEAD\x10\x05\x12#\n\x1fGROUP_STATE_PREPARING_REBALANCE\x10\x06\x12$\n GROUP_STATE_COMPLETING_REBALANCE\x10\x07\x12\x19\n\x15GROUP_STATE_NOT_READY\x10\x08*\x93\x01\n\x0bMemberState\x12\x1c\n\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMBER_STATE_STABLE\x10\x01\x12%\n!MEMBER_STATE_UNREVOKED_PARTITIONS\x10\x02\x12&\n\"MEMBER_STATE_UNRELEASED_PARTITIONS\x10\x03\x32\xdc\x03\n\x0c\x41\x64minService\x12I\n\nListGroups\x12\x1c.muster.v1.ListGroupsRequest\x1a\x1d.muster.v1.ListGroupsResponse\x12R\n\rDescribeGroup\x12\x1f.muster.v1.DescribeGroupRequest\x1a .muster.v1.DescribeGroupResponse\x12I\n\nListTopics\x12\x1c.muster.v1.ListTopicsRequest\x1a\x1d.muster.v1.ListTopicsResponse\x12L\n\x0b\x43reateTopic\x12\x1d.muster.v1.CreateTopicRequest\x1a\x1e.muster.v1.CreateTopicResponse\x12\x46\n\tGrowTopic\x12\x1b.muster.v1.GrowTopicRequest\x1a\x1c.muster.v1.GrowTopicResponse\x12L\n\x0b\x44\x65leteTopic\x12\x1d.muster.v1.DeleteTopicRequest\x1a\x1e.muster.v1.DeleteTopicResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muster.v1.admin_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GROUPTYPE']._serialized_start=1969
-  _globals['_GROUPTYPE']._serialized_end=2103
-  _globals['_GROUPSTATE']._serialized_start=2106
-  _globals['_GROUPSTATE']._serialized_end=2374
-  _globals['_MEMBERSTATE']._serialized_start=2377
-  _globals['_MEMBERSTATE']._serialized_end=2524
+  _globals['_GROUPTYPE']._serialized_start=2043
+  _globals['_GROUPTYPE']._serialized_end=2177
+  _globals['_GROUPSTATE']._serialized_start=2180
+  _globals['_GROUPSTATE']._serialized_end=2448
+  _globals['_MEMBERSTATE']._serialized_start=2451
+  _globals['_MEMBERSTATE']._serialized_end=2598
   _globals['_GROUPSUMMARY']._serialized_start=60
   _globals['_GROUPSUMMARY']._serialized_end=233
   _globals['_LISTGROUPSREQUEST']._serialized_start=236
@@ -49,27 +49,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPMEMBER']._serialized_start=721
   _globals['_GROUPMEMBER']._serialized_end=1169
   _globals['_DESCRIBEGROUPREQUEST']._serialized_start=1171
-  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=1211
-  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=1213
-  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=1269
-  _globals['_TOPIC']._serialized_start=1271
-  _globals['_TOPIC']._serialized_end=1340
-  _globals['_LISTTOPICSREQUEST']._serialized_start=1342
-  _globals['_LISTTOPICSREQUEST']._serialized_end=1400
-  _globals['_LISTTOPICSRESPONSE']._serialized_start=1402
-  _globals['_LISTTOPICSRESPONSE']._serialized_end=1481
-  _globals['_CREATETOPICREQUEST']._serialized_start=1483
-  _globals['_CREATETOPICREQUEST']._serialized_end=1590
-  _globals['_CREATETOPICRESPONSE']._serialized_start=1592
-  _globals['_CREATETOPICRESPONSE']._serialized_end=1646
-  _globals['_GROWTOPICREQUEST']._serialized_start=1648
-  _globals['_GROWTOPICREQUEST']._serialized_end=1753
-  _globals['_GROWTOPICRESPONSE']._serialized_start=1755
-  _globals['_GROWTOPICRESPONSE']._serialized_end=1807
-  _globals['_DELETETOPICREQUEST']._serialized_start=1809
-  _globals['_DELETETOPICREQUEST']._serialized_end=1910
-  _globals['_DELETETOPICRESPONSE']._serialized_start=1912
-  _globals['_DELETETOPICRESPONSE']._serialized_end=1966
-  _globals['_ADMINSERVICE']._serialized_start=2527
-  _globals['_ADMINSERVICE']._serialized_end=3003
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=1243
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=1245
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=1343
+  _globals['_TOPIC']._serialized_start=1345
+  _globals['_TOPIC']._serialized_end=1414
+  _globals['_LISTTOPICSREQUEST']._serialized_start=1416
+  _globals['_LISTTOPICSREQUEST']._serialized_end=1474
+  _globals['_LISTTOPICSRESPONSE']._serialized_start=1476
+  _globals['_LISTTOPICSRESPONSE']._serialized_end=1555
+  _globals['_CREATETOPICREQUEST']._serialized_start=1557
+  _globals['_CREATETOPICREQUEST']._serialized_end=1664
+  _globals['_CREATETOPICRESPONSE']._serialized_start=1666
+  _globals['_CREATETOPICRESPONSE']._serialized_end=1720
+  _globals['_GROWTOPICREQUEST']._serialized_start=1722
+  _globals['_GROWTOPICREQUEST']._serialized_end=1827
+  _globals['_GROWTOPICRESPONSE']._serialized_start=1829
+  _globals['_GROWTOPICRESPONSE']._serialized_end=1881
+  _globals['_DELETETOPICREQUEST']._serialized_start=1883
+  _globals['_DELETETOPICREQUEST']._serialized_end=1984
+  _globals['_DELETETOPICRESPONSE']._serialized_start=1986
+  _globals['_DELETETOPICRESPONSE']._serialized_end=2040
+  _globals['_ADMINSERVICE']._serialized_start=2601
+  _globals['_ADMINSERVICE']._serialized_end=3077
 # @@protoc_insertion_point(module_scope)

@@ -144,16 +144,20 @@ class GroupMember(_message.Message):
     def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., classic_metadata: _Optional[bytes] = ..., classic_assignment: _Optional[bytes] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
-    __slots__ = ("group_id",)
+    __slots__ = ("group_id", "as_of")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     group_id: str
-    def __init__(self, group_id: _Optional[str] = ...) -> None: ...
+    as_of: _types_pb2.AsOf
+    def __init__(self, group_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ...) -> None: ...
 
 class DescribeGroupResponse(_message.Message):
-    __slots__ = ("group",)
+    __slots__ = ("group", "position")
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     group: Group
-    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ...) -> None: ...
+    position: _types_pb2.LogPosition
+    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ...) -> None: ...
 
 class Topic(_message.Message):
     __slots__ = ("topic_name", "topic_id", "num_partitions")

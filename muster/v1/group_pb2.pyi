@@ -250,25 +250,29 @@ class CommitOffsetsResponse(_message.Message):
     def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[_types_pb2.TopicFailures, _Mapping]]] = ...) -> None: ...
 
 class FetchOffsetsRequest(_message.Message):
-    __slots__ = ("group_id", "partitions", "member_id", "member_epoch", "require_stable", "client_id")
+    __slots__ = ("group_id", "partitions", "member_id", "member_epoch", "require_stable", "client_id", "as_of")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_STABLE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     partitions: _types_pb2.PartitionSet
     member_id: str
     member_epoch: int
     require_stable: bool
     client_id: str
-    def __init__(self, group_id: _Optional[str] = ..., partitions: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., require_stable: _Optional[bool] = ..., client_id: _Optional[str] = ...) -> None: ...
+    as_of: _types_pb2.AsOf
+    def __init__(self, group_id: _Optional[str] = ..., partitions: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., require_stable: _Optional[bool] = ..., client_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ...) -> None: ...
 
 class FetchOffsetsResponse(_message.Message):
-    __slots__ = ("error", "topics")
+    __slots__ = ("error", "topics", "position")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     error: _types_pb2.Error
     topics: _containers.RepeatedCompositeFieldContainer[_types_pb2.CommittedTopic]
-    def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.CommittedTopic, _Mapping]]] = ...) -> None: ...
+    position: _types_pb2.LogPosition
+    def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.CommittedTopic, _Mapping]]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ...) -> None: ...

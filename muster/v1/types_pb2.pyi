@@ -72,6 +72,24 @@ class TopicFailures(_message.Message):
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionFailure]
     def __init__(self, topic_name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[_Union[PartitionFailure, _Mapping]]] = ...) -> None: ...
 
+class AsOf(_message.Message):
+    __slots__ = ("timestamp_ms", "offset")
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    timestamp_ms: int
+    offset: int
+    def __init__(self, timestamp_ms: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class LogPosition(_message.Message):
+    __slots__ = ("partition", "offset", "timestamp_ms")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    offset: int
+    timestamp_ms: int
+    def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
+
 class CommittedOffset(_message.Message):
     __slots__ = ("partition", "offset", "leader_epoch", "metadata", "error")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
