@@ -54,7 +54,7 @@ from model.records import (
 from model.topics import Topic, TopicImage, compute_image_with
 from storage.codec.batches import encode_batch
 from storage.codec.records import encode_key, encode_value
-from storage.log_store import LogStore, PartitionAppend, pack_latest
+from storage.log_store import LogStore, PartitionAppend, StoreStalled, pack_latest
 from storage.rocks import open_store
 from storage.side_codec import encode_side
 
@@ -65,6 +65,7 @@ TOPIC_ID = TopicId(bytes(range(16)))
 MEMBERS_PER_GROUP = 100
 PARTITIONS_PER_MEMBER = 10
 EPOCH = 101
+STALL_PAUSE_S = 0.02
 SYNC_EVERY = 200
 """Batches between two syncs, each of which moves the watermark."""
 
@@ -92,11 +93,21 @@ class StoreMaker:
     ) -> None:
         """One batch, which must begin at the next offset of its partition."""
         base_offset = self.store.next_offset(partition)
-        self.store.write([PartitionAppend(partition, base_offset, batch, count, latest)])
+        append = PartitionAppend(partition, base_offset, batch, count, latest)
+        while not self._try_write(append):
+            time.sleep(STALL_PAUSE_S)
         self._unsynced[partition] = LogOffset(base_offset + count)
         self._batches += 1
         if self._batches % SYNC_EVERY == 0:
             self.sync()
+
+    def _try_write(self, append: PartitionAppend) -> bool:
+        """Whether the store could take it just now."""
+        try:
+            self.store.write([append])
+        except StoreStalled:
+            return False
+        return True
 
     def sync(self) -> None:
         """What was appended is durable, and marked as that."""
