@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from assignors.registry import ASSIGNORS
-from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
 from coordinator.core.handle import ShardCommand, handle, has_news
 from coordinator.core.invariants import check_group
 from coordinator.core.outcome import ArmRebalanceTimeout, CancelRebalanceTimeout, ComputeTarget
@@ -26,8 +26,8 @@ from model.commands import (
     Now,
     RefreshTopics,
 )
-from model.errors import GroupError
-from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
+from model.errors import GroupError, UnreleasedInstanceId
+from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, TopicName
 from model.records import Record, TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Response
 from model.settings import CoordinatorSettings
@@ -44,6 +44,7 @@ class Client:
     """What a member believes. ``told`` is what it was last told to own."""
 
     member_id: MemberId
+    instance_id: InstanceId | None = None
     epoch: int = 0
     owned: set[Place] = field(default_factory=set)
     told: frozenset[Place] = frozenset()
@@ -63,6 +64,8 @@ class CoreDriver:
         self.log: list[Record] = []
         self.shadow = Shadow()
         self.clients: dict[str, Client] = {}
+        self.away: dict[str, Client] = {}
+        """Static members that have left and may come back, or another in their place."""
         self.now_ms = 1
         self.has_timeout: set[str] = set()
         self.problems: list[TargetProblem] = []
@@ -121,9 +124,27 @@ class CoreDriver:
 
     def join(self, name: str, names: tuple[str, ...]) -> None:
         """A new member, or one that gives everything up and joins again."""
-        client = self.clients.setdefault(name, Client(MemberId(name)))
+        client = self.clients.setdefault(name, Client(MemberId(name), instance_of(name)))
         client.epoch, client.owned, client.told = 0, set(), frozenset()
-        self._send(client, self._full(client, names), is_heard=True)
+        holder = self._holder_of(client)
+        answer = self._send(client, self._full(client, names), is_heard=True)
+        if isinstance(answer, UnreleasedInstanceId):
+            assert holder in set(self.clients) - {name}, "S24: nobody else holds it"
+            del self.clients[name]
+            return
+        assert not isinstance(answer, GroupError), answer
+        if client.instance_id is not None:
+            assert holder is None or holder == name or holder in self.away, "S24: it is held"
+            self.away.pop(str(holder), None)
+
+    def _holder_of(self, client: Client) -> str | None:
+        """Who is the instance of this client, by all records of members."""
+        group = self.shard.consumer_groups.get(G)
+        for member in group.members() if group is not None else ():
+            instance_id = member.metadata.instance_id if member.metadata is not None else None
+            if instance_id is not None and instance_id == client.instance_id:
+                return member.member_id
+        return None
 
     def _full(self, client: Client, names: tuple[str, ...]) -> ConsumerGroupHeartbeat:
         return ConsumerGroupHeartbeat(
@@ -134,13 +155,21 @@ class CoreDriver:
             rebalance_timeout_ms=60_000,
             subscribed_topic_names=tuple(TopicName(topic) for topic in names),
             owned=client.owned_topics(),
+            instance_id=client.instance_id,
         )
 
     def heartbeat(self, name: str, says_owned: bool, is_heard: bool = True) -> None:
         """A partial heartbeat; the answer may be lost, and then the next one is full."""
         client = self.clients[name]
         owned = client.owned_topics() if says_owned else None
-        command = ConsumerGroupHeartbeat(CALLER, G, client.member_id, client.epoch, owned=owned)
+        command = ConsumerGroupHeartbeat(
+            CALLER,
+            G,
+            client.member_id,
+            client.epoch,
+            owned=owned,
+            instance_id=client.instance_id,
+        )
         self._send(client, command, is_heard)
 
     def say_everything(self, name: str, names: tuple[str, ...], is_heard: bool = True) -> None:
@@ -155,18 +184,21 @@ class CoreDriver:
         wanted = tuple(TopicName(topic) for topic in names)
         self._send(client, replace(command, subscribed_topic_names=wanted), is_heard=True)
 
-    def _send(self, client: Client, command: ConsumerGroupHeartbeat, is_heard: bool) -> None:
+    def _send(
+        self, client: Client, command: ConsumerGroupHeartbeat, is_heard: bool
+    ) -> Response | GroupError:
         answer = self.carry_out(command)
         if not is_heard:
-            return
+            return answer
         if isinstance(answer, GroupError):
             client.epoch, client.owned, client.told = 0, set(), frozenset()
-            return
+            return answer
         assert isinstance(answer, ConsumerGroupHeartbeatResponse)
         assert answer.member_epoch >= client.epoch, "S5"
         client.epoch = answer.member_epoch
         if answer.assignment is not None:
             client.told = places(answer.assignment)
+        return answer
 
     def revoke(self, name: str) -> None:
         """Give up what it was told to give up."""
@@ -183,10 +215,30 @@ class CoreDriver:
                 assert not shared, f"S2: {shared} of {client} and {other}"
         client.owned = set(client.told)
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, for_a_while: bool = False) -> None:
+        """For good, or, where it is a static member, for a while."""
         client = self.clients.pop(name)
-        self.carry_out(ConsumerGroupLeave(CALLER, G, client.member_id))
+        is_static = client.instance_id is not None
+        epoch = STATIC_LEAVE_EPOCH if for_a_while and is_static else LEAVE_EPOCH
+        before = self._held_by(client)
+        answer = self.carry_out(
+            ConsumerGroupLeave(CALLER, G, client.member_id, epoch, client.instance_id)
+        )
         self.has_timeout.discard(name)
+        if epoch == STATIC_LEAVE_EPOCH and not isinstance(answer, GroupError):
+            assert self._held_by(client) == before, "S24: it keeps what is assigned to it"
+            self.away[name] = client
+
+    def _held_by(self, client: Client) -> frozenset[int] | None:
+        group = self.shard.consumer_groups.get(G)
+        member = None if group is None else group.member(client.member_id)
+        return None if member is None else frozenset(member.assigned)
+
+    def end_session_of_away(self, name: str) -> None:
+        """The session of a static member ends before it has come back."""
+        client = self.away.pop(name)
+        self.carry_out(ExpireMember(INTERNAL, G, client.member_id, Deadline.SESSION))
+        assert self._held_by(client) is None
 
     def expire(self, name: str, deadline: Deadline) -> None:
         """A deadline passes; a member that it removes knows, as by its own clock."""
@@ -236,6 +288,9 @@ class CoreDriver:
         """
         now = Now(self.now_ms, self.now_ms)
         for member in group.members():
+            if member.member_epoch == STATIC_LEAVE_EPOCH:
+                assert member.member_id in self.away
+                continue
             command = ConsumerGroupHeartbeat(CALLER, G, member.member_id, member.member_epoch)
             outcome = handle(self.shard, command, now)
             if outcome.then is not None:
@@ -250,6 +305,8 @@ class CoreDriver:
         """Everybody heartbeats and does as told until nothing moves: L1."""
         self.are_targets_late = False
         self.problems.clear()
+        for name in sorted(self.away):
+            self.end_session_of_away(name)
         for _ in range(12):
             before = len(self.log)
             for name in sorted(self.clients):
@@ -267,6 +324,22 @@ class CoreDriver:
             raise AssertionError("L1: it goes on and on")
         for group in self.shard.consumer_groups.values():
             assert group.state().value in ("Stable", "Empty"), f"L1: {group.state()}"
+            self._check_all_are_held(group)
+
+    def _check_all_are_held(self, group: ConsumerGroup) -> None:
+        """L1: every partition that somebody subscribes to is somebody's."""
+        by_name = self.shard.image.by_name
+        for name in group.subscribed_names:
+            topic = by_name.get(name)
+            if topic is not None:
+                held = [
+                    partition
+                    for member in group.members()
+                    for given in group.numbers.topic_partitions(member.assigned)
+                    if given.topic_id == topic.topic_id
+                    for partition in given.partitions
+                ]
+                assert sorted(held) == [*range(topic.partitions)], f"L1: {held} of {topic}"
 
     def names_of(self, name: str) -> tuple[str, ...]:
         """What the member subscribes to, as far as the group knows."""
@@ -275,6 +348,11 @@ class CoreDriver:
         if member is None or member.metadata is None:
             return ("foo", "bar")
         return member.metadata.subscribed_topic_names
+
+
+def instance_of(name: str) -> InstanceId | None:
+    """Members ``i1`` and ``i2`` are one instance, ``i``; others are none."""
+    return InstanceId(name[0]) if name[1:] else None
 
 
 def check_target(shard: Shard, group: ConsumerGroup) -> None:

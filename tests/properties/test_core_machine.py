@@ -20,7 +20,9 @@ from tests.properties.core_driver import (
 )
 from tests.sim.shadow import describe_shards
 
-MEMBERS = ("a", "b", "c", "d")
+MEMBERS = ("a", "b", "c", "i1", "i2", "j1", "j2")
+"""Those with a number are static members, two of each instance."""
+
 NAMES = st.sampled_from([("foo", "bar"), ("foo", "bar"), ("foo",), ("bar", "later"), ()])
 TOPICS = st.sampled_from(["foo", "bar", "later"])
 LOST, PARTIAL, OWNED, FULL = "lost", "partial", "owned", "full"
@@ -37,7 +39,7 @@ class CoreMachine(RuleBasedStateMachine):
     def begin(self, foo: int, bar: int) -> None:
         self.core.create_topic("foo", foo)
         self.core.create_topic("bar", bar)
-        for name in MEMBERS[:2]:
+        for name in ("a", "i1"):
             self.core.join(name, ("foo", "bar"))
             self.core.adopt(name)
 
@@ -84,6 +86,20 @@ class CoreMachine(RuleBasedStateMachine):
         name = self._member(pick)
         if name is not None:
             self.core.change_names(name, names)
+
+    @rule(pick=PICK)
+    def go_for_a_while(self, pick: int) -> None:
+        """A static member leaves and may come back; others leave for good."""
+        name = self._member(pick)
+        if name is not None:
+            self.core.leave(name, for_a_while=True)
+
+    @rule(pick=PICK)
+    def stay_away(self, pick: int) -> None:
+        """The session of one that has left for a while ends."""
+        names = sorted(self.core.away)
+        if names:
+            self.core.end_session_of_away(names[pick % len(names)])
 
     @rule(pick=PICK, how=st.sampled_from([None, *Deadline]))
     def go(self, pick: int, how: Deadline | None) -> None:

@@ -210,6 +210,11 @@ def describe_shadow_group(group: ShadowGroup) -> Description:
             for entry in members.values()
             if entry.metadata is not None and entry.metadata.server_assignor is not None
         ),
+        "instances": {
+            entry.metadata.instance_id: name
+            for name, entry in members.items()
+            if entry.metadata is not None and entry.metadata.instance_id is not None
+        },
     }
 
 
@@ -268,6 +273,7 @@ def describe_group(group: ConsumerGroup) -> Description:
         "target": owners(group.target),
         "subscribed": dict(group.subscribed_names),
         "assignors": dict(group.server_assignors),
+        "instances": dict(group.static_members),
     }
 
 
