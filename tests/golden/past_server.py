@@ -39,8 +39,9 @@ class RecordedClock:
 
 
 class PastServer(NamedTuple):
-    """The server, and a client of it."""
+    """The server, where it listens, and a client of it."""
 
+    target: str
     store: RocksLogStore
     history: HistoryReads
     admin: admin_pb2_grpc.AdminServiceAsyncStub
@@ -95,6 +96,7 @@ async def running_past_server(
     channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
     try:
         yield PastServer(
+            f"127.0.0.1:{port}",
             store,
             history,
             admin_pb2_grpc.AdminServiceStub(channel),

@@ -1,0 +1,39 @@
+"""The processes that read the past for this one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+WITHIN_S = 20.0
+NEVER_ANSWERS = "'history_worker'; import time; time.sleep(600)"
+"""A program in the place of the worker's."""
+
+
+def children() -> set[int]:
+    """Processes that this one has started and that are not gone."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(fields[1]) == os.getpid() and b"history_worker" in read_command(folder):
+                found.add(int(folder.name))
+    return found
+
+
+def read_command(folder: Path) -> bytes:
+    try:
+        return (folder / "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not condition():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.005)
