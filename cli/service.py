@@ -28,6 +28,7 @@ from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.history_reads import HistoryReads, HistoryReadSettings
+from coordinator.runtime.offset_reads import read_highest_offsets
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.server import GrpcServer
 from coordinator.service.settings import GrpcSettings
@@ -163,7 +164,9 @@ class Service:
             topics = LocalTopics(self.folder.topics, runtime, self._topic_settings)
             if topics.needs_lift:
                 await runtime.loaded()
-                topics.lift_end_offsets(await runtime.highest_committed_offsets())
+                assert self._store is not None
+                offsets = await read_highest_offsets(self._store, runtime.shards)
+                topics.lift_end_offsets(offsets)
             await topics.start()
         except OSError as error:
             raise CommandError(f"{self.folder.topics} cannot be used: {error}") from error

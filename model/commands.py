@@ -314,6 +314,39 @@ class DeleteTopic:
 
 
 @value
+class DeleteGroup:
+    """Delete an empty group with all its offsets, those that wait for a marker too."""
+
+    caller: Caller
+    group_id: GroupId
+
+
+@value
+class DeleteOffsets:
+    """Delete offsets of a group, of topics by their names, that no member subscribes to."""
+
+    caller: Caller
+    group_id: GroupId
+    topics: tuple[tuple[TopicName, tuple[int, ...]], ...]
+
+
+@value
+class RefreshAssignor:
+    """The assignors of a group are not those of before: see whether its target comes of another."""
+
+    caller: Caller
+    group_id: GroupId
+    assignors_before: tuple[str, ...]
+
+
+@value
+class ListTransactions:
+    """The open transactions, with the offsets that wait in them."""
+
+    caller: Caller
+
+
+@value
 class DeleteTopicOffsets:
     """Tombstone these offsets, committed for a topic that is deleted."""
 
@@ -344,6 +377,49 @@ class ForgetDeletedTopic:
     topic_id: TopicId
 
 
+class ConfigOperation(Enum):
+    """What is to be done with a setting; the numbers are those of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@value
+class ConfigChange:
+    """A change of one setting. ``value`` says nothing where the setting is deleted."""
+
+    name: str
+    operation: ConfigOperation
+    value: str | None = None
+
+
+@value
+class AlterGroupConfigs:
+    """Change settings that a group has of its own, all or none."""
+
+    caller: Caller
+    group_id: GroupId
+    changes: tuple[ConfigChange, ...]
+    validate_only: bool = False
+
+
+@value
+class DescribeGroupConfigs:
+    """The settings of a group, its own and those that are in force for all."""
+
+    caller: Caller
+    group_id: GroupId
+
+
+@value
+class ListGroupConfigs:
+    """The groups that have settings of their own."""
+
+    caller: Caller
+
+
 @value
 class AllocateProducerId:
     """Hand out one producer id, never handed out before."""
@@ -358,6 +434,7 @@ GroupCommand: TypeAlias = (
     | ReconcileMember
     | ExpireMember
     | RefreshTopics
+    | RefreshAssignor
     | OffsetCommit
     | OffsetFetch
     | DeleteTopicOffsets
@@ -370,11 +447,25 @@ TopicCommand: TypeAlias = (
 )
 """Commands of the topic catalogue that is kept here."""
 
+ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupConfigs
+"""Commands of the settings of groups, which are kept beside the topics."""
+
+DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
+"""Commands of one group that have to look into its offsets."""
+
 TransactionCommand: TypeAlias = TxnOffsetCommit | WriteTxnMarkers
 """Commands of transactions: of one group, and of one partition of the log."""
 
 ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups
 """Commands that read groups of several shards and change nothing."""
 
-Command: TypeAlias = GroupCommand | TransactionCommand | TopicCommand | ReadCommand
+Command: TypeAlias = (
+    GroupCommand
+    | DeletionCommand
+    | TransactionCommand
+    | ListTransactions
+    | TopicCommand
+    | ConfigCommand
+    | ReadCommand
+)
 """What a door may submit."""

@@ -153,6 +153,10 @@ class InvalidReplicationFactor(GroupError):
     code = ErrorCode.INVALID_REPLICATION_FACTOR
 
 
+class InvalidConfig(GroupError):
+    code = ErrorCode.INVALID_CONFIG
+
+
 class InvalidRequest(GroupError):
     code = ErrorCode.INVALID_REQUEST
 

@@ -469,8 +469,30 @@ class ImportGraceValue:
     imported_at_ms: int
 
 
-SideKey: TypeAlias = TopicSideKey | TopicDeletionKey | ProducerIdBlockKey | ImportGraceKey
-SideValue: TypeAlias = TopicSideValue | TopicDeletionValue | ProducerIdBlockValue | ImportGraceValue
+@value
+class GroupConfigsSideKey:
+    """The settings that a group has of its own."""
+
+    group_id: GroupId
+
+
+@value
+class GroupConfigsSideValue:
+    """Names and values, in the order of the names."""
+
+    configs: tuple[tuple[str, str], ...]
+
+
+SideKey: TypeAlias = (
+    TopicSideKey | TopicDeletionKey | ProducerIdBlockKey | ImportGraceKey | GroupConfigsSideKey
+)
+SideValue: TypeAlias = (
+    TopicSideValue
+    | TopicDeletionValue
+    | ProducerIdBlockValue
+    | ImportGraceValue
+    | GroupConfigsSideValue
+)
 
 
 class SideRecord(NamedTuple):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from model.errors import ErrorCode
-from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.ids import (
+    GroupId,
+    InstanceId,
+    LogPartition,
+    MemberId,
+    ProducerId,
+    TopicId,
+    TopicName,
+)
 from model.records import TopicPartitions
 from model.topics import Topic
 from model.value import value
@@ -204,6 +212,58 @@ class ProducerIdResponse:
 
 
 @value
+class OffsetDeleteResponse:
+    topics: tuple[TopicResult, ...]
+
+
+@value
+class DescribedConfig:
+    """A setting of a group: the value in force, the group's own, and the server's."""
+
+    name: str
+    value: str
+    own: str | None
+    server: str
+
+
+@value
+class GroupConfigsResponse:
+    group_id: GroupId
+    configs: tuple[DescribedConfig, ...]
+
+
+@value
+class ListGroupConfigsResponse:
+    group_ids: tuple[GroupId, ...]
+
+
+@value
+class PendingOffset:
+    """An offset that waits for a marker."""
+
+    group_id: GroupId
+    topic_name: TopicName
+    partition: int
+    offset: int
+
+
+@value
+class ListedTransaction:
+    """A transaction that is open in one partition of the log, since ``since_ms`` (wall)."""
+
+    producer_id: ProducerId
+    producer_epoch: int
+    partition: LogPartition
+    since_ms: int
+    offsets: tuple[PendingOffset, ...]
+
+
+@value
+class ListTransactionsResponse:
+    transactions: tuple[ListedTransaction, ...]
+
+
+@value
 class Done:
     """A command of the coordinator's own was carried out, or had nothing left to do."""
 
@@ -219,5 +279,9 @@ Response: TypeAlias = (
     | DescribeGroupsResponse
     | TopicResponse
     | ProducerIdResponse
+    | OffsetDeleteResponse
+    | GroupConfigsResponse
+    | ListGroupConfigsResponse
+    | ListTransactionsResponse
     | Done
 )

@@ -6,8 +6,10 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from model.ids import TopicId, TopicName
+from model.ids import GroupId, TopicId, TopicName
 from model.records import (
+    GroupConfigsSideKey,
+    GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
     ProducerIdBlockKey,
@@ -27,6 +29,7 @@ TOPIC_KIND = b"\x01"
 PRODUCER_ID_BLOCK_KIND = b"\x02"
 TOPIC_DELETION_KIND = b"\x03"
 IMPORT_GRACE_KIND = b"\x04"
+GROUP_CONFIGS_KIND = b"\x05"
 
 _TOPIC_ID_SIZE = 16
 
@@ -57,6 +60,8 @@ def encode_side_key(key: SideKey) -> bytes:
             return PRODUCER_ID_BLOCK_KIND
         case ImportGraceKey():
             return IMPORT_GRACE_KIND
+        case GroupConfigsSideKey():
+            return GROUP_CONFIGS_KIND + key.group_id.encode()
         case _:
             assert_never(key)
 
@@ -79,6 +84,10 @@ def _compute_message(value: SideValue) -> Message:
             return side_pb2.ProducerIdBlock(next_producer_id=value.next_producer_id)
         case ImportGraceValue():
             return side_pb2.ImportGrace(imported_at_ms=value.imported_at_ms)
+        case GroupConfigsSideValue():
+            return side_pb2.GroupConfigs(
+                configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs]
+            )
         case _:
             assert_never(value)
 
@@ -93,6 +102,8 @@ def _decode_key(key: bytes) -> SideKey:
         return ProducerIdBlockKey()
     if kind == IMPORT_GRACE_KIND and not name:
         return ImportGraceKey()
+    if kind == GROUP_CONFIGS_KIND and name:
+        return GroupConfigsSideKey(GroupId(name.decode()))
     raise CodecError("unknown kind, or a name that this kind cannot have")
 
 
@@ -112,5 +123,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             return ProducerIdBlockValue(block.next_producer_id)
         case ImportGraceKey():
             return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
+        case GroupConfigsSideKey():
+            configs = side_pb2.GroupConfigs.FromString(data).configs
+            return GroupConfigsSideValue(tuple((config.name, config.value) for config in configs))
         case _:
             assert_never(key)

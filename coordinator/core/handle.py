@@ -17,7 +17,12 @@ from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.offsets import handle_delete_topic_offsets, handle_offset_commit
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
-from coordinator.core.target import InstallTarget, handle_install_target
+from coordinator.core.target import (
+    InstallTarget,
+    compute_preferred_assignor,
+    compute_preferred_of,
+    handle_install_target,
+)
 from model.commands import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
@@ -29,6 +34,7 @@ from model.commands import (
     Now,
     OffsetCommit,
     ReconcileMember,
+    RefreshAssignor,
     RefreshTopics,
 )
 from model.errors import InvalidGroupId, InvalidRequest
@@ -47,6 +53,7 @@ ShardCommand: TypeAlias = (
     | ExpireMember
     | InstallTarget
     | RefreshTopics
+    | RefreshAssignor
     | OffsetCommit
     | DeleteTopicOffsets
     | ExpireOffsets
@@ -80,6 +87,8 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
             return handle_expire_member(shard, command)
         case RefreshTopics():
             return handle_refresh_topics(shard, command)
+        case RefreshAssignor():
+            return handle_refresh_assignor(shard, command)
         case DeleteTopicOffsets():
             return handle_delete_topic_offsets(shard, command)
         case ExpireOffsets():
@@ -146,6 +155,19 @@ def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
     """A new group epoch if the topics that the group subscribes to are not what they were."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not needs_epoch_for_topics(shard, group):
+        return Outcome(response=Done())
+    records = compute_epoch_bump(shard, group, command.group_id, set(group.subscribed_names))
+    effects = (compute_target_effect(shard, group, command.group_id),)
+    return Outcome(records=tuple(records), response=Done(), effects=effects)
+
+
+def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
+    """A new group epoch if another assignor than before computes the target of a live group."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None or not group.member_count:
+        return Outcome(response=Done())
+    before = compute_preferred_of(command.assignors_before, group)
+    if compute_preferred_assignor(shard, group) == before:
         return Outcome(response=Done())
     records = compute_epoch_bump(shard, group, command.group_id, set(group.subscribed_names))
     effects = (compute_target_effect(shard, group, command.group_id),)

@@ -88,7 +88,7 @@ def check_supported(command: ConsumerGroupHeartbeat) -> None:
 
 def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
     """Row C8."""
-    supported = shard.settings.group_consumer_assignors
+    supported = shard.settings_of(command.group_id).group_consumer_assignors
     if command.server_assignor is not UNCHANGED and command.server_assignor not in supported:
         raise UnsupportedAssignor(
             f"ServerAssignor {command.server_assignor} is not supported. "
@@ -115,8 +115,10 @@ def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup |
 
 def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
     """Row C12: a new member needs a place."""
-    size = shard.settings.group_consumer_max_size
-    if group is not None and group.member_count >= size and group.member(member_id) is None:
+    if group is None:
+        return
+    size = shard.settings_of(group.group_id).group_consumer_max_size
+    if group.member_count >= size and group.member(member_id) is None:
         raise GroupMaxSizeReached(
             f"The consumer group has reached its maximum capacity of {size} members."
         )
@@ -272,7 +274,7 @@ def compute_target_effect(
     shard: Shard, group: ConsumerGroup | None, group_id: GroupId
 ) -> ComputeTarget:
     """When the next target may be computed (KIP-1263); the first one at once."""
-    interval_ms = shard.settings.group_consumer_assignment_interval_ms
+    interval_ms = shard.settings_of(group_id).group_consumer_assignment_interval_ms
     last_ms = group.assignment_timestamp if group is not None else 0
     return ComputeTarget(group_id, last_ms + interval_ms if last_ms and interval_ms else 0)
 
@@ -456,10 +458,11 @@ def _response(
     if assigned is not None:
         assignment = group.numbers.topic_partitions(assigned)
         is_known = owned is not None and group.numbers.known_numbers(owned) == set(assigned)
+    settings = shard.settings_of(group.group_id)
     return ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member_epoch,
-        heartbeat_interval_ms=shard.settings.group_consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
         assignment=assignment,
         news=not is_known or member_epoch != epoch_before,
         parkable=state in _PARKABLE,

@@ -58,6 +58,7 @@ class Liveness:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
+        self._own_timeouts_ms: dict[GroupId, int] = {}
         self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
         self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
         """By number; the number is in it again, to be shared."""
@@ -69,6 +70,20 @@ class Liveness:
         """From then on the shell is late, and whoever comes first calls ``catch_up``."""
 
     # -------------------------------------------------------------------------------- members
+
+    def session_timeout_ms(self, group_id: GroupId) -> int:
+        """That of the group's members."""
+        return self._own_timeouts_ms.get(group_id, self._session_timeout_ms)
+
+    def set_session_timeout(self, group_id: GroupId, timeout_ms: int, now_ms: int) -> None:
+        """It holds at once, counted from when each member was last heard from."""
+        self.catch_up(now_ms)
+        if timeout_ms == self._session_timeout_ms:
+            self._own_timeouts_ms.pop(group_id, None)
+        else:
+            self._own_timeouts_ms[group_id] = timeout_ms
+        for entry in self._members.get(group_id, {}).values():
+            entry.session_bucket = self._put(entry, entry.last_heard_ms + timeout_ms)
 
     def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
         """The entry of a member that is alive."""
@@ -83,7 +98,8 @@ class Liveness:
         entry = members.get(member_id)
         if entry is None:
             entry = members[member_id] = MemberLiveness(group_id, member_id, now_ms)
-            entry.session_bucket = self._put(entry, now_ms + self._session_timeout_ms)
+            timeout_ms = self.session_timeout_ms(group_id)
+            entry.session_bucket = self._put(entry, now_ms + timeout_ms)
         else:
             entry.last_heard_ms = now_ms
         return entry
@@ -126,7 +142,7 @@ class Liveness:
         """The expiry was refused: let the deadline pass once more, a session after now."""
         entry = self.heard(command.group_id, command.member_id, now_ms)
         if command.deadline is Deadline.REBALANCE and command.member_epoch is not None:
-            epoch, timeout_ms = command.member_epoch, self._session_timeout_ms
+            epoch, timeout_ms = command.member_epoch, self.session_timeout_ms(command.group_id)
             self.arm_rebalance(entry.group_id, entry.member_id, epoch, timeout_ms, now_ms)
 
     # ------------------------------------------------------------------------------ deadlines
@@ -182,7 +198,7 @@ class Liveness:
         self, entry: MemberLiveness, now_ms: int, found: list[ExpireMember]
     ) -> None:
         """Expire, or look again when the timeout has passed since it was last heard from."""
-        deadline_ms = entry.last_heard_ms + self._session_timeout_ms
+        deadline_ms = entry.last_heard_ms + self.session_timeout_ms(entry.group_id)
         if deadline_ms <= now_ms:
             # Should the core disagree, the next heartbeat enters the member anew.
             self.remove(entry.group_id, entry.member_id)

@@ -48,7 +48,21 @@ class RefreshGroups:
     topic_name: str
 
 
-Effect: TypeAlias = ComputeTarget | ArmRebalanceTimeout | CancelRebalanceTimeout | RefreshGroups
+@value
+class ApplyGroupSettings:
+    """The settings of a group changed: obey them at once. ``assignors_before`` were its own."""
+
+    group_id: GroupId
+    assignors_before: tuple[str, ...]
+
+
+Effect: TypeAlias = (
+    ComputeTarget
+    | ArmRebalanceTimeout
+    | CancelRebalanceTimeout
+    | RefreshGroups
+    | ApplyGroupSettings
+)
 
 
 @value
@@ -67,3 +81,8 @@ class Outcome:
     side: tuple[SideRecord, ...] = ()
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is to be written."""
+        return bool(self.records or self.commits or self.side or self.transaction is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coordinator.core.classic_group import ClassicGroup
@@ -24,6 +25,8 @@ class Shard:
     partition: LogPartition
     settings: CoordinatorSettings
     image: TopicImage
+    group_settings: Mapping[GroupId, CoordinatorSettings] = field(default_factory=dict)
+    """What is in force for groups that have settings of their own; the catalogue's."""
     consumer_groups: dict[GroupId, ConsumerGroup] = field(default_factory=dict)
     classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
     foreign_groups: dict[GroupId, ForeignGroup] = field(default_factory=dict)
@@ -32,6 +35,10 @@ class Shard:
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
     topic_hashes: dict[bytes, int] = field(default_factory=dict)
     """A cache for ``compute_metadata_hash``; no state."""
+
+    def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
+        """The settings that are in force for a group."""
+        return self.group_settings.get(group_id, self.settings)
 
     def has_simple_group(self, group_id: GroupId) -> bool:
         """Whether there are offsets for that id, committed or waiting for a marker."""

@@ -75,7 +75,11 @@ class InstallTarget:
 
 def compute_preferred_assignor(shard: Shard, group: ConsumerGroup) -> str:
     """What most members prefer, of those that name one; else the first that is configured."""
-    configured = shard.settings.group_consumer_assignors
+    return compute_preferred_of(shard.settings_of(group.group_id).group_consumer_assignors, group)
+
+
+def compute_preferred_of(configured: tuple[str, ...], group: ConsumerGroup) -> str:
+    """``compute_preferred_assignor`` where these are configured."""
     counts = group.server_assignors
     known = [name for name in configured if name in counts]
     return max(known, key=lambda name: counts[name]) if known else configured[0]

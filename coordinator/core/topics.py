@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from coordinator.core.group_configs import (
+    compute_described_configs,
+    compute_group_settings,
+    handle_alter_group_configs,
+)
 from coordinator.core.outcome import Outcome, RefreshGroups
 from model.commands import (
     AllocateProducerId,
+    AlterGroupConfigs,
+    ConfigCommand,
     CreateTopic,
     DeleteTopic,
+    DescribeGroupConfigs,
     ForgetDeletedTopic,
     GrowTopic,
+    ListGroupConfigs,
     TopicCommand,
 )
 from model.errors import (
@@ -23,8 +33,10 @@ from model.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from model.ids import TopicId, TopicName
+from model.ids import GroupId, TopicId, TopicName
 from model.records import (
+    GroupConfigsSideKey,
+    GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
     ProducerIdBlockKey,
@@ -35,7 +47,8 @@ from model.records import (
     TopicSideKey,
     TopicSideValue,
 )
-from model.responses import Done, ProducerIdResponse, TopicResponse
+from model.responses import Done, ListGroupConfigsResponse, ProducerIdResponse, TopicResponse
+from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
 
 NAME_LENGTH_MAX = 249
@@ -52,12 +65,17 @@ class Catalogue:
     ``next_producer_id`` is soft: ids up to ``producer_id_end`` are reserved durably, and a
     restart begins with a new block. ``imported_at_ms`` is the wall time of the last import of a
     log, 0 where there was none: no offset expires before the retention has passed since then.
+    ``group_configs`` are the settings that groups have of their own, ``group_settings`` what is in
+    force for these groups on a server with ``settings``.
     """
 
+    settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     image: TopicImage = field(default_factory=TopicImage)
     deleted: dict[TopicId, TopicName] = field(default_factory=dict)
     producer_id_end: int = 0
     imported_at_ms: int = 0
+    group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
+    group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
@@ -76,6 +94,12 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.producer_id_end = end
         case ImportGraceKey(), ImportGraceValue(imported_at_ms):
             catalogue.imported_at_ms = imported_at_ms
+        case GroupConfigsSideKey(group_id), GroupConfigsSideValue(configs):
+            own = catalogue.group_configs[group_id] = dict(configs)
+            catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
+        case GroupConfigsSideKey(group_id), None:
+            catalogue.group_configs.pop(group_id, None)
+            catalogue.group_settings.pop(group_id, None)
         case _:
             raise AssertionError(f"a side record that nothing writes: {record}")
 
@@ -94,6 +118,22 @@ def handle_topic_command(catalogue: Catalogue, command: TopicCommand) -> Outcome
             return Outcome(side=(SideRecord(key, None),), response=Done())
         case AllocateProducerId():
             return handle_allocate_producer_id(catalogue)
+        case _:
+            assert_never(command)
+
+
+def handle_config_command(catalogue: Catalogue, command: ConfigCommand) -> Outcome:
+    """Handle a command of the settings of groups; as ``handle_topic_command``."""
+    match command:
+        case AlterGroupConfigs():
+            own = catalogue.group_configs.get(command.group_id, {})
+            return handle_alter_group_configs(catalogue.settings, own, command)
+        case DescribeGroupConfigs(group_id=group_id):
+            own = catalogue.group_configs.get(group_id, {})
+            return Outcome(response=compute_described_configs(catalogue.settings, own, group_id))
+        case ListGroupConfigs():
+            group_ids = tuple(sorted(catalogue.group_configs))
+            return Outcome(response=ListGroupConfigsResponse(group_ids))
         case _:
             assert_never(command)
 

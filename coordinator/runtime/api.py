@@ -123,6 +123,9 @@ class Coordinator(Protocol):
         A command of a group that is still being loaded is answered COORDINATOR_LOAD_IN_PROGRESS.
         """
 
+    def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
+        """The settings that are in force for a group."""
+
     def partition_of(self, group_id: GroupId) -> LogPartition:
         """The log partition, and shard, of a group."""
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
 from coordinator.core.outcome import Outcome
-from coordinator.core.topics import Catalogue, handle_topic_command, replay_side
+from coordinator.core.topics import (
+    Catalogue,
+    handle_config_command,
+    handle_topic_command,
+    replay_side,
+)
 from coordinator.runtime.api import Reply
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.loader import load_catalogue
 from coordinator.runtime.writer import Entry, Writer
-from model.commands import AllocateProducerId, TopicCommand
+from model.commands import (
+    AllocateProducerId,
+    AlterGroupConfigs,
+    ConfigCommand,
+    DescribeGroupConfigs,
+    ListGroupConfigs,
+    TopicCommand,
+)
 from model.ids import GroupId, LogPartition, TopicId, TopicName
 from model.responses import ProducerIdResponse
+from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 from storage.log_store import LogStore
 
@@ -32,10 +45,16 @@ TopicsCallback = Callable[[TopicImage, TopicImage], None]
 class TopicCatalogueRuntime:
     """One writer of the topics, as each shard is of its groups."""
 
-    def __init__(self, store: LogStore, writer: Writer, durability: Durability) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        writer: Writer,
+        durability: Durability,
+        settings: CoordinatorSettings,
+    ) -> None:
         self._writer = writer
         self._durability = durability
-        self._state = Catalogue()
+        self._state = Catalogue(settings)
         self._images: dict[int, TopicImage] = {}
         self._callbacks: list[TopicsCallback] = []
         load_catalogue(store, self._state)
@@ -57,17 +76,29 @@ class TopicCatalogueRuntime:
         """The wall time of the last import of a log; 0 where there was none."""
         return self._state.imported_at_ms
 
+    @property
+    def group_settings(self) -> Mapping[GroupId, CoordinatorSettings]:
+        """What is in force for groups that have settings of their own; changes as they do."""
+        return self._state.group_settings
+
     def on_changed(self, callback: TopicsCallback) -> None:
         """Call with the old and the new durable image."""
         self._callbacks.append(callback)
 
     def submit(
-        self, command: TopicCommand, reply: Reply, check: Callable[[Outcome], None]
+        self,
+        command: TopicCommand | ConfigCommand,
+        reply: Reply,
+        check: Callable[[Outcome], None],
     ) -> Outcome:
         """Handle, replay and append. Raises a ``GroupError``, having changed nothing."""
-        if isinstance(command, AllocateProducerId):
-            return self._allocate_producer_id(command, reply, check)
-        outcome = handle_topic_command(self._state, command)
+        match command:
+            case AllocateProducerId():
+                return self._allocate_producer_id(command, reply, check)
+            case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
+                outcome = handle_config_command(self._state, command)
+            case _:
+                outcome = handle_topic_command(self._state, command)
         check(outcome)
         self._append(outcome, reply)
         return outcome

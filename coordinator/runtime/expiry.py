@@ -49,6 +49,11 @@ class _Found(NamedTuple):
     stored: StoredOffset
 
 
+def compute_retention_ms(shard: Shard, group_id: GroupId) -> int:
+    """How long the offsets of the group are kept."""
+    return shard.settings_of(group_id).offsets_retention_minutes * MS_PER_MINUTE
+
+
 class OffsetExpiry:
     """Looks every ``offsets.retention.check.interval.ms`` for what is past its retention.
 
@@ -80,7 +85,6 @@ class OffsetExpiry:
         self._shards = shards
         self._is_on = settings.offsets_expiry == "on"
         self._interval_ms = settings.offsets_retention_check_interval_ms
-        self._retention_ms = settings.offsets_retention_minutes * MS_PER_MINUTE
         self._write_gathered = write_gathered
         self._submit = submit
         self._is_held = is_held
@@ -105,10 +109,7 @@ class OffsetExpiry:
     def _check(self) -> None:
         if self._is_stopped:
             return
-        if self._clock.now().wall_ms - self._imported_at_ms() < self._retention_ms:
-            self._wait()
-        else:
-            self._step(self._walk())
+        self._step(self._walk())
 
     def _wait(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -146,19 +147,24 @@ class OffsetExpiry:
             for group_id in self._store.offset_group_ids(shard.partition):
                 yield 1
                 rule = compute_expiry_rule(shard, group_id)
-                if rule is not None:
+                if rule is not None and not self._is_in_grace(shard, group_id):
                     yield from self._walk_offsets(shard, group_id, rule)
             for group_id in [*shard.consumer_groups, *shard.classic_groups]:
                 yield 1
-                if group_id not in shard.offset_groups and is_removable(shard, group_id):
+                if (
+                    group_id not in shard.offset_groups
+                    and is_removable(shard, group_id)
+                    and not self._is_in_grace(shard, group_id)
+                ):
                     yield self._expire(shard, group_id, [])
 
     def _walk_offsets(self, shard: Shard, group_id: GroupId, rule: ExpiryRule) -> Iterator[int]:
         found: list[_Found] = []
+        retention_ms = compute_retention_ms(shard, group_id)
         for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
             yield 1
             for stored in decode_stored_offsets((entry,)):
-                if self._is_expired(rule, stored):
+                if self._is_expired(rule, stored, retention_ms):
                     found.append(_Found(entry, stored))
             if len(found) == SLICE:
                 yield self._expire(shard, group_id, found)
@@ -166,8 +172,13 @@ class OffsetExpiry:
         if found:
             yield self._expire(shard, group_id, found)
 
-    def _is_expired(self, rule: ExpiryRule, stored: StoredOffset) -> bool:
-        return is_expired(rule, stored.topic, stored.value, self._now_ms, self._retention_ms)
+    def _is_in_grace(self, shard: Shard, group_id: GroupId) -> bool:
+        """Whether the log was imported less than one retention of the group ago."""
+        since_ms = self._now_ms - self._imported_at_ms()
+        return since_ms < compute_retention_ms(shard, group_id)
+
+    def _is_expired(self, rule: ExpiryRule, stored: StoredOffset, retention_ms: int) -> bool:
+        return is_expired(rule, stored.topic, stored.value, self._now_ms, retention_ms)
 
     # ----------------------------------------------------------------------------- one decision
 
@@ -176,6 +187,7 @@ class OffsetExpiry:
         partition = shard.partition
         waiting = self._waiting_keys(partition)
         rule = compute_expiry_rule(shard, group_id)
+        retention_ms = compute_retention_ms(shard, group_id)
         keys = [entry.key for entry, _ in found]
         expired = {
             entry.key: stored
@@ -186,7 +198,7 @@ class OffsetExpiry:
             and current.offset == entry.offset
             and entry.key not in waiting
             and rule is not None
-            and self._is_expired(rule, stored)
+            and self._is_expired(rule, stored, retention_ms)
         }
         removes_group = is_removable(shard, group_id) and not self._has_others(
             partition, group_id, expired.keys(), waiting

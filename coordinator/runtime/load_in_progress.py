@@ -11,8 +11,11 @@ from coordinator.runtime.stats import Stats
 from model.commands import (
     Command,
     ConsumerGroupDescribe,
+    DescribeGroupConfigs,
     DescribeGroups,
+    ListGroupConfigs,
     ListGroups,
+    ListTransactions,
     TopicCommand,
     WriteTxnMarkers,
 )
@@ -47,12 +50,14 @@ class LoadInProgress:
         are described together those that are loaded are submitted, and the answers are merged.
         """
         match command:
-            case ListGroups():
+            case ListGroups() | ListTransactions():
                 is_loading = bool(self._left)
             case ConsumerGroupDescribe() | DescribeGroups():
                 return self._describe_loaded(command, reply, submit)
             case WriteTxnMarkers():
                 is_loading = command.partition in self._left
+            case DescribeGroupConfigs() | ListGroupConfigs():
+                is_loading = False
             case _ if isinstance(command, TopicCommand):
                 is_loading = False
             case _:

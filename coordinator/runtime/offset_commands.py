@@ -19,11 +19,12 @@ from coordinator.core.transactions import (
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
-from coordinator.runtime.offset_reads import read_offsets
+from coordinator.runtime.offset_reads import read_offsets, read_open_transactions
 from coordinator.runtime.writer import Entry, Writer
 from model.commands import OffsetFetch, TransactionCommand, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import CoordinatorNotAvailable, GroupError, NotCoordinator, UnknownServerError
 from model.ids import GroupId, compute_log_partition
+from model.responses import ListTransactionsResponse
 from model.topics import TopicImage
 from model.transactions import TransactionalOffsets
 from storage.log_store import LogStore, StoreError
@@ -113,6 +114,27 @@ class OffsetCommands:
             self._answer_error(groups, reply, UnknownServerError(repr(bug)))
             return
         self._carry_out(shard, outcome, groups, reply)
+
+    def list_transactions(self, reply: Reply) -> None:
+        """Read from the store what waits; the answer comes when what it shows is durable."""
+        try:
+            if not self._writer.write_gathered():
+                raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+            found = [
+                listed
+                for shard in self._shards
+                for listed in read_open_transactions(self._store, shard)
+            ]
+        except GroupError as error:
+            self._answer_error((), reply, error)
+            return
+        except StoreError as damage:
+            log.critical("store_read_failed", cause=str(damage))
+            failure = UnknownServerError("What waits cannot be read; the server's log says why.")
+            self._answer_error((), reply, failure)
+            return
+        generation = self._durability.generation_of_all()
+        self._writer.answer_when_durable(generation, reply, ListTransactionsResponse(tuple(found)))
 
     def _handle(self, command: TransactionCommand) -> tuple[Shard, Outcome]:
         match command:

@@ -18,7 +18,13 @@ from model.records import (
     OffsetCommitValue,
     RecordType,
 )
-from model.responses import FetchedOffset, FetchedTopic, OffsetFetchResponse
+from model.responses import (
+    FetchedOffset,
+    FetchedTopic,
+    ListedTransaction,
+    OffsetFetchResponse,
+    PendingOffset,
+)
 from model.topics import TopicImage
 from storage.codec.records import decode_key, decode_value, encode_key
 from storage.log_store import LatestEntry, LogStore
@@ -79,6 +85,22 @@ async def read_highest_offsets(
                 highest[where] = max(highest.get(where, 0), stored.value.offset)
             await asyncio.sleep(0)
     return highest
+
+
+def read_open_transactions(store: LogStore, shard: Shard) -> Iterator[ListedTransaction]:
+    """The open transactions of a shard, in the order of the producers."""
+    for producer_id, transaction in sorted(shard.open_transactions.producers()):
+        entries = [entry for _, entry in store.pending(shard.partition, producer_id)]
+        yield ListedTransaction(
+            producer_id,
+            transaction.producer_epoch,
+            shard.partition,
+            min((entry.timestamp for entry in entries), default=0),
+            tuple(
+                PendingOffset(stored.group_id, stored.topic, stored.partition, stored.value.offset)
+                for stored in decode_stored_offsets(entries)
+            ),
+        )
 
 
 def read_offsets(

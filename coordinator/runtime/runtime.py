@@ -17,6 +17,7 @@ from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.handle import ShardCommand, handle, has_news
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
+    ApplyGroupSettings,
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
     ComputeTarget,
@@ -34,11 +35,12 @@ from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, Steady
 from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.group_reads import read_groups
+from coordinator.runtime.group_settings import GroupSettingsChanges
 from coordinator.runtime.load_in_progress import LoadInProgress
 from coordinator.runtime.loader import read_last_timestamp
 from coordinator.runtime.loading import Loading
 from coordinator.runtime.offset_commands import OffsetCommands
-from coordinator.runtime.offset_reads import read_group_offsets, read_highest_offsets
+from coordinator.runtime.offset_deletion import OffsetDeletion
 from coordinator.runtime.space import Space
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.targets import Targets
@@ -48,25 +50,26 @@ from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.watches import RegisteredWatch, Watches
 from coordinator.runtime.writer import Entry, Writer, exit_process
 from model.commands import (
-    AllocateProducerId,
     Command,
+    ConfigCommand,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
-    CreateTopic,
-    DeleteTopic,
+    DeleteGroup,
+    DeleteOffsets,
     DeleteTopicOffsets,
+    DeletionCommand,
     DescribeGroups,
     ExpireMember,
     ExpireOffsets,
-    ForgetDeletedTopic,
-    GrowTopic,
     LeaveGroup,
     ListGroups,
+    ListTransactions,
     OffsetCommit,
     OffsetFetch,
     ReadCommand,
     ReconcileMember,
+    RefreshAssignor,
     RefreshTopics,
     TopicCommand,
     TxnOffsetCommit,
@@ -166,7 +169,8 @@ class Runtime:
         return loading
 
     def _make_shard(self, partition: LogPartition) -> Shard:
-        return Shard(partition, self.settings, self._catalogue.image)
+        catalogue = self._catalogue
+        return Shard(partition, self.settings, catalogue.image, catalogue.group_settings)
 
     def _go_on(self, to_refresh: Collection[GroupId], without_target: Collection[GroupId]) -> None:
         """A shard is loaded: what was under way when the process ended goes on."""
@@ -189,7 +193,9 @@ class Runtime:
             on_durable=self._on_durable,
             on_failure=self._on_failure,
         )
-        self._catalogue = TopicCatalogueRuntime(self._store, self._writer, self._durability)
+        self._catalogue = TopicCatalogueRuntime(
+            self._store, self._writer, self._durability, self.settings
+        )
         self._targets = Targets(
             scheduler,
             self._clock,
@@ -204,12 +210,16 @@ class Runtime:
             self._clock,
             self.stats,
             self.liveness,
-            expire=self._expire,
+            expire=self._submit_internal,
             is_held=self._is_low_on_space,
         )
         self._commits = CommitRoom(self._writer, self._clock, self._durability, self._space)
         self._watches = Watches(scheduler, self._has_news)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
+        self._make_deputies(scheduler)
+
+    def _make_deputies(self, scheduler: Scheduler) -> None:
+        """Those that carry out commands and effects with the other parts."""
         self._offsets = OffsetCommands(
             self._store,
             self._shards,
@@ -219,6 +229,24 @@ class Runtime:
             image=lambda: self.image,
             check_space=self._check_space,
             answer_error=self._answer_error,
+        )
+        self._deletion = OffsetDeletion(
+            self._store,
+            self._shards,
+            self._writer,
+            self._durability,
+            check_space=self._check_space,
+            carry_out=self._carry_out,
+            answer_error=self._answer_error,
+        )
+        self._settings_changes = GroupSettingsChanges(
+            self._shards,
+            self._clock,
+            self.liveness,
+            self._timers,
+            self._targets,
+            self._catalogue.group_settings,
+            submit=self._submit_internal,
         )
         self._background = Background(
             self._store,
@@ -231,7 +259,7 @@ class Runtime:
             self._catalogue,
             submit=self._submit_internal,
             is_held=self._is_low_on_space,
-            on_offsets_lost=self._forget_if_offsetless,
+            on_offsets_lost=self._deletion.forget_if_offsetless,
             on_failure=self._on_failure,
         )
 
@@ -265,6 +293,9 @@ class Runtime:
     def on_topics_changed(self, callback: TopicsCallback) -> None:
         self._catalogue.on_changed(callback)
 
+    def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
+        return self._catalogue.group_settings.get(group_id, self.settings)
+
     def partition_of(self, group_id: GroupId) -> LogPartition:
         return compute_log_partition(group_id, self.log_partitions)
 
@@ -297,6 +328,7 @@ class Runtime:
                 | ReconcileMember()
                 | ExpireMember()
                 | RefreshTopics()
+                | RefreshAssignor()
                 | DeleteTopicOffsets()
                 | ExpireOffsets()
             ):
@@ -305,16 +337,14 @@ class Runtime:
                 self._offsets.fetch(command, reply)
             case TxnOffsetCommit() | WriteTxnMarkers():
                 self._offsets.change(command, reply)
-            case (
-                CreateTopic()
-                | GrowTopic()
-                | DeleteTopic()
-                | ForgetDeletedTopic()
-                | AllocateProducerId()
-            ):
-                self._submit_to_catalogue(command, reply)
+            case ListTransactions():
+                self._offsets.list_transactions(reply)
+            case DeleteGroup() | DeleteOffsets():
+                self._deletion.submit(command, reply)
             case ListGroups() | ConsumerGroupDescribe() | DescribeGroups():
                 self._read(command, reply)
+            case _:
+                self._submit_to_catalogue(command, reply)
 
     def _refuse(self, command: Command, reply: Reply) -> bool:
         """Answer what comes too early or too late; ``False`` where it may be handled."""
@@ -420,7 +450,7 @@ class Runtime:
         self,
         shard: Shard,
         group_id: GroupId,
-        command: ShardCommand,
+        command: ShardCommand | DeletionCommand,
         outcome: Outcome,
         reply: Reply,
     ) -> None:
@@ -482,18 +512,8 @@ class Runtime:
                 self.liveness.cancel_rebalance(group_id, member_id)
             case RefreshGroups(name):
                 self._refresh_groups(TopicName(name))
-
-    def _expire(self, command: ExpireMember, reply: Reply) -> None:
-        name = command.deadline.name.lower()
-        counts = self.stats.members_expired
-        counts[name] = counts.get(name, 0) + 1
-        log.info(
-            "member_expired",
-            group_id=command.group_id,
-            member_id=command.member_id,
-            cause=command.deadline.value,
-        )
-        self._submit_internal(command, reply)
+            case ApplyGroupSettings():
+                self._settings_changes.apply(effect)
 
     # ---------------------------------------------------------------------- targets and follow-ups
 
@@ -550,13 +570,9 @@ class Runtime:
         else:
             self._answer_read(command.group_ids, reply, answer)
 
-    async def highest_committed_offsets(self) -> dict[tuple[TopicName, int], int]:
-        """For each topic and partition the highest offset that any group has committed."""
-        return await read_highest_offsets(self._store, self._shards)
-
     # ------------------------------------------------------------------------------------- topics
 
-    def _submit_to_catalogue(self, command: TopicCommand, reply: Reply) -> None:
+    def _submit_to_catalogue(self, command: TopicCommand | ConfigCommand, reply: Reply) -> None:
         try:
             outcome = self._catalogue.submit(command, reply, self._check_space)
         except GroupError as error:
@@ -572,23 +588,9 @@ class Runtime:
         for shard in self._shards:
             self._refresh.refresh(sorted(shard.groups_by_topic.get(name, ())))
 
-    def _forget_if_offsetless(self, group_id: GroupId) -> None:
-        """The group lost offsets: see whether it has any left. Kept by the shell, for only the
-        store knows."""
-        if self._durability.offsets.get(group_id, 0) > self._writer.durable_generation:
-            # The store may not show it yet. Should it be a tombstone, its answer comes here too.
-            return
-        shard = self._shard_of(group_id)
-        if next(read_group_offsets(self._store, shard.partition, group_id), None) is None:
-            shard.offset_groups.discard(group_id)
-
     def _check_space(self, outcome: Outcome) -> None:
-        writes = outcome.records or outcome.side or outcome.commits
-        if writes and self._is_low_on_space():
-            self.stats.writes_refused += 1
-            raise CoordinatorNotAvailable(
-                "The disk of the coordinator is almost full: nothing can be written."
-            )
+        if outcome.writes:
+            self._space.check(self._clock.monotonic_ms(), self.stats)
 
     def _is_low_on_space(self) -> bool:
         return self._space.is_low(self._clock.monotonic_ms())

@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 import structlog
 
+from coordinator.runtime.stats import Stats
+from model.errors import CoordinatorNotAvailable
+
 log = structlog.get_logger()
 
 CHECK_MS = 1_000
@@ -19,6 +22,14 @@ class Space:
         self._min_free_bytes = min_free_bytes
         self._checked_ms = -CHECK_MS
         self._is_low = False
+
+    def check(self, monotonic_ms: int, stats: Stats) -> None:
+        """Raises, and counts it, where there is too little room to write."""
+        if self.is_low(monotonic_ms):
+            stats.writes_refused += 1
+            raise CoordinatorNotAvailable(
+                "The disk of the coordinator is almost full: nothing can be written."
+            )
 
     def is_low(self, monotonic_ms: int) -> bool:
         """Whether there is too little room to write."""

@@ -100,6 +100,7 @@ class Timers:
             return
         now_ms = self._clock.monotonic_ms()
         for command in self._liveness.due(now_ms):
+            self._note(command)
             try:
                 self._expire(command, partial(self._expired, command))
             except Exception:
@@ -107,6 +108,17 @@ class Timers:
                 log.exception("expiring_failed", group_id=command.group_id)
                 self._liveness.expire_again(command, now_ms)
         self.arm()
+
+    def _note(self, command: ExpireMember) -> None:
+        name = command.deadline.name.lower()
+        counts = self._stats.members_expired
+        counts[name] = counts.get(name, 0) + 1
+        log.info(
+            "member_expired",
+            group_id=command.group_id,
+            member_id=command.member_id,
+            cause=command.deadline.value,
+        )
 
     def _expired(self, command: ExpireMember, answer: Answer) -> None:
         if isinstance(answer, GroupError):

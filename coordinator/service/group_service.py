@@ -113,7 +113,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             member_id=response.member_id,
             member_epoch=response.member_epoch,
             heartbeat_interval_ms=response.heartbeat_interval_ms,
-            session_timeout_ms=coordinator.settings.group_consumer_session_timeout_ms,
+            session_timeout_ms=coordinator.settings_of(
+                command.group_id
+            ).group_consumer_session_timeout_ms,
             assignment=assignment,
         )
 

@@ -301,7 +301,7 @@ class Session:
                         response,
                         self._coordinator.image,
                         self._door.ping_interval_ms,
-                        self._coordinator.settings.group_consumer_session_timeout_ms,
+                        self._session_timeout_ms(member.group_id),
                     )
                 )
             case sm.Watch():
@@ -317,6 +317,9 @@ class Session:
                 self._tell(make_refused(*key, member.join_id, error))
             case _:
                 assert_never(reaction)
+
+    def _session_timeout_ms(self, group_id: GroupId) -> int:
+        return self._coordinator.settings_of(group_id).group_consumer_session_timeout_ms
 
     def _on_news(self, member: SessionMember) -> None:
         """Called within ``watch`` too: what it leads to waits until that has returned."""

@@ -1,19 +1,23 @@
 """DescribeConfigs (32), versions 1 to 4: brokers, topics and groups.
 
 A broker shows the settings of the coordinator and of this gateway under the names that they have
-in the configuration; nothing can be changed on the wire, so all are read-only. Left out: loggers,
-client metrics, documentation texts. Needs DESCRIBE_CONFIGS on the cluster, topic or group.
+in the configuration. They cannot be changed on the wire, nor can those of topics: both are
+read-only, and those of groups are not. Left out: loggers, client metrics, documentation texts of
+brokers and topics. Needs DESCRIBE_CONFIGS on the cluster, topic or group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final
 
+from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.topics.requests import Gather
+from model.commands import DescribeGroupConfigs
 from model.errors import (
     ClusterAuthorizationFailed,
     ErrorCode,
@@ -23,6 +27,9 @@ from model.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from model.group_configs import GROUP_CONFIGS, GroupConfig
+from model.ids import GroupId
+from model.responses import DescribedConfig, GroupConfigsResponse
 
 KEY = 32
 wire = response_schema(KEY)
@@ -33,6 +40,7 @@ GROUP: Final = 32
 
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
+DYNAMIC_GROUP_CONFIG: Final = 8
 
 BOOLEAN, STRING, INT, LONG, LIST = 1, 2, 3, 5, 7
 _INT_MAX: Final = 2**31 - 1
@@ -40,34 +48,70 @@ _INT_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One config as it is in force."""
+    """One config as it is in force; ``synonyms`` are (name, value, source), what wins first."""
 
     name: str
     value: str | None
     source: int
     config_type: int
+    synonyms: tuple[tuple[str, str | None, int], ...] = ()
+    documentation: str | None = None
+    read_only: bool = True
 
 
 def handle(context: RequestContext, request: Any) -> None:
     """Describe each resource; one that fails does so by itself."""
-    results = [
-        _describe(context, resource, request.include_synonyms) for resource in request.resources
-    ]
-    context.reply(wire.DescribeConfigsResponse(throttle_time=0, results=results))
+
+    def reply(results: Any) -> None:
+        context.reply(wire.DescribeConfigsResponse(throttle_time=0, results=results))
+
+    gather = Gather[Any](context, reply)
+    for resource in request.resources:
+        try:
+            if resource.resource_type == GROUP:
+                command = _make_command(context, resource.resource_name)
+                gather.submit(command, _GroupResult(request, resource))
+                continue
+            configs = _find(context, resource.resource_type, resource.resource_name)
+        except GroupError as error:
+            gather.add(_make(resource, error.code, error.message, ()))
+            continue
+        gather.add(_make_result(request, resource, configs))
+    gather.close()
 
 
-def _describe(context: RequestContext, resource: Any, with_synonyms: bool) -> Any:
-    try:
-        configs = _find(context, resource.resource_type, resource.resource_name)
-    except GroupError as error:
-        return _make(resource, error.code, error.message, ())
+def _make_command(context: RequestContext, name: str) -> DescribeGroupConfigs:
+    if not context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, name):
+        raise GroupAuthorizationFailed("Not authorized to the group.")
+    if not name:
+        raise InvalidRequest("Group name must not be empty")
+    return DescribeGroupConfigs(context.caller, GroupId(name))
+
+
+class _GroupResult:
+    """Makes the result of a group from the answer to its command."""
+
+    def __init__(self, request: Any, resource: Any) -> None:
+        self._request = request
+        self._resource = resource
+
+    def __call__(self, answer: Answer) -> Any:
+        if isinstance(answer, GroupError):
+            return _make(self._resource, answer.code, answer.message, ())
+        assert isinstance(answer, GroupConfigsResponse)
+        configs = [_group_config(row) for row in answer.configs]
+        return _make_result(self._request, self._resource, configs)
+
+
+def _make_result(request: Any, resource: Any, configs: Iterable[Config]) -> Any:
     wanted = resource.configuration_keys
+    with_documentation = getattr(request, "include_documentation", False)
     rows = [
-        _make_row(config, with_synonyms)
+        _make_row(config, request.include_synonyms, with_documentation)
         for config in configs
         if not wanted or config.name in wanted
     ]
-    return _make(resource, ErrorCode.NONE, None, rows)
+    return _make(resource, ErrorCode.NONE, "", rows)
 
 
 def _find(context: RequestContext, resource_type: int, name: str) -> list[Config]:
@@ -81,10 +125,6 @@ def _find(context: RequestContext, resource_type: int, name: str) -> list[Config
             if not context.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME):
                 raise ClusterAuthorizationFailed("Not authorized to the cluster.")
             return _broker_configs(context, name)
-        case _ if resource_type == GROUP:
-            if not context.authorized(operation, ResourceType.GROUP, name):
-                raise GroupAuthorizationFailed("Not authorized to the group.")
-            return _group_configs(context)
         case _:
             raise InvalidRequest(f"Resources of type {resource_type} have no configs here.")
 
@@ -159,34 +199,47 @@ def _type_of(value: Any) -> int:
             return STRING
 
 
-def _group_configs(context: RequestContext) -> list[Config]:
-    """A group has no configs of its own: it shows what is in force for all."""
-    settings = context.node.coordinator.settings
-    return [
-        Config(name, str(value), DEFAULT_CONFIG, INT)
-        for name, value in (
-            ("consumer.assignment.interval.ms", settings.group_consumer_assignment_interval_ms),
-            ("consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms),
-            ("consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms),
-        )
-    ]
+def _group_config(row: DescribedConfig) -> Config:
+    known = GROUP_CONFIGS[row.name]
+    synonyms = tuple(_list_synonyms(known, row))
+    return Config(
+        row.name,
+        row.value,
+        synonyms[0][2],
+        known.config_type.value,
+        synonyms,
+        known.documentation,
+        read_only=False,
+    )
 
 
-def _make_row(config: Config, with_synonyms: bool) -> Any:
+def _list_synonyms(known: GroupConfig, row: DescribedConfig) -> Iterator[tuple[str, str, int]]:
+    """The group's own value, the server's where one is set, and the default."""
+    if row.own is not None:
+        yield row.name, row.own, DYNAMIC_GROUP_CONFIG
+    name = row.name if known.setting is None else known.setting
+    if row.server != known.default:
+        yield name, row.server, STATIC_BROKER_CONFIG
+    yield name, known.default, DEFAULT_CONFIG
+
+
+def _make_row(config: Config, with_synonyms: bool, with_documentation: bool) -> Any:
     synonyms: tuple[Any, ...] = ()
     if with_synonyms:
-        synonyms = (
-            wire.DescribeConfigsSynonym(name=config.name, value=config.value, source=config.source),
+        rows = config.synonyms or ((config.name, config.value, config.source),)
+        synonyms = tuple(
+            wire.DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in rows
         )
     return wire.DescribeConfigsResourceResult(
         name=config.name,
         value=config.value,
-        read_only=True,
+        read_only=config.read_only,
         config_source=config.source,
         is_sensitive=False,
         synonyms=synonyms,
         config_type=config.config_type,
-        documentation=None,
+        documentation=config.documentation if with_documentation else None,
     )
 
 

@@ -130,6 +130,14 @@ class LogInTime:
     def shard_of(self, group_id: GroupId) -> Shard:
         return self.shards[compute_log_partition(group_id, PARTITIONS)]
 
+    def next_batch(self, partition: int) -> Batch:
+        """The batch that ``advance`` would replay next."""
+        return self._batches[partition][self._next[partition]]
+
+    def latest_keys(self, partition: int) -> list[bytes]:
+        """The keys that the log has a value for."""
+        return [] if partition not in self._folds else list(self._folds[partition].latest)
+
     def advance(self, partition: int, until_ms: int) -> bool:
         """Replay the next batch of a partition if it is not younger; whether there was one.
 

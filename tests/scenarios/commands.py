@@ -9,17 +9,25 @@ from dataclasses import dataclass, replace
 from model.commands import (
     INTERNAL,
     UNCHANGED,
+    AlterGroupConfigs,
     Command,
+    ConfigChange,
+    ConfigOperation,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     CreateTopic,
+    DeleteGroup,
+    DeleteOffsets,
     DeleteTopic,
+    DescribeGroupConfigs,
     DescribeGroups,
     GrowTopic,
     LeaveGroup,
     LeavingMember,
+    ListGroupConfigs,
     ListGroups,
+    ListTransactions,
     OffsetCommit,
     OffsetFetch,
     TopicOffsets,
@@ -133,6 +141,12 @@ class Commands:
             "txn-commit": self._txn_commit,
             "marker": self._marker,
             "fetch": self._fetch,
+            "delete-group": lambda line: DeleteGroup(CALLER, GroupId(line.words[0])),
+            "delete-offsets": self._delete_offsets,
+            "configure": self._configure,
+            "configs": lambda line: DescribeGroupConfigs(CALLER, GroupId(line.words[0])),
+            "list-configs": lambda line: ListGroupConfigs(CALLER),
+            "transactions": lambda line: ListTransactions(CALLER),
             "describe": lambda line: ConsumerGroupDescribe(
                 CALLER, tuple(GroupId(word) for word in line.words)
             ),
@@ -280,6 +294,30 @@ class Commands:
             coordinator_epoch=0,
             committed={"commit": True, "abort": False}[result],
         )
+
+    def _delete_offsets(self, line: Line) -> Command:
+        """``delete-offsets g foo:0-1``."""
+        group, *places = line.words
+        topics = []
+        for place in places:
+            name, _, partitions = place.partition(":")
+            topics.append((TopicName(name), parse_numbers(partitions)))
+        return DeleteOffsets(CALLER, GroupId(group), tuple(topics))
+
+    def _configure(self, line: Line) -> Command:
+        """``configure g consumer.max.size=2 !consumer.assignors``; ``+=`` and ``-=`` for lists."""
+        group, *deleted = line.words
+        validate_only = "validate-only" in deleted
+        changes = [
+            ConfigChange(name[1:], ConfigOperation.DELETE)
+            for name in deleted
+            if name != "validate-only"
+        ]
+        operations = {"+": ConfigOperation.APPEND, "-": ConfigOperation.SUBTRACT}
+        for name, text in line.options.items():
+            operation = operations.get(name[-1:], ConfigOperation.SET)
+            changes.append(ConfigChange(name.rstrip("+-"), operation, text))
+        return AlterGroupConfigs(CALLER, GroupId(group), tuple(changes), validate_only)
 
     def _fetch(self, line: Line) -> Command:
         """``fetch g foo:0-1``; ``stable`` for stable offsets only."""

@@ -79,13 +79,13 @@ class ScenarioServer(VirtualServer):
 
     def _compute_deadlines(self) -> Deadlines:
         liveness = self.runtime.liveness
-        timeout_ms = self.settings.group_consumer_session_timeout_ms
         found: Deadlines = {}
         for group in self.runtime.groups():
             for member in group.members():
                 entry = liveness.get(group.group_id, member.member_id)
                 name = f"{group.group_id}/{member.member_id}"
                 if entry is not None:
+                    timeout_ms = liveness.session_timeout_ms(group.group_id)
                     found[f"session {name}"] = (
                         entry.last_heard_ms + liveness.stalled_ms + timeout_ms
                     )

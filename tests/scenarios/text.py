@@ -18,6 +18,7 @@ from model.records import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
+    GroupConfigsSideKey,
     GroupMetadataKey,
     MemberState,
     OffsetCommitKey,
@@ -36,10 +37,15 @@ from model.responses import (
     DescribedMember,
     DescribeGroupsResponse,
     Done,
+    GroupConfigsResponse,
     LeaveGroupResponse,
+    ListedTransaction,
+    ListGroupConfigsResponse,
     ListGroupsResponse,
+    ListTransactionsResponse,
     NamedTopicPartitions,
     OffsetCommitResponse,
+    OffsetDeleteResponse,
     OffsetFetchResponse,
     TopicResponse,
 )
@@ -125,7 +131,39 @@ def format_answer(answer: Answer) -> list[str]:
         case Done():
             return ["done"]
         case _:
+            return _format_administration(answer)
+
+
+def _format_administration(answer: Answer) -> list[str]:
+    match answer:
+        case OffsetDeleteResponse(topics):
+            return [
+                f"{topic.name}:{row.partition} {_error(row.error)}"
+                for topic in topics
+                for row in topic.partitions
+            ] or ["no offsets"]
+        case GroupConfigsResponse(group_id, configs):
+            return [
+                f"{group_id}: {config.name} is {config.value}"
+                + (f", set to {config.own}" if config.own != config.value else "")
+                for config in configs
+                if config.own is not None
+            ] or [f"{group_id}: nothing of its own"]
+        case ListGroupConfigsResponse(group_ids):
+            return [", ".join(group_ids) or "no groups"]
+        case ListTransactionsResponse(transactions):
+            return [_format_transaction(listed) for listed in transactions] or ["none are open"]
+        case _:
             raise AssertionError(f"no words for {answer}")
+
+
+def _format_transaction(listed: ListedTransaction) -> str:
+    offsets = ", ".join(
+        f"{waiting.group_id} {waiting.topic_name}:{waiting.partition} = {waiting.offset}"
+        for waiting in listed.offsets
+    )
+    since_ms = listed.since_ms - START_WALL_MS
+    return f"{listed.producer_id}@{listed.producer_epoch} since {format_ms(since_ms)}: {offsets}"
 
 
 def _format_heartbeat(answer: ConsumerGroupHeartbeatResponse) -> str:
@@ -238,6 +276,9 @@ def _format_key(key: Any) -> str:
             return f"target {key.group_id}/{key.member_id}"
         case ConsumerGroupCurrentMemberAssignmentKey():
             return f"current {key.group_id}/{key.member_id}"
+        case _ if hasattr(key, "group_id"):
+            # Of groups that are kept and not served.
+            return f"{type(key).__name__} of {key.group_id}"
         case _:
             raise AssertionError(f"no words for {key}")
 
@@ -309,6 +350,11 @@ def format_side(record: SideRecord) -> str:
         case TopicDeletionKey(topic_id):
             verb = "forget deletion of" if record.value is None else "deletion of"
             return f"{verb} topic {topic_name(topic_id)}"
+        case GroupConfigsSideKey(group_id):
+            if record.value is None:
+                return f"delete settings of {group_id}"
+            configs = record.value.configs  # type: ignore[union-attr]
+            return f"settings of {group_id}: " + ", ".join(f"{n}={v}" for n, v in configs)
         case _:
             raise AssertionError(f"no words for {record}")
 

@@ -6,8 +6,10 @@ from typing import Any, get_args
 
 import pytest
 
-from model.ids import TopicId, TopicName
+from model.ids import GroupId, TopicId, TopicName
 from model.records import (
+    GroupConfigsSideKey,
+    GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
     ProducerIdBlockKey,
@@ -38,6 +40,8 @@ RECORDS = [
     SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(0)),
     SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue((1 << 63) - 1)),
     SideRecord(ImportGraceKey(), ImportGraceValue(1_760_000_000_000)),
+    SideRecord(GroupConfigsSideKey(GroupId("g\u00fc")), GroupConfigsSideValue(())),
+    SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"), ("b", "")))),
 ]
 
 
@@ -62,13 +66,14 @@ def test_the_bytes_do_not_change() -> None:
         ("03" + ID.hex(), "0a0174"),
         ("02", ""),
         ("04", "088080b3c19c33"),
+        ("0567", "0a060a01611201310a030a0162"),
     ]
 
 
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 5
+    ] * 7
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""Settings of groups at run time: a change is obeyed at once, by those who keep what comes of them.
+
+The core reads them whenever it handles a command. The session timeouts that run, the answers that
+doors keep, and the target in force are of the settings before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from coordinator.core.group_configs import note_settings_changed
+from coordinator.core.heartbeat import compute_target_effect
+from coordinator.core.liveness import Liveness
+from coordinator.core.outcome import ApplyGroupSettings
+from coordinator.core.shard import Shard
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.targets import Targets
+from coordinator.runtime.timers import Timers
+from model.commands import INTERNAL, RefreshAssignor
+from model.ids import GroupId, compute_log_partition
+from model.settings import CoordinatorSettings
+
+
+class GroupSettingsChanges:
+    """Carries out ``ApplyGroupSettings``.
+
+    ``group_settings`` are of groups that had settings of their own when the process ended.
+    ``submit`` takes the coordinator's own commands.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        clock: SteadyClock,
+        liveness: Liveness,
+        timers: Timers,
+        targets: Targets,
+        group_settings: Mapping[GroupId, CoordinatorSettings],
+        *,
+        submit: Callable[[RefreshAssignor], None],
+    ) -> None:
+        self._shards = shards
+        self._clock = clock
+        self._liveness = liveness
+        self._timers = timers
+        self._targets = targets
+        self._submit = submit
+        now_ms = clock.monotonic_ms()
+        for group_id, settings in group_settings.items():
+            timeout_ms = settings.group_consumer_session_timeout_ms
+            liveness.set_session_timeout(group_id, timeout_ms, now_ms)
+
+    def apply(self, effect: ApplyGroupSettings) -> None:
+        """The settings are replayed: what was kept of the old ones goes."""
+        group_id = effect.group_id
+        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        timeout_ms = shard.settings_of(group_id).group_consumer_session_timeout_ms
+        self._liveness.set_session_timeout(group_id, timeout_ms, self._clock.monotonic_ms())
+        self._timers.arm()
+        group = shard.consumer_groups.get(group_id)
+        if group is None:
+            return
+        note_settings_changed(group)
+        if group.member_count and group.target_epoch < group.group_epoch:
+            # It may have waited for the interval of before.
+            target = compute_target_effect(shard, group, group_id)
+            self._targets.mark(group_id, target.not_before_ms)
+        self._submit(RefreshAssignor(INTERNAL, group_id, effect.assignors_before))

@@ -1,0 +1,134 @@
+"""Deleting groups and offsets at run time: what there is, is in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from coordinator.core.group_deletion import (
+    check_delete_group,
+    check_delete_offsets,
+    handle_delete_group,
+    handle_delete_offsets,
+)
+from coordinator.core.open_transactions import OffsetPlace
+from coordinator.core.outcome import Outcome
+from coordinator.core.shard import Shard
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.durability import Durability
+from coordinator.runtime.offset_reads import encode_offset_group_prefix
+from coordinator.runtime.writer import Writer
+from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
+from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
+from model.ids import GroupId, TopicName, compute_log_partition
+from model.records import OffsetCommitKey
+from storage.codec.records import decode_key, encode_key
+from storage.log_store import LogStore, StoreError
+
+log = structlog.get_logger()
+
+
+class OffsetDeletion:
+    """Carries out the commands.
+
+    ``check_space`` raises where nothing may be written; ``carry_out`` replays and gathers what a
+    command of a group comes to; ``answer_error`` answers when what an error shows is durable.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        shards: Sequence[Shard],
+        writer: Writer,
+        durability: Durability,
+        *,
+        check_space: Callable[[Outcome], None],
+        carry_out: Callable[[Shard, GroupId, DeletionCommand, Outcome, Reply], None],
+        answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
+    ) -> None:
+        self._store = store
+        self._shards = shards
+        self._writer = writer
+        self._durability = durability
+        self._check_space = check_space
+        self._carry_out = carry_out
+        self._answer_error = answer_error
+
+    def submit(self, command: DeletionCommand, reply: Reply) -> None:
+        """Handle, replay and gather; the answer comes when it is durable."""
+        group_id = command.group_id
+        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        try:
+            outcome = self._handle(shard, command)
+            self._check_space(outcome)
+        except GroupError as error:
+            self._answer_error((group_id,), reply, error)
+            return
+        except StoreError as damage:
+            log.critical("store_read_failed", group_id=group_id, cause=str(damage))
+            failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
+            self._answer_error((group_id,), reply, failure)
+            return
+        if isinstance(command, DeleteGroup):
+            # That these are its last is known here alone.
+            shard.offset_groups.discard(group_id)
+
+        def answer_and_forget(answer: Answer) -> None:
+            self.forget_if_offsetless(group_id)
+            reply(answer)
+
+        self._carry_out(shard, group_id, command, outcome, answer_and_forget)
+
+    def _handle(self, shard: Shard, command: DeletionCommand) -> Outcome:
+        group_id = command.group_id
+        match command:
+            case DeleteGroup():
+                check_delete_group(shard, group_id)
+                return handle_delete_group(shard, command, self._find_all(shard, group_id))
+            case DeleteOffsets():
+                check_delete_offsets(shard, group_id)
+                return handle_delete_offsets(shard, command, self._find(shard, command))
+
+    def _find_all(self, shard: Shard, group_id: GroupId) -> list[OffsetPlace]:
+        """All offsets of the group, also what cannot be read and what waits for a marker."""
+        self._write_gathered()
+        places: dict[OffsetPlace, None] = {}
+        for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
+            key = decode_key(entry.key)
+            assert isinstance(key, OffsetCommitKey), "the prefix is that of offsets"
+            places[key.topic, key.partition] = None
+        places.update(dict.fromkeys(shard.open_transactions.unstable(group_id)))
+        return list(places)
+
+    def _find(self, shard: Shard, command: DeleteOffsets) -> set[OffsetPlace]:
+        """Those of the offsets asked for that are there."""
+        self._write_gathered()
+        places: list[tuple[TopicName, int]] = [
+            (name, partition)
+            for name, partitions in command.topics
+            for partition in dict.fromkeys(partitions)
+            if partition >= 0
+        ]
+        keys = [encode_key(OffsetCommitKey(command.group_id, *place)) for place in places]
+        found = self._store.get_many_latest(shard.partition, keys)
+        return {
+            *(place for place, entry in zip(places, found, strict=True) if entry is not None),
+            *shard.open_transactions.unstable(command.group_id),
+        }
+
+    def _write_gathered(self) -> None:
+        """What is only gathered the store does not show."""
+        if not self._writer.write_gathered():
+            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+
+    def forget_if_offsetless(self, group_id: GroupId) -> None:
+        """The group lost offsets: see whether it has any left. Kept by the shell, for only the
+        store knows."""
+        if self._durability.offsets.get(group_id, 0) > self._writer.durable_generation:
+            # The store may not show it yet. Should it be a tombstone, its answer comes here too.
+            return
+        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        prefix = encode_offset_group_prefix(group_id)
+        if next(iter(self._store.latest(shard.partition, prefix)), None) is None:
+            shard.offset_groups.discard(group_id)

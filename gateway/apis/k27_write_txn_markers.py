@@ -1,0 +1,143 @@
+"""WriteTxnMarkers (27), versions 1 and 2: a transaction coordinator ends transactions here.
+
+Of the log of groups and offsets alone: no topic that is kept here takes transactions. Needs
+CLUSTER_ACTION, or ALTER, on the cluster. Left out: an older transaction coordinator is not fenced
+by its epoch, and the version of the transaction (version 2) is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.codec import response_schema
+from gateway.topics.requests import Gather
+from model.commands import WriteTxnMarkers
+from model.errors import ErrorCode, GroupError
+from model.ids import LogPartition, ProducerId, TopicName
+
+KEY = 27
+wire = response_schema(KEY)
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+class _Place(NamedTuple):
+    """What one result is of."""
+
+    producer_id: int
+    topic: str
+    partition: int
+
+
+class _Result(NamedTuple):
+    place: _Place
+    error: ErrorCode
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Write each marker into each partition; each has its result."""
+    if not _is_allowed(context):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        context.reply(failed(context, request, code, "Not authorized to the cluster."))
+        return
+    gather = Gather[_Result](context, lambda results: context.reply(_make(results)))
+    for marker in request.markers:
+        for place in _list_places(marker):
+            code = _check(context, place)
+            if code is not ErrorCode.NONE:
+                gather.add(_Result(place, code))
+                continue
+            gather.submit(_make_command(context, marker, place), _ToResult(place))
+    gather.close()
+
+
+def _is_allowed(context: RequestContext) -> bool:
+    return any(
+        context.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        for operation in (Operation.CLUSTER_ACTION, Operation.ALTER)
+    )
+
+
+def _list_places(marker: Any) -> Iterator[_Place]:
+    """Each once, however often it comes."""
+    places = dict.fromkeys(
+        _Place(marker.producer_id, topic.name, partition)
+        for topic in marker.topics
+        for partition in topic.partition_indexes
+    )
+    return iter(places)
+
+
+def _check(context: RequestContext, place: _Place) -> ErrorCode:
+    if place.topic != OFFSETS_TOPIC:
+        topic = context.node.coordinator.image.by_name.get(TopicName(place.topic))
+        if topic is None or not 0 <= place.partition < topic.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    if not 0 <= place.partition < context.node.coordinator.log_partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    # Kafka has no better word for it.
+    return ErrorCode.NONE if place.producer_id >= 0 else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _make_command(context: RequestContext, marker: Any, place: _Place) -> WriteTxnMarkers:
+    return WriteTxnMarkers(
+        context.caller,
+        LogPartition(place.partition),
+        ProducerId(marker.producer_id),
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+    )
+
+
+class _ToResult:
+    """Makes the result of one partition from the answer to its command."""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+
+    def __call__(self, answer: Answer) -> _Result:
+        code = answer.code if isinstance(answer, GroupError) else ErrorCode.NONE
+        return _Result(self._place, code)
+
+
+def _make(results: Sequence[_Result]) -> Any:
+    """Producers and topics in the order in which they come first."""
+    found: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+    for (producer_id, topic, partition), error in results:
+        found.setdefault(producer_id, {}).setdefault(topic, {})[partition] = error
+    return wire.WriteTxnMarkersResponse(
+        markers=[
+            wire.WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    wire.WritableTxnMarkerTopicResult(
+                        name=name,
+                        partitions=[
+                            wire.WritableTxnMarkerPartitionResult(
+                                partition_index=partition, error_code=error
+                            )
+                            for partition, error in rows.items()
+                        ],
+                    )
+                    for name, rows in topics.items()
+                ],
+            )
+            for producer_id, topics in found.items()
+        ]
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every partition."""
+    return _make(
+        [_Result(place, code) for marker in request.markers for place in _list_places(marker)]
+    )
+
+
+API = Api(key=KEY, name="WriteTxnMarkers", versions=range(1, 3), handler=handle, failed=failed)

@@ -1,0 +1,133 @@
+"""TxnOffsetCommit (28), versions 0 to 5: offsets that become visible when a transaction ends.
+
+From version 3 on the producer may say for which member it commits. Needs WRITE on the
+transactional id, READ on the group and on each topic; a topic that the caller may not read fails
+by itself. That the transaction has the group's partition in it is not verified with its
+coordinator, which is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.codec import response_schema
+from model.commands import TopicOffsets, TxnOffsetCommit
+from model.errors import ErrorCode, GroupError
+from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
+from model.records import PartitionOffset
+from model.responses import OffsetCommitResponse, PartitionResult
+
+KEY = 28
+wire = response_schema(KEY)
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Commit what the caller may commit; the answer has every topic in the order asked."""
+    if not context.authorized(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
+        _reply_all(context, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return
+    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
+        _reply_all(context, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return
+    is_allowed = [
+        context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
+        for topic in request.topics
+    ]
+    wanted = tuple(
+        _decode_topic(topic) for topic, may in zip(request.topics, is_allowed, strict=True) if may
+    )
+
+    def on_answer(answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            results = [_fail_rows(topic, answer.code) for topic in wanted]
+        else:
+            assert isinstance(answer, OffsetCommitResponse)
+            results = [topic.partitions for topic in answer.topics]
+        found = iter(results)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        rows = [
+            next(found) if may else _fail_rows(_decode_topic(topic), code)
+            for topic, may in zip(request.topics, is_allowed, strict=True)
+        ]
+        _reply(context, request, rows)
+
+    context.submit(_make_command(context, request, wanted), on_answer)
+
+
+def _make_command(
+    context: RequestContext, request: Any, topics: tuple[TopicOffsets, ...]
+) -> TxnOffsetCommit:
+    epoch = getattr(request, "generation_id", -1)
+    instance_id = getattr(request, "group_instance_id", None)
+    return TxnOffsetCommit(
+        context.caller,
+        GroupId(request.group_id),
+        ProducerId(request.producer_id),
+        request.producer_epoch,
+        topics,
+        MemberId(getattr(request, "member_id", "")),
+        None if epoch < 0 else epoch,
+        None if instance_id is None else InstanceId(instance_id),
+    )
+
+
+def _decode_topic(topic: Any) -> TopicOffsets:
+    return TopicOffsets(
+        TopicName(topic.name), None, tuple(_decode_offset(row) for row in topic.partitions)
+    )
+
+
+def _decode_offset(row: Any) -> PartitionOffset:
+    leader_epoch = getattr(row, "committed_leader_epoch", -1)
+    return PartitionOffset(
+        row.partition_index,
+        row.committed_offset,
+        None if leader_epoch < 0 else leader_epoch,
+        row.committed_metadata or "",
+    )
+
+
+def _fail_rows(topic: TopicOffsets, code: ErrorCode) -> tuple[PartitionResult, ...]:
+    return tuple(PartitionResult(row.partition, code) for row in topic.partitions)
+
+
+def _reply_all(context: RequestContext, request: Any, code: ErrorCode) -> None:
+    context.reply(failed(context, request, code, ""))
+
+
+def _reply(
+    context: RequestContext, request: Any, results: Sequence[tuple[PartitionResult, ...]]
+) -> None:
+    context.reply(_make(request, results))
+
+
+def _make(request: Any, results: Sequence[tuple[PartitionResult, ...]]) -> Any:
+    return wire.TxnOffsetCommitResponse(
+        throttle_time=0,
+        topics=[
+            wire.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    wire.TxnOffsetCommitResponsePartition(
+                        partition_index=row.partition, error_code=row.error
+                    )
+                    for row in rows
+                ],
+            )
+            for topic, rows in zip(request.topics, results, strict=True)
+        ],
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every partition."""
+    return _make(request, [_fail_rows(_decode_topic(topic), code) for topic in request.topics])
+
+
+API = Api(key=KEY, name="TxnOffsetCommit", versions=range(6), handler=handle, failed=failed)

@@ -1,0 +1,189 @@
+"""The settings that a group may have of its own: names, defaults, bounds.
+
+The names without a server's field are those of groups that are kept and not served: they are
+kept as Kafka keeps them. Source: Kafka 4.3's ``GroupConfig``; the last three are Muster's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from model.value import value
+
+INT_MAX: Final = 2_147_483_647
+
+
+class ConfigType(Enum):
+    """What a value may be; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LIST = 7
+
+
+class Bound(NamedTuple):
+    """The server's setting that bounds a group's, and what it is where the server has none."""
+
+    setting: str
+    default: int
+
+
+@value
+class GroupConfig:
+    """One setting of a group.
+
+    ``setting`` is the server's, in force where the group has no value of its own; ``None`` where
+    only groups have it. ``default`` is that of a server that sets nothing. ``choices`` are all
+    values of a text, ``pattern`` what another text must match, which ``form`` says to people.
+    """
+
+    name: str
+    config_type: ConfigType
+    default: str
+    documentation: str
+    setting: str | None = None
+    minimum: int = 0
+    lower: Bound | None = None
+    upper: Bound | None = None
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    form: str = ""
+
+
+def _bounded(
+    name: str, default: int, minimum: int, lowest: int, highest: int, documentation: str
+) -> GroupConfig:
+    """An integer that the server bounds from both sides, by settings named as Kafka names them."""
+    kind, _, rest = name.partition(".")
+    return GroupConfig(
+        name,
+        ConfigType.INT,
+        str(default),
+        documentation,
+        setting=f"group.{name}",
+        minimum=minimum,
+        lower=Bound(f"group.{kind}.min.{rest}", lowest),
+        upper=Bound(f"group.{kind}.max.{rest}", highest),
+    )
+
+
+SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
+ASSIGNORS: Final = "consumer.assignors"
+MAX_SIZE: Final = "consumer.max.size"
+OFFSETS_RETENTION: Final = "offsets.retention.minutes"
+
+_RESET_PATTERN: Final = (
+    r"earliest|latest|by_duration:[pP](?=[\dtT])(\d+[dD])?"
+    r"([tT](?=\d)(\d+[hH])?(\d+[mM])?(\d+([.,]\d{0,9})?[sS])?)?"
+)
+_RESET_FORM: Final = "must be 'earliest', 'latest' or 'by_duration:<PnDTnHnMn.nS>'"
+
+_SESSION_TEXT = "How long a member is kept without a sign of life."
+_HEARTBEAT_TEXT = "How often members are told to send a heartbeat."
+_INTERVAL_TEXT = "The least time between two target assignments."
+
+_ALL = (
+    _bounded(SESSION_TIMEOUT, 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
+    _bounded(HEARTBEAT_INTERVAL, 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
+    _bounded(ASSIGNMENT_INTERVAL, 0, 0, 0, 15_000, _INTERVAL_TEXT),
+    _bounded("share.session.timeout.ms", 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
+    _bounded("share.heartbeat.interval.ms", 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
+    _bounded("share.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
+    _bounded(
+        "share.record.lock.duration.ms",
+        30_000,
+        1_000,
+        15_000,
+        60_000,
+        "How long a record is locked for the member that has fetched it.",
+    ),
+    _bounded("share.delivery.count.limit", 5, 2, 2, 10, "How often a record is delivered at most."),
+    _bounded(
+        "share.partition.max.record.locks",
+        2_000,
+        100,
+        100,
+        4_000,
+        "How many records of a partition are locked at most.",
+    ),
+    GroupConfig(
+        "share.auto.offset.reset",
+        ConfigType.STRING,
+        "latest",
+        "Where a share group begins to read.",
+        pattern=_RESET_PATTERN,
+        form=_RESET_FORM,
+    ),
+    GroupConfig(
+        "share.isolation.level",
+        ConfigType.STRING,
+        "read_uncommitted",
+        "Whether records of transactions that have not ended are read.",
+        choices=("read_committed", "read_uncommitted"),
+    ),
+    GroupConfig(
+        "share.renew.acknowledge.enable",
+        ConfigType.BOOLEAN,
+        "true",
+        "Whether members may prolong the lock of a record.",
+    ),
+    _bounded("streams.session.timeout.ms", 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
+    _bounded("streams.heartbeat.interval.ms", 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
+    GroupConfig(
+        "streams.num.standby.replicas",
+        ConfigType.INT,
+        "0",
+        "How many standby replicas a task has.",
+        setting="group.streams.num.standby.replicas",
+        upper=Bound("group.streams.max.standby.replicas", 2),
+    ),
+    GroupConfig(
+        "streams.initial.rebalance.delay.ms",
+        ConfigType.INT,
+        "3000",
+        "How long the first target of a group waits for more members.",
+        setting="group.streams.initial.rebalance.delay.ms",
+    ),
+    _bounded("streams.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
+    GroupConfig(
+        ASSIGNORS,
+        ConfigType.LIST,
+        "uniform,range",
+        "The assignors that members may ask for; the first is the default.",
+        setting="group.consumer.assignors",
+        choices=("uniform", "range"),
+    ),
+    GroupConfig(
+        MAX_SIZE,
+        ConfigType.INT,
+        str(INT_MAX),
+        "Members that the group may have.",
+        setting="group.consumer.max.size",
+        minimum=1,
+    ),
+    GroupConfig(
+        OFFSETS_RETENTION,
+        ConfigType.INT,
+        "10080",
+        "How long the group's offsets are kept.",
+        setting="offsets.retention.minutes",
+        minimum=1,
+    ),
+)
+
+GROUP_CONFIGS: Final[Mapping[str, GroupConfig]] = MappingProxyType(
+    {config.name: config for config in _ALL}
+)
+"""All of them by their names."""
+
+SESSION_RULES: Final = tuple(
+    (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
+    for kind in ("consumer", "share", "streams")
+)
+"""The first of each pair must be greater than the second."""
