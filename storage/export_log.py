@@ -23,6 +23,7 @@ from storage.codec.batches import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     Batch,
+    compute_max_timestamp,
     decode_batch,
     reencode_batch,
 )
@@ -192,6 +193,7 @@ def _rebuild(data: bytes, keep: Sequence[bool], *, is_open: bool) -> bytes:
     batch = replace(
         batch,
         attributes=batch.attributes & ~_COMPRESSION_MASK,
+        max_timestamp=compute_max_timestamp(batch, records),
         count=len(records),
         records=records,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from model.ids import LogPartition
+from model.ids import LogOffset, LogPartition
 from storage.codec.batches import encode_marker
 from storage.columnar.batch_columns import BatchColumns, read_batch_columns
 from storage.columnar.block_fold import BlockFold
@@ -21,6 +21,7 @@ from storage.columnar.segment_blocks import read_segment_blocks
 from storage.compression import decompress
 from storage.import_refused import ImportRefused
 from storage.import_side import SideImport, compute_side
+from storage.imported import Imported, pack_imported
 from storage.placement import check_placement
 from storage.rehash import Rehash
 from storage.replacement import replacing
@@ -159,10 +160,11 @@ def _load_partition(
     count: ImportCount,
 ) -> None:
     folded = BlockFold()
-    next_offset, last_ms = 0, 0
+    next_offset, last_ms, records = 0, 0, 0
     try:
         for block in read_segment_blocks(source.segments[partition]):
             _load_block(load, partition, block, folded)
+            records += int(block.counts.sum())
             next_offset = int(block.last_offsets[-1]) + 1
             last_ms = max(last_ms, int(block.max_timestamps.max()))
             count.add(block)
@@ -176,6 +178,11 @@ def _load_partition(
         block = read_batch_columns(aborts)
         _load_block(load, partition, block, folded)
         count.add(block)
+        next_offset += len(aborts)
+        records += len(aborts)
+    load.put_kept(
+        partition, pack_imported(Imported(LogOffset(next_offset), next_offset - records))
+    )
     count.open_producers.update(folded.open_producers)
     pending = folded.pending()
     if pending:

@@ -16,6 +16,7 @@ from model.ids import GroupId, LogOffset, LogPartition, compute_log_partition
 from storage.codec.batches import (
     Batch,
     BatchRecord,
+    compute_max_timestamp,
     decode_batch,
     decode_marker,
     encode_marker,
@@ -26,7 +27,14 @@ from storage.columnar.block_fold import BlockFold, Changes
 from storage.columnar.record_columns import read_record_columns
 from storage.compression import decompress
 from storage.import_refused import ImportRefused
-from storage.log_store import LogStore, PartitionAppend, StoreStalled, read_batch_range
+from storage.imported import UNKNOWN, Imported, pack_imported
+from storage.log_store import (
+    LogStore,
+    PartitionAppend,
+    PartitionRewrite,
+    StoreStalled,
+    read_batch_range,
+)
 from storage.placement import find_group_ids, read_group_id
 
 WRITE_BYTES = 1 << 20
@@ -142,6 +150,11 @@ class Rehash:
         self._store.mark_durable(
             {target.partition: LogOffset(target.next_offset) for target in self._targets}
         )
+        for target in self._targets:
+            imported = Imported(LogOffset(target.next_offset), UNKNOWN)
+            kept = pack_imported(imported)
+            self._store.rewrite(PartitionRewrite(target.partition, (), (), kept))
+        self._store.sync()
 
     def _apply_records(self, data: bytes, batch: Batch) -> None:
         parts = self._split(batch.records)
@@ -237,6 +250,7 @@ def _rebuild(batch: Batch, records: Sequence[BatchRecord]) -> bytes:
             base_offset=0,
             last_offset=len(records) - 1,
             attributes=attributes,
+            max_timestamp=compute_max_timestamp(batch, records),
             count=len(records),
             records=moved,
         )

@@ -104,12 +104,22 @@ class RocksLoad:
         with errors_of(self._folder):
             self._target.write(batch)
 
+    def put_kept(self, partition: LogPartition, kept: Mapping[bytes, bytes | None]) -> None:
+        """What ``PartitionRewrite.kept`` would take."""
+        prefix = partition.to_bytes(2, "big")
+        family, batch = self._target.handles["kept"], self._target.make_batch()
+        for key, packed in kept.items():
+            if packed is not None:
+                batch.put(prefix + key, packed, family)
+        with errors_of(self._folder):
+            self._target.write(batch)
+
     def finish(self) -> None:
         """All of it in RocksDB's files, durable."""
         with errors_of(self._folder):
             if self._writer is not None:
                 self._ingest()
-            for name in ("latest", "pending"):
+            for name in ("latest", "pending", "kept"):
                 self._target.families[name].flush(True)
 
     def _ingest(self) -> None:

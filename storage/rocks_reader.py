@@ -19,6 +19,7 @@ from storage.data_folder import ROCKSDB_NAME, WATERMARK_NAME
 from storage.log_store import (
     LatestEntry,
     StoreCorrupt,
+    StoreError,
     compute_latest_key,
     read_batch_range,
     unpack_latest,
@@ -26,13 +27,17 @@ from storage.log_store import (
 )
 from storage.rocks import open_rocksdb_for_reading
 from storage.rocks_cursors import errors_of
-from storage.watermark import WatermarkHeader, read_watermark_header
+from storage.watermark import (
+    WatermarkHeader,
+    read_watermark_header,
+    read_watermark_offsets,
+)
 
 _PARTITION = struct.Struct(">H")
 _LOG_KEY = struct.Struct(">HQ")
 _LOG_START = LogOffset(0)
-_FAMILIES = ("log", "latest", "side", "pending", "kept")
-_FAMILIES_OF_FORMAT_1 = _FAMILIES[:3]
+_FAMILIES = ("log", "latest", "side", "meta", "pending", "kept")
+_FAMILIES_OF_FORMAT_1 = _FAMILIES[:4]
 _ATTEMPTS = 5
 """A live server may remove a file between the moment it was listed and the one it is opened."""
 
@@ -43,19 +48,31 @@ _WRITTEN_ON_OPENING = {"LOG", "LOCK", "rocksdict-config.json"}
 def open_store_reader(folder: Path) -> RocksLogReader:
     """Opens the store in a folder as it is now; raises ``StoreError`` where that cannot be."""
     header = read_watermark_header(folder / WATERMARK_NAME)
+    # Before the log is opened: what was acknowledged by now must be found there.
+    durable = _read_durable(folder / WATERMARK_NAME)
     path = folder / ROCKSDB_NAME
     if not (path / "CURRENT").exists():
         raise StoreCorrupt(f"{path / 'CURRENT'} is missing: restore the data folder from a backup")
     for attempt in range(_ATTEMPTS):
         try:
-            return _open(folder, path, header)
+            return _open(folder, path, header, durable)
         except StoreCorrupt:
             if attempt + 1 == _ATTEMPTS:
                 raise
     raise AssertionError("not reached")
 
 
-def _open(folder: Path, path: Path, header: WatermarkHeader) -> RocksLogReader:
+def _read_durable(watermark: Path) -> Sequence[int] | StoreError:
+    """The error is for who asks: the log can be read without."""
+    try:
+        return read_watermark_offsets(watermark)
+    except StoreError as error:
+        return error
+
+
+def _open(
+    folder: Path, path: Path, header: WatermarkHeader, durable: Sequence[int] | StoreError
+) -> RocksLogReader:
     with ExitStack() as undo, errors_of(folder):
         links = undo.enter_context(TemporaryDirectory(prefix="muster-reader-"))
         for entry in path.iterdir():
@@ -63,7 +80,7 @@ def _open(folder: Path, path: Path, header: WatermarkHeader) -> RocksLogReader:
                 (Path(links) / entry.name).symlink_to(_hold(entry.absolute(), undo))
         families = _FAMILIES if header.format_version > 1 else _FAMILIES_OF_FORMAT_1
         db = open_rocksdb_for_reading(Path(links), families)
-        return RocksLogReader(folder, db, header, families, undo.pop_all())
+        return RocksLogReader(folder, db, header, durable, families, undo.pop_all())
 
 
 def _hold(file: Path, undo: ExitStack) -> Path:
@@ -87,11 +104,13 @@ class RocksLogReader:
         folder: Path,
         db: Any,
         header: WatermarkHeader,
+        durable: Sequence[int] | StoreError,
         families: Sequence[str],
         files: ExitStack,
     ) -> None:
         self.partitions = header.partitions
         self.cluster_id = header.cluster_id
+        self._durable = durable
         self._folder = folder
         self._db = db
         self._families = {name: db.get_column_family(name) for name in families}
@@ -102,6 +121,33 @@ class RocksLogReader:
         prefix = _PARTITION.pack(partition)
         for _, batch in self._scan("log", self._find_batch(partition, start), prefix):
             yield batch
+
+    def log_entries(self, partition: LogPartition) -> Iterator[tuple[LogOffset, bytes]]:
+        """All batches, in the order of the offsets that they are kept under, with these."""
+        prefix = _PARTITION.pack(partition)
+        for key, batch in self._scan("log", prefix, prefix):
+            if len(key) != _LOG_KEY.size:
+                raise StoreCorrupt(f"{self._folder}: {key.hex()} is no key of a batch")
+            yield LogOffset(_LOG_KEY.unpack(key)[1]), batch
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """Up to where the partition had been acknowledged when the store was opened."""
+        if isinstance(self._durable, StoreError):
+            raise self._durable
+        return LogOffset(self._durable[partition])
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore.kept``."""
+        prefix = _PARTITION.pack(partition)
+        if "kept" in self._families:
+            for key, packed in self._scan("kept", prefix + key_prefix, prefix + key_prefix):
+                yield key[_PARTITION.size :], packed
+
+    def meta(self) -> dict[bytes, bytes]:
+        """What the store says of itself beside the watermark's header."""
+        return dict(self._scan("meta", b"", b""))
 
     def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
         """The entries whose record key begins with the prefix, in the order of the keys."""

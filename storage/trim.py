@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -90,6 +90,30 @@ def read_measure(store: LogStore, partition: LogPartition) -> Measure:
         return Measure(read_history_start(store, partition).offset, 0)
     end, size = _MEASURE.unpack(packed)
     return Measure(LogOffset(end), size)
+
+
+def decode_history_start(kept: Mapping[bytes, bytes]) -> HistoryStart:
+    """``read_history_start`` from all that is kept; raises ``struct.error`` for other bytes."""
+    packed = kept.get(_START_KEY)
+    if packed is None:
+        return NO_HISTORY_START
+    offset, before_ms = _START.unpack(packed)
+    return HistoryStart(LogOffset(offset), before_ms)
+
+
+def is_kept_record(key: bytes) -> bool:
+    """Whether a key of ``kept`` is that of a record below the history start."""
+    return key[:1] in (_LATEST_TAG, _PENDING_TAG)
+
+
+def pack_kept_records(
+    latest: Mapping[bytes, int], pending: Mapping[tuple[int, bytes], int]
+) -> dict[bytes, bytes]:
+    """What ``kept`` has of these records, given with their offsets."""
+    kept = {_LATEST_TAG + key: _OFFSET.pack(offset) for key, offset in latest.items()}
+    for (producer_id, key), offset in pending.items():
+        kept[_PENDING_TAG + _PRODUCER_ID.pack(producer_id) + key] = _OFFSET.pack(offset)
+    return kept
 
 
 def pack_measure(measure: Measure) -> dict[bytes, bytes | None]:

@@ -191,6 +191,26 @@ def read_watermark_header(path: Path) -> WatermarkHeader:
         os.close(file)
 
 
+def read_watermark_offsets(path: Path) -> tuple[int, ...]:
+    """Up to where each partition was acknowledged at the last mark; nothing is written.
+
+    Raises ``StoreCorrupt`` as ``open_watermark`` does.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _compute_failure("open", error) from error
+    try:
+        partitions = _read_header(path, file).partitions
+        slots = [_read_slot(file, partitions, index) for index in (0, 1)]
+    finally:
+        os.close(file)
+    whole = [slot for slot in slots if slot is not None]
+    if not whole:
+        raise StoreCorrupt(f"{path} is damaged: neither of its slots is whole")
+    return max(whole, key=lambda slot: slot.counter).offsets
+
+
 def sync_folder(path: Path) -> None:
     """Makes the names in a folder durable."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

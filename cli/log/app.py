@@ -8,6 +8,7 @@ from cli.log.dump import dump
 from cli.log.export import export
 from cli.log.import_command import import_log
 from cli.log.offsets import offsets
+from cli.log.verify import verify
 
 log_app = typer.Typer(
     no_args_is_help=True,
@@ -16,5 +17,6 @@ log_app = typer.Typer(
 )
 log_app.command()(dump)
 log_app.command()(offsets)
+log_app.command()(verify)
 log_app.command("import")(import_log)
 log_app.command()(export)

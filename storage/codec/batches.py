@@ -228,6 +228,13 @@ def select_records(
     )
 
 
+def compute_max_timestamp(batch: BatchHeader, records: Sequence[BatchRecord]) -> int:
+    """What the header of a batch says once it has these of its records and no others, wall ms."""
+    if batch.is_log_append_time or not records:
+        return batch.max_timestamp
+    return max(record.timestamp for record in records)
+
+
 def reencode_batch(batch: Batch) -> bytes:
     """The bytes of a decoded batch that was not compressed: gaps, headers, times and all."""
     if batch.compression:

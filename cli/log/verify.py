@@ -1,0 +1,119 @@
+"""`muster log verify`: whether a log is what it should be, and the first record that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+from cli.log.dump import PathArgument
+from cli.log.sources import find_store, source_errors
+from cli.options import OutputOption
+from cli.output import Format, Listing, print_listing, print_note
+
+if TYPE_CHECKING:
+    from storage.verify.violation import PartitionReport, Violation
+
+_SHOWN_VIOLATIONS = 20
+
+
+def verify(
+    path: PathArgument,
+    output: OutputOption = Format.TABLE,
+    allow_torn_tail: Annotated[
+        bool,
+        typer.Option(
+            "--allow-torn-tail",
+            help="A last batch that a crash left half written in a segment is no error.",
+        ),
+    ] = False,
+) -> None:
+    """Check every batch and record of a log, and what a store keeps beside it.
+
+    The exit code is 1 where something is wrong; each partition is checked up to there.
+    """
+    with source_errors():
+        reports, violations = read_reports(path, allow_torn_tail=allow_torn_tail)
+    print_listing(_compute_listing(reports, violations), output)
+    if violations:
+        lines = [str(violation) for violation in violations[:_SHOWN_VIOLATIONS]]
+        if len(violations) > _SHOWN_VIOLATIONS:
+            lines.append(f"and {len(violations) - _SHOWN_VIOLATIONS} more partitions")
+        raise CommandError("\n".join(lines))
+
+
+def check_store(store: Path) -> None:
+    """Raises ``CommandError`` with 1 and the first violation, unless the store has none."""
+    with source_errors():
+        _, violations = _verify_store(store)
+    if violations:
+        raise CommandError(f"{store} is damaged: {violations[0]}")
+
+
+def read_reports(
+    path: Path, *, allow_torn_tail: bool
+) -> tuple[list[PartitionReport], list[Violation]]:
+    """What was read of each partition, and the first violation of each that has one."""
+    if not path.exists():
+        raise CommandError(f"{path} does not exist", ExitCode.NOT_FOUND)
+    store = find_store(path)
+    if store is not None:
+        return _verify_store(store)
+    from storage.segments.folder import open_segments
+    from storage.verify.segments import verify_segments
+
+    folder = open_segments(path)
+    for note in folder.notes:
+        print_note(note)
+    return _collect(verify_segments(folder, allows_torn_tail=allow_torn_tail))
+
+
+def _verify_store(store: Path) -> tuple[list[PartitionReport], list[Violation]]:
+    from storage.rocks_reader import open_store_reader
+    from storage.verify.stores import verify_meta, verify_side, verify_store
+
+    reader = open_store_reader(store)
+    try:
+        meta = verify_meta(reader.meta(), reader.cluster_id, reader.partitions)
+        reports, violations = _collect(verify_store(reader))
+        side = verify_side(reader)
+    finally:
+        reader.close()
+    return reports, [each for each in (meta, *violations, side) if each is not None]
+
+
+def _collect(
+    found: Iterator[PartitionReport],
+) -> tuple[list[PartitionReport], list[Violation]]:
+    reports = []
+    for report in found:
+        for note in report.notes:
+            print_note(note)
+        reports.append(report)
+    return reports, [report.violation for report in reports if report.violation is not None]
+
+
+def _compute_listing(reports: list[PartitionReport], violations: list[Violation]) -> Listing:
+    names = ("batches", "records", "bytes", "groups", "missing_offsets")
+    totals = {name: sum(getattr(report, name) for report in reports) for name in names}
+    counts: dict[str, int] = {"partitions": len(reports), **totals, "violations": len(violations)}
+    return Listing(
+        "log verify",
+        tuple(name.upper().replace("_", "-") for name in counts),
+        [list(counts.values())],
+        {**counts, "violations": [_describe(violation) for violation in violations]},
+        "violations",
+    )
+
+
+def _describe(violation: Violation) -> dict[str, Any]:
+    return {
+        "partition": violation.partition,
+        "offset": violation.offset,
+        "key": None if violation.key is None else violation.key.hex(),
+        "rule": violation.rule,
+        "why": violation.why,
+    }

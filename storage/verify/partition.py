@@ -1,0 +1,250 @@
+"""One partition of a log, block by block: all rules together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from model.ids import GroupId, LogPartition
+from storage.codec.errors import CodecError
+from storage.columnar.batch_columns import BatchColumns, BoolArray
+from storage.columnar.block_fold import BlockFold
+from storage.columnar.record_columns import RecordColumns
+from storage.log_store import LatestEntry, unpack_latest
+from storage.placement import read_group_id
+from storage.verify.blocks import (
+    Expected,
+    cut_batches,
+    cut_records,
+    find_wrong_encoding,
+    find_wrong_header,
+    read_records,
+)
+from storage.verify.history import GroupHistory
+from storage.verify.records import CheckGroup, RecordCheck
+from storage.verify.violation import LogViolation, PartitionReport
+
+_OFFSET_TYPE = b"\x00\x01"
+_GROUP_TYPES = (2, 3, 11, 17)
+"""Of the records whose tombstone deletes a group."""
+
+_WRITE_BATCH_BYTES = 1 << 19
+"""What is written at once becomes several batches of one time only where it is more than this."""
+
+
+class PartitionCheck:
+    """Takes the batches of a partition in their order, and tells what they come to.
+
+    ``start_offset`` is the lowest that a batch may have. From ``dense_from`` on every offset must
+    have a record; ``None`` where gaps are allowed everywhere.
+    Methods raise ``LogViolation``; ``report`` says how far it came.
+    """
+
+    def __init__(
+        self,
+        partition: LogPartition,
+        *,
+        start_offset: int = 0,
+        dense_from: int | None = None,
+        check_group: CheckGroup | None = None,
+    ) -> None:
+        self.report = PartitionReport(partition, next_offset=start_offset)
+        self._dense_from = dense_from
+        self._records = RecordCheck(check_group)
+        self._history = GroupHistory()
+        self._fold = BlockFold()
+        self._offsets: dict[bytes, dict[bytes, bytes]] = {}
+        """Committed offsets by what the keys of their group begin with."""
+        self._others: dict[bytes, bytes] = {}
+        self._last_time = -1
+        self._last_write: tuple[int, int, bool] | None = None
+        """Size, time and whether it is plain, of the batch before."""
+
+    # -------------------------------------------------------------------------------- batches
+
+    def apply(self, block: BatchColumns) -> None:
+        """The next batches, whose CRCs have been looked at."""
+        expected = Expected(self.report.next_offset, self._dense_from, self._last_time)
+        wrong = find_wrong_header(block, expected)
+        if wrong is not None:
+            block = cut_batches(block, 0, wrong[0])
+        records, count, unreadable = read_records(block)
+        if unreadable is not None:
+            block, wrong = cut_batches(block, 0, count), (count, unreadable)
+        miscoded = find_wrong_encoding(block, records)
+        if miscoded is not None:
+            records = cut_records(block, records, 0, miscoded[0])
+            block, wrong = cut_batches(block, 0, miscoded[0]), miscoded
+        start = 0
+        for end in self._find_cuts(block, records):
+            part = cut_batches(block, start, end)
+            self._apply_part(part, cut_records(block, records, start, end))
+            start = end
+        if wrong is not None:
+            raise wrong[1]
+
+    def _find_cuts(self, block: BatchColumns, records: RecordColumns) -> Iterator[int]:
+        """Where the state is looked at: behind each batch that deletes a group, and at the end."""
+        view = np.frombuffer(records.data, dtype=np.uint8)
+        lengths, starts = records.key_lengths, records.key_starts
+        is_group = (lengths >= 2) & (view[starts] == 0) & np.isin(view[starts + 1], _GROUP_TYPES)
+        is_group &= records.value_lengths < 0
+        ends = set((np.unique(records.batches[is_group]) + 1).tolist())
+        yield from sorted(ends | {len(block.starts)})
+
+    def _apply_part(self, block: BatchColumns, records: RecordColumns) -> None:
+        if not len(block.starts):
+            return
+        goes_on = self._find_continued(block)
+        if not goes_on[0]:
+            self._history.end_write(self._has_offsets)
+        checked = list(self._records.check(block, records))
+        try:
+            changes = self._fold.apply(block, records)
+        except CodecError as error:
+            raise LogViolation("markers", str(error), int(block.base_offsets[0])) from None
+        for key, packed in changes.items():
+            self._put(key, packed)
+        batch = 0
+        for index, record in checked:
+            at = int(records.batches[index])
+            if not goes_on[batch + 1 : at + 1].all():
+                self._history.end_write(self._has_offsets)
+            batch = at
+            start = int(records.key_starts[index])
+            key = records.data[start : start + int(records.key_lengths[index])]
+            self._history.apply(record, int(records.offsets[index]), key)
+        if not goes_on[batch + 1 :].all():
+            self._history.end_write(self._has_offsets)
+        self._count(block)
+
+    def _find_continued(self, block: BatchColumns) -> BoolArray:
+        """Whether a batch goes on with what was written together with the one before it."""
+        plain = ~block.are_transactional
+        times, sizes = block.max_timestamps, block.sizes
+        goes_on = np.zeros(len(block.starts), dtype=bool)
+        goes_on[1:] = (
+            (plain[1:] & plain[:-1])
+            & (times[1:] == times[:-1])
+            & (sizes[1:] + sizes[:-1] > _WRITE_BATCH_BYTES)
+        )
+        if self._last_write is not None:
+            size, time, is_plain = self._last_write
+            same = is_plain and bool(plain[0]) and time == int(times[0])
+            goes_on[0] = same and size + int(sizes[0]) > _WRITE_BATCH_BYTES
+        self._last_write = int(sizes[-1]), int(times[-1]), bool(plain[-1])
+        return goes_on
+
+    def _count(self, block: BatchColumns) -> None:
+        report = self.report
+        first = int(block.base_offsets[0])
+        report.missing_offsets += first - report.next_offset
+        spans = block.last_offsets - block.base_offsets + 1
+        between = block.base_offsets[1:] - block.last_offsets[:-1] - 1
+        report.missing_offsets += int((spans - block.counts).sum()) + int(between.sum())
+        report.batches += len(block.starts)
+        report.records += int(block.counts.sum())
+        report.bytes += int(block.sizes.sum())
+        report.next_offset = int(block.last_offsets[-1]) + 1
+        if self._dense_from is not None:
+            own_times = block.max_timestamps[block.base_offsets >= self._dense_from]
+            self._last_time = max(self._last_time, int(own_times.max(initial=-1)))
+
+    def finish(self) -> None:
+        """The partition is at its end."""
+        self._history.end_write(self._has_offsets)
+        self._history.finish()
+        groups = {read_group_id(prefix) for prefix in self._offsets}
+        self.report.groups = len(groups | self._history.group_ids())
+
+    # ---------------------------------------------------------------------------------- state
+
+    def _put(self, key: bytes, packed: bytes | None) -> None:
+        if key[:2] != _OFFSET_TYPE:
+            found = self._others
+        else:
+            prefix = _compute_group_prefix(key)
+            found = self._offsets.setdefault(prefix, {})
+            if packed is None and len(found) <= 1:
+                found.pop(key, None)
+                if not found:
+                    del self._offsets[prefix]
+                return
+        if packed is None:
+            found.pop(key, None)
+        else:
+            found[key] = packed
+
+    def _has_offsets(self, group_id: GroupId) -> bool:
+        name = group_id.encode("utf-8", "replace")
+        return _OFFSET_TYPE + len(name).to_bytes(2, "big") + name in self._offsets
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Record keys and what ``latest`` must have for them."""
+        yield from self._others.items()
+        for found in self._offsets.values():
+            yield from found.items()
+
+    def compute_latest_offsets(self) -> dict[bytes, int]:
+        """The offset of every record that counts now, by its key in ``latest``."""
+        return {key: unpack_latest(key, packed).offset for key, packed in self.items()}
+
+    def compute_pending(self) -> dict[tuple[int, bytes], bytes]:
+        """What ``pending`` must have, by producer id and record key."""
+        return self._fold.pending()
+
+    def compute_pending_offsets(self) -> dict[tuple[int, bytes], int]:
+        """The offset of every record that waits, likewise."""
+        pending = self.compute_pending().items()
+        return {
+            (number, key): unpack_latest(key, packed).offset for (number, key), packed in pending
+        }
+
+    # ---------------------------------------------------------------------------- comparisons
+
+    def compare_latest(self, stored: Iterable[LatestEntry]) -> None:
+        """Raises ``LogViolation`` unless the entries are what the log comes to."""
+        left = dict(self.items())
+        for entry in stored:
+            packed = left.pop(entry.key, None)
+            if packed is None:
+                raise LogViolation(
+                    "latest", "the log does not come to this entry", entry.offset, entry.key
+                )
+            wanted = unpack_latest(entry.key, packed)
+            if wanted != entry:
+                why = _describe_difference(wanted, entry)
+                raise LogViolation("latest", why, wanted.offset, entry.key)
+        if left:
+            first = min(left, key=lambda key: unpack_latest(key, left[key]).offset)
+            offset = unpack_latest(first, left[first]).offset
+            raise LogViolation("latest", "the last record of a key has no entry", offset, first)
+
+    def compare_pending(self, stored: Iterable[tuple[int, LatestEntry]]) -> None:
+        """The same of the offsets of open transactions."""
+        left = self.compute_pending()
+        for producer_id, entry in stored:
+            packed = left.pop((producer_id, entry.key), None)
+            if packed is None:
+                why = f"nothing of producer id {producer_id} waits for this key"
+                raise LogViolation("pending", why, entry.offset, entry.key)
+            wanted = unpack_latest(entry.key, packed)
+            if wanted != entry:
+                why = _describe_difference(wanted, entry)
+                raise LogViolation("pending", why, wanted.offset, entry.key)
+        for (producer_id, key), packed in sorted(left.items()):
+            why = f"what waits for producer id {producer_id} has no entry"
+            raise LogViolation("pending", why, unpack_latest(key, packed).offset, key)
+
+
+def _describe_difference(wanted: LatestEntry, found: LatestEntry) -> str:
+    if wanted.offset != found.offset:
+        return f"its entry has offset {found.offset}, the log {wanted.offset}"
+    if wanted.timestamp != found.timestamp:
+        return f"its entry has time {found.timestamp}, the log {wanted.timestamp}"
+    return "its entry has another value than the log"
+
+
+def _compute_group_prefix(key: bytes) -> bytes:
+    return key[: 4 + int.from_bytes(key[2:4], "big")]

@@ -1,0 +1,284 @@
+"""Verifying a store: its log, and that everything beside the log is what the log comes to."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from model.ids import GroupId, LogOffset, LogPartition, compute_log_partition
+from storage.codec.batches import check_crc, read_batch_header
+from storage.codec.errors import CodecError
+from storage.columnar.batch_columns import BatchColumns, check_crcs, read_batch_columns
+from storage.imported import UNKNOWN, Imported, read_imported
+from storage.log_store import LatestEntry, StoreError
+from storage.side_codec import decode_side, encode_side
+from storage.trim import (
+    NO_HISTORY_START,
+    HistoryStart,
+    decode_history_start,
+    is_kept_record,
+    pack_kept_records,
+)
+from storage.verify.blocks import cut_batches
+from storage.verify.partition import PartitionCheck
+from storage.verify.violation import LogViolation, PartitionReport, Violation
+
+BLOCK_BYTES = 4 << 20
+
+
+class VerifiableStore(Protocol):
+    """What is looked at of a store."""
+
+    @property
+    def partitions(self) -> int:
+        """The number of log partitions."""
+        ...
+
+    def log_entries(self, partition: LogPartition) -> Iterator[tuple[LogOffset, bytes]]:
+        """The batches in the order of the offsets that they are kept under, with these."""
+        ...
+
+    def latest(self, partition: LogPartition) -> Iterator[LatestEntry]:
+        """See ``LogStore``."""
+        ...
+
+    def pending(self, partition: LogPartition) -> Iterator[tuple[int, LatestEntry]]:
+        """See ``LogStore``."""
+        ...
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterable[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        ...
+
+    def side(self) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        ...
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        ...
+
+
+def verify_side(store: VerifiableStore) -> Violation | None:
+    """The first side record that cannot be read, or is not what it reads as."""
+    try:
+        for key, value in store.side():
+            try:
+                if encode_side(decode_side(key, value)) != (key, value):
+                    return Violation(None, None, key, "side", "encoding it gives other bytes")
+            except CodecError as error:
+                return Violation(None, None, key, "side", str(error))
+    except StoreError as error:
+        return Violation(None, None, None, "side", str(error))
+    return None
+
+
+def verify_meta(meta: Mapping[bytes, bytes], cluster_id: str, partitions: int) -> Violation | None:
+    """Whether the store says of itself what the watermark beside it says."""
+    for key, wanted in ((b"cluster.id", cluster_id), (b"partitions", str(partitions))):
+        found = meta.get(key)
+        if found != wanted.encode():
+            name = key.decode()
+            why = f"the store has {name} {found!r}, the watermark {wanted!r}"
+            return Violation(None, None, key, "meta", why)
+    return None
+
+
+def verify_store(store: VerifiableStore) -> Iterator[PartitionReport]:
+    """The partitions, one after another, each up to its first violation."""
+    for number in range(store.partitions):
+        yield verify_partition(store, LogPartition(number))
+
+
+def verify_partition(store: VerifiableStore, partition: LogPartition) -> PartitionReport:
+    """One partition, up to its first violation."""
+    report = PartitionReport(partition)
+    try:
+        kept = dict(store.kept(partition))
+        parts = _Parts(_read_start(kept), _read_imported(store, partition))
+        check = PartitionCheck(
+            partition,
+            dense_from=max(parts.start.offset, parts.imported.end),
+            check_group=partial(_find_misplaced, partition, store.partitions),
+        )
+        report = check.report
+        _verify(store, partition, parts, kept, check)
+    except LogViolation as error:
+        report.violation = Violation(partition, error.offset, error.key, error.rule, error.why)
+    except StoreError as error:
+        report.violation = Violation(partition, report.next_offset, None, "store", str(error))
+    return report
+
+
+class _Parts(NamedTuple):
+    start: HistoryStart
+    imported: Imported
+
+
+def _verify(
+    store: VerifiableStore,
+    partition: LogPartition,
+    parts: _Parts,
+    kept: Mapping[bytes, bytes],
+    check: PartitionCheck,
+) -> None:
+    boundary = _Boundary(check, parts, kept)
+    for block in _read_blocks(store.log_entries(partition)):
+        boundary.apply(block)
+    boundary.finish()
+    check.finish()
+    report = check.report
+    durable = store.durable_offset(partition)
+    if report.next_offset < durable:
+        raise LogViolation(
+            "watermark",
+            f"the log ends at offset {report.next_offset}, but was acknowledged up to {durable}",
+            report.next_offset,
+        )
+    check.compare_latest(store.latest(partition))
+    check.compare_pending(store.pending(partition))
+
+
+class _Boundary:
+    """Looks at the state where the history starts, and counts what is missing of an import."""
+
+    def __init__(self, check: PartitionCheck, parts: _Parts, kept: Mapping[bytes, bytes]) -> None:
+        self._check = check
+        self._parts = parts
+        self._kept = kept
+        self._stops: list[tuple[int, Callable[[], None]]] = sorted(
+            (
+                (int(parts.start.offset), self._check_start),
+                (int(parts.imported.end), self._check_imported),
+            ),
+            key=lambda stop: stop[0],
+        )
+
+    def apply(self, block: BatchColumns) -> None:
+        """Blocks are cut where there is something to look at."""
+        while self._stops:
+            at = int((block.base_offsets < self._stops[0][0]).sum())
+            if at == len(block.starts):
+                break
+            if at:
+                self._check.apply(cut_batches(block, 0, at))
+                block = cut_batches(block, at, len(block.starts))
+            self._stops.pop(0)[1]()
+        self._check.apply(block)
+
+    def finish(self) -> None:
+        """The log is at its end."""
+        for _, stop in self._stops:
+            stop()
+        self._stops.clear()
+
+    def _check_start(self) -> None:
+        wanted = {}
+        if self._parts.start != NO_HISTORY_START:
+            wanted = pack_kept_records(
+                self._check.compute_latest_offsets(), self._check.compute_pending_offsets()
+            )
+        found = {key: packed for key, packed in self._kept.items() if is_kept_record(key)}
+        if found != wanted:
+            keys = found.keys() | wanted.keys()
+            wrong = min(key for key in keys if found.get(key) != wanted.get(key))
+            raise LogViolation(
+                "history",
+                "what is kept of the records below the history start is not what the log has "
+                f"there: entry {wrong.hex()}",
+                self._parts.start.offset,
+            )
+        if wanted and self._check.report.records != len(wanted):
+            raise LogViolation(
+                "history",
+                f"below the history start are {self._check.report.records} records, "
+                f"{len(wanted)} count",
+                self._parts.start.offset,
+            )
+
+    def _check_imported(self) -> None:
+        imported, report = self._parts.imported, self._check.report
+        if self._parts.start.offset or imported.missing_offsets == UNKNOWN:
+            return
+        missing = report.missing_offsets + imported.end - report.next_offset
+        if imported.end and missing != imported.missing_offsets:
+            raise LogViolation(
+                "offsets",
+                f"of the offsets that were imported {missing} have no record, "
+                f"{imported.missing_offsets} had none",
+                imported.end,
+            )
+
+
+def _read_blocks(entries: Iterable[tuple[LogOffset, bytes]]) -> Iterator[BatchColumns]:
+    """Blocks of batches that are whole, up to the first that is not, which raises."""
+    held: list[tuple[LogOffset, bytes]] = []
+    size = 0
+    for entry in entries:
+        held.append(entry)
+        size += len(entry[1])
+        if size >= BLOCK_BYTES:
+            yield from _check_block(held)
+            held, size = [], 0
+    if held:
+        yield from _check_block(held)
+
+
+def _check_block(entries: Sequence[tuple[LogOffset, bytes]]) -> Iterator[BatchColumns]:
+    batches = [batch for _, batch in entries]
+    try:
+        block = read_batch_columns(batches)
+        check_crcs(block)
+        is_whole = block.base_offsets.tolist() == [offset for offset, _ in entries]
+    except CodecError:
+        is_whole = False
+    if is_whole:
+        yield block
+        return
+    for index, (offset, batch) in enumerate(entries):
+        try:
+            _check_batch(offset, batch)
+        except LogViolation:
+            if index:
+                yield read_batch_columns(batches[:index])
+            raise
+
+
+def _check_batch(offset: LogOffset, batch: bytes) -> None:
+    """Whether the entry is one batch with its own bytes, and has its offset."""
+    try:
+        header = read_batch_header(batch)
+        check_crc(batch, 0, header)
+    except CodecError as error:
+        raise LogViolation("crc", str(error), offset) from None
+    if header.size != len(batch):
+        why = f"{len(batch) - header.size} bytes follow the batch of {header.size} bytes"
+        raise LogViolation("header", why, offset)
+    if header.base_offset != offset:
+        why = f"the batch that is kept under offset {offset} begins at {header.base_offset}"
+        raise LogViolation("offsets", why, offset)
+
+
+def _read_start(kept: Mapping[bytes, bytes]) -> HistoryStart:
+    try:
+        return decode_history_start(kept)
+    except struct.error:
+        raise LogViolation("history", "the note of the history start cannot be read") from None
+
+
+def _read_imported(store: VerifiableStore, partition: LogPartition) -> Imported:
+    try:
+        return read_imported(store, partition)
+    except struct.error:
+        raise LogViolation("history", "the note of the import cannot be read") from None
+
+
+def _find_misplaced(partition: LogPartition, partitions: int, group: GroupId) -> str | None:
+    belongs = compute_log_partition(group, partitions)
+    if belongs == partition:
+        return None
+    return f"group {group!r} belongs in partition {belongs} of {partitions}"

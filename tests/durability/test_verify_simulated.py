@@ -1,0 +1,32 @@
+"""What a simulated cluster leaves, crashes and all, is a log without a violation."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.verify.stores import verify_partition, verify_side
+from tests.durability.planted import read_plain
+from tests.sim.run import run_liveness_phase, run_safety_phase
+from tests.sim.scenario import Scenario
+from tests.sim.server import quiet_logs
+from tests.sim.world import World
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_simulated_log_passes(seed: int) -> None:
+    quiet_logs()
+    world = World(seed)
+    scenario = Scenario(world)
+    scenario.schedule()
+    run_safety_phase(world, scenario)
+    run_liveness_phase(world, scenario)
+    store = world.disk.store
+    store.sync()
+    records = 0
+    for number in range(store.partitions):
+        plain = read_plain(store, number)
+        report = verify_partition(plain, plain.number)
+        assert report.violation is None, str(report.violation)
+        assert verify_side(plain) is None
+        records += report.records
+    assert records > 50
