@@ -10,6 +10,7 @@ behind the last missing offset are answered, and those before which none is miss
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Protocol, assert_never
@@ -17,11 +18,16 @@ from typing import NamedTuple, Protocol, assert_never
 from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.ids import GroupId, LogOffset, LogPartition
 from model.value import value
-from storage.codec.batches import BatchHeader, decode_batch, read_batch_header
+from storage.codec.batches import decode_batch
+from storage.codec.errors import TruncatedError
 from storage.compression import decompress
 from storage.fold import PartitionFold
 from storage.log_store import LatestEntry
 from storage.trim import NO_HISTORY_START, HistoryStart
+
+_COMPRESSION = 0x07
+_CONTROL = 0x20
+_NEVER = 1 << 63
 
 
 class LogReads(Protocol):
@@ -82,8 +88,8 @@ def fold_group(
     _check_reached(log, question)
     walk = _Walk(log.read_log(question.partition, LogOffset(0)), question, start)
     fold = _GroupFold(question.group_id)
-    for header, data in walk.until_position():
-        fold.apply(header, data)
+    for head, data in walk.until_position():
+        fold.apply(head, data)
     walk.check_whole()
     return GroupHistory(
         question.group_id, walk.position, fold.partition.latest, fold.partition.pending
@@ -111,7 +117,7 @@ def _check_reached(log: LogReads, question: GroupQuestion) -> None:
         data = next(iter(log.read_log(partition, LogOffset(end - 1))), None)
         if data is None:
             raise LogTooShort
-        last = replace(last, timestamp_ms=read_batch_header(data).max_timestamp)
+        last = replace(last, timestamp_ms=_read_head(data).max_timestamp)
     match question.as_of:
         case AsOfOffset(offset):
             is_future = offset >= end
@@ -123,56 +129,80 @@ def _check_reached(log: LogReads, question: GroupQuestion) -> None:
         raise InFuture(last)
 
 
+def _compute_bounds(as_of: AsOf) -> tuple[int, int]:
+    """The last base offset and the last timestamp that count."""
+    match as_of:
+        case AsOfOffset(offset):
+            return offset, _NEVER
+        case AsOfTimestamp(timestamp_ms):
+            return _NEVER, timestamp_ms
+        case _:
+            assert_never(as_of)
+
+
+class _Head(NamedTuple):
+    """What is read of every batch, of which there may be millions: a part of its header."""
+
+    base_offset: int
+    attributes: int
+    last_delta: int
+    max_timestamp: int
+    producer_id: int
+    records: int
+
+
+_HEAD = struct.Struct(">q13xhi8xqq6xi")
+
+
+def _read_head(data: bytes) -> _Head:
+    if len(data) < _HEAD.size:
+        raise TruncatedError(f"a batch of {len(data)} bytes has no whole header")
+    return _Head._make(_HEAD.unpack_from(data))
+
+
 class _Walk:
     """The batches up to a position, and what is missing before it and behind it."""
 
     def __init__(
         self, batches: Iterable[bytes], question: GroupQuestion, start: HistoryStart
     ) -> None:
-        self.position = LogPosition(
-            question.partition, LogOffset(start.offset - 1), start.before_ms
-        )
         self._batches = iter(batches)
         self._question = question
         self._start = start
+        self._last_ms = start.before_ms
         self._next_offset = int(start.offset)
         self._whole_from = start
         """Behind the last missing offset that was met."""
-        self._first_later: BatchHeader | None = None
+        self._first_later: _Head | None = None
+        self.position = LogPosition(question.partition, LogOffset(-1), -1)
+        """Of the last batch that counts, once all were seen."""
 
-    def until_position(self) -> Iterator[tuple[BatchHeader, bytes]]:
+    def until_position(self) -> Iterator[tuple[_Head, bytes]]:
         """The batches that count, in their order."""
+        question, start_offset = self._question, self._start.offset
+        offset_max, time_max = _compute_bounds(question.as_of)
         for data in self._batches:
-            header = read_batch_header(data)
-            if header.base_offset >= self._question.end:
-                return
-            if header.base_offset >= self._start.offset:
-                if self._is_later(header):
-                    self._first_later = header
-                    return
-                self._note(header)
-                last_ms = max(header.max_timestamp, self.position.timestamp_ms)
-                self.position = LogPosition(
-                    self._question.partition, LogOffset(header.last_offset), last_ms
-                )
-            yield header, data
+            head = _read_head(data)
+            base_offset = head.base_offset
+            if base_offset >= question.end:
+                break
+            if base_offset >= start_offset:
+                if base_offset > offset_max or head.max_timestamp > time_max:
+                    self._first_later = head
+                    break
+                self._note(head)
+                self._last_ms = max(self._last_ms, head.max_timestamp)
+            yield head, data
+        last = LogOffset(self._next_offset - 1)
+        self.position = LogPosition(question.partition, last, self._last_ms)
 
-    def _is_later(self, header: BatchHeader) -> bool:
-        match self._question.as_of:
-            case AsOfOffset(offset):
-                return header.base_offset > offset
-            case AsOfTimestamp(timestamp_ms):
-                return header.max_timestamp > timestamp_ms
-            case other:
-                assert_never(other)
-
-    def _note(self, header: BatchHeader) -> None:
+    def _note(self, head: _Head) -> None:
         """Sees whether offsets are missing before a batch, or in it."""
-        is_whole = header.count == header.last_offset - header.base_offset + 1
-        if header.base_offset > self._next_offset or not is_whole:
-            before_ms = max(header.max_timestamp, self._whole_from.before_ms)
-            self._whole_from = HistoryStart(LogOffset(header.last_offset + 1), before_ms)
-        self._next_offset = header.last_offset + 1
+        next_offset = head.base_offset + head.last_delta + 1
+        if head.base_offset > self._next_offset or head.records <= head.last_delta:
+            before_ms = max(head.max_timestamp, self._whole_from.before_ms)
+            self._whole_from = HistoryStart(LogOffset(next_offset), before_ms)
+        self._next_offset = next_offset
 
     def check_whole(self) -> None:
         """Raises ``BeyondHistory`` where something that counts at the position may be missing.
@@ -185,10 +215,10 @@ class _Walk:
             return
         self._note(self._first_later)
         for data in self._batches:
-            header = read_batch_header(data)
-            if header.base_offset >= self._question.end:
+            head = _read_head(data)
+            if head.base_offset >= self._question.end:
                 break
-            self._note(header)
+            self._note(head)
         check_within_history(self._question.as_of, self._whole_from)
 
 
@@ -201,12 +231,12 @@ class _GroupFold:
         """What follows the type in each key of the group."""
         self.partition = PartitionFold()
 
-    def apply(self, header: BatchHeader, data: bytes) -> None:
-        if header.is_control:
-            if header.producer_id in self.partition.pending:
+    def apply(self, head: _Head, data: bytes) -> None:
+        if head.attributes & _CONTROL:
+            if head.producer_id in self.partition.pending:
                 self.partition.apply(data)
             return
-        if not header.compression and self._prefix not in data:
+        if not head.attributes & _COMPRESSION and self._prefix not in data:
             return
         batch = decode_batch(data, decompress=decompress)
         records = tuple(
@@ -214,5 +244,7 @@ class _GroupFold:
             for record in batch.records
             if record.key is not None and record.key.startswith(self._prefix, 2)
         )
+        if len(records) < len(batch.records):
+            batch = replace(batch, records=records)
         if records:
-            self.partition.apply_batch(replace(batch, records=records))
+            self.partition.apply_batch(batch)
