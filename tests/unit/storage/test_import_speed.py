@@ -61,7 +61,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    # On a busy disk memtables of 32 MiB wait to be written, four of each of two families at most, and
-    # each block is there several times over: less than the log all the same.
+    # On a busy disk memtables of 32 MiB wait to be written, four of each of two families at most,
+    # and each block is there several times over: less than the log all the same.
     assert file.stat().st_size > 360 << 20
     assert int(done.stdout) < 350 << 20
