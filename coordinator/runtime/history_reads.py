@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -44,7 +46,9 @@ from storage.trim import HistoryStart
 
 log = structlog.get_logger()
 
-WORKER_PROGRAM = "from coordinator.runtime.history_worker import main; main()"
+WORKER_PROGRAM = (
+    "import sys; from coordinator.runtime.history_worker import main; main(sys.argv[1])"
+)
 IDLE_S = 10.0
 """A worker that has nothing to do for so long ends."""
 
@@ -269,6 +273,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.retire: asyncio.TimerHandle | None = None
+        self._folder = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -276,9 +281,10 @@ class _Worker:
 
     async def start(self, orders: WorkerOrders) -> None:
         ours, theirs = socket.socketpair()
+        self._folder = tempfile.mkdtemp(prefix="muster-history-")
         with theirs:
             # In a thread, and not by the loop, which would copy this process for it.
-            self._process = await asyncio.to_thread(_spawn, theirs)
+            self._process = await asyncio.to_thread(_spawn, theirs, self._folder)
         self._reader, self._writer = await asyncio.open_connection(sock=ours)
         self._send(orders)
 
@@ -307,7 +313,12 @@ class _Worker:
         return self._exit_code
 
     async def _wait(self) -> int:
-        return 0 if self._process is None else await asyncio.to_thread(self._process.wait)
+        """A process that is killed leaves what it had written."""
+        if self._process is None:
+            return 0
+        exit_code = await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        return exit_code
 
     def _cancel_retirement(self) -> None:
         if self.retire is not None:
@@ -320,10 +331,10 @@ class _Worker:
         self._writer.write(LENGTH.pack(len(data)) + data)
 
 
-def _spawn(channel: socket.socket) -> subprocess.Popen[bytes]:
+def _spawn(channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", WORKER_PROGRAM],
+        [sys.executable, "-P", "-c", WORKER_PROGRAM, folder],
         stdin=channel.fileno(),
         stdout=channel.fileno(),
         env={**os.environ, "PYTHONPATH": path},

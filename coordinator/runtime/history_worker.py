@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import pickle
 import resource
+import shutil
 import signal
 import struct
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -183,10 +185,14 @@ def _watch(requests: SimpleQueue[bytes]) -> None:
     """The parent holds the pipe: when it is gone, whatever is being read is for nobody."""
     for message in read_messages(sys.stdin.buffer):
         requests.put(message)
+    if tempfile.tempdir is not None:
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     os._exit(0)
 
 
-def main() -> None:
+def main(folder: str) -> None:
+    """``folder`` is this process's own, for what it must write; it is removed in the end."""
+    tempfile.tempdir = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     # What else prints must not get between the answers.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,18 @@ class Stand:
         return [(topic.name, topic.partitions[0].offset) for topic in response.topics]
 
 
+@pytest.fixture(autouse=True)
+def leaves_nothing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever happens to a process, what it wrote to read the store is gone in the end."""
+    folder = tmp_path_factory.mktemp("temporary")
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+    assert list(folder.iterdir()) == []
+
+
 @asynccontextmanager
 async def running(
     folder: Path, settings: HistoryReadSettings | None = None
@@ -130,7 +144,7 @@ async def test_one_that_ended_while_it_was_idle_is_replaced(tmp_path: Path) -> N
         await stand.commit(1)
         await stand.fetch(at(0))
         (pid,) = children()
-        os.kill(pid, 9)
+        os.kill(pid, signal.SIGKILL)
         assert await stand.fetch(at(0)) == [(T, 1)]
         await until(lambda: len(children()) == 1 and pid not in children())
 
@@ -255,17 +269,21 @@ def test_every_error_has_its_status() -> None:
     }
 
 
-def test_a_process_ends_with_its_parent() -> None:
+def test_a_process_ends_with_its_parent(tmp_path: Path) -> None:
+    folder = tmp_path / "its-own"
+    folder.mkdir()
+    (folder / "link").symlink_to("anything")
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-c", history_reads.WORKER_PROGRAM],
+            [sys.executable, "-c", history_reads.WORKER_PROGRAM, folder],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
         )
     try:
         ours.close()
         assert process.wait(WITHIN_S) == 0
+        assert not folder.exists()
     finally:
         process.kill()
         process.wait()
