@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.core import handle, heartbeat, reconcile
+from coordinator.core import handle, heartbeat, leave, reconcile, static_members
 from coordinator.core.liveness import Liveness
 from coordinator.runtime.targets import Targets
 from coordinator.runtime.ticket import Ticket
 from coordinator.runtime.writer import Entry, Writer
+from model.errors import UnreleasedInstanceId
 from model.records import ConsumerGroupMetadataValue, Record
 from storage.memory import MemoryLogStore
 from tests.sim.disk import SimDisk
@@ -98,6 +99,7 @@ def epoch_going_back(patch: pytest.MonkeyPatch) -> None:
         return records
 
     patch.setattr(heartbeat, "compute_epoch_bump", backwards)
+    patch.setattr(leave, "compute_epoch_bump", backwards)
     patch.setattr(handle, "compute_epoch_bump", backwards)
 
 
@@ -129,6 +131,30 @@ def ticket_that_never_dies(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ticket, "touch", lambda self, now_ms: True)
 
 
+def instance_of_two(patch: pytest.MonkeyPatch) -> None:
+    """Whoever says the instance id of another is let in beside it."""
+    find = static_members._find_static_member
+
+    def careless(group: Any, instance_id: Any, command: Any) -> Any:
+        try:
+            return find(group, instance_id, command)
+        except UnreleasedInstanceId:
+            return group.member(command.member_id), False
+
+    patch.setattr(static_members, "_find_static_member", careless)
+
+
+def away_and_revived(patch: pytest.MonkeyPatch) -> None:
+    """A static member that has left is as it was, and keeps its epoch."""
+    leave_for_a_while = leave.compute_static_leave
+
+    def careless(group: Any, member: Any) -> Record:
+        key, value = leave_for_a_while(group, member)
+        return Record(key, replace(value, member_epoch=member.member_epoch))
+
+    patch.setattr(leave, "compute_static_leave", careless)
+
+
 BROKEN: tuple[tuple[Patch, frozenset[str]], ...] = (
     (two_owners, frozenset({"S1"})),
     (revocation_not_awaited, frozenset({"S3"})),
@@ -138,6 +164,8 @@ BROKEN: tuple[tuple[Patch, frozenset[str]], ...] = (
     (epoch_going_back, frozenset({"S5"})),
     (expiry_too_early, frozenset({"L3", "S2"})),
     (target_forgotten, frozenset({"L1"})),
+    (instance_of_two, frozenset({"S9", "S24"})),
+    (away_and_revived, frozenset({"S11", "S9", "S24"})),
     (ticket_that_never_dies, frozenset({"ticket"})),
 )
 """Each with the checkers of which one must find it."""

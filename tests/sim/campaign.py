@@ -81,7 +81,7 @@ def run_seeds(
     for seed in seeds:
         try:
             totals.add(run_seed(seed))
-        except Exception as failure:  # noqa: BLE001 - whatever it is, the seed is what matters
+        except (Exception, Violation) as failure:  # noqa: BLE001 - whatever it is, the seed is what matters
             name = failure.name if isinstance(failure, Violation) else type(failure).__name__
             where = traceback.format_exc(limit=-8)
             totals.failures.append(Failure(seed, name, str(failure)[:2_000], where))

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.commands import (
     UNCHANGED,
     Caller,
     ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
     OffsetCommit,
     TopicOffsets,
 )
-from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
 from tests.sim.shadow import Place
 from tests.sim.violations import Violation
@@ -58,6 +60,10 @@ class Client:
         self.member_id = MemberId(name)
         self.names = tuple(TopicName(topic) for topic in names)
         self.habits = habits
+        self.instance_id: InstanceId | None = None
+        """Of a static member."""
+        self._renamed = 0
+        self._is_for_a_while = False
         self.epoch = 0
         self.owned: set[Place] = set()
         self.told: frozenset[Place] | None = None
@@ -210,6 +216,23 @@ class Client:
         """The application has given up what it had to."""
         raise NotImplementedError
 
+    def choose_leave(self, returns: bool) -> None:
+        """A static member that returns leaves for a while; another may, or go for good."""
+        is_static = self.instance_id is not None
+        self._is_for_a_while = is_static and (returns or self.random.random() < 0.7)
+
+    def leave_command(self) -> ConsumerGroupLeave:
+        """With epoch -2 for a while, with -1 for good."""
+        epoch = STATIC_LEAVE_EPOCH if self._is_for_a_while else LEAVE_EPOCH
+        return ConsumerGroupLeave(CALLER, self.group_id, self.member_id, epoch, self.instance_id)
+
+    def return_by_a_name(self) -> None:
+        """A static member may come back as another process does: with a new member id."""
+        if self.instance_id is not None and self.random.random() < 0.6:
+            self._renamed += 1
+            name = f"{self.member_id.partition('+')[0]}+{self._renamed}"
+            self.world.rename(self, MemberId(name))
+
     # -------------------------------------------------------------------------------- requests
 
     def owned_topics(self) -> tuple[TopicPartitions, ...]:
@@ -230,6 +253,7 @@ class Client:
             subscribed_topic_names=self.names,
             owned=self.owned_topics(),
             server_assignor=self.habits.assignor or UNCHANGED,
+            instance_id=self.instance_id,
         )
 
     def compute_commit(self) -> OffsetCommit | None:
@@ -246,4 +270,6 @@ class Client:
             )
             for topic_id, partition in chosen
         )
-        return OffsetCommit(CALLER, self.group_id, self.member_id, self.epoch, topics)
+        return OffsetCommit(
+            CALLER, self.group_id, self.member_id, self.epoch, topics, self.instance_id
+        )

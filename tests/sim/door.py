@@ -102,6 +102,10 @@ class AnswerChecker:
                 self._end_fetch(command, begun, answer)
             case ConsumerGroupHeartbeat(), ConsumerGroupHeartbeatResponse():
                 self._end_heartbeat(command, answer)
+            case ConsumerGroupLeave(), ConsumerGroupLeaveResponse(member_epoch=-2):
+                key = (command.group_id, command.member_id)
+                is_known = self.facts.removals[key] > begun or -2 in self.facts.epochs[key]
+                check(is_known, "S11", f"{key} left for a while, not durably")
             case ConsumerGroupLeave(), ConsumerGroupLeaveResponse():
                 key = (command.group_id, command.member_id)
                 check(self.facts.removals[key] > begun, "S11", f"{key} left, not durably")

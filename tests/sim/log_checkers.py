@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH
 from coordinator.core.shard import Shard
 from model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -88,7 +89,14 @@ class LogChecker:
                 entry = group.entries.get(key.member_id)
                 if entry is not None and entry.current is not None:
                     old = entry.current.epoch
-                    check(epoch >= old, "S5", f"{key.member_id}: member epoch {old} then {epoch}")
+                    is_ending = epoch == STATIC_LEAVE_EPOCH
+                    # Who is away comes back as a new incarnation: its tombstones come first.
+                    goes_on = epoch >= old != STATIC_LEAVE_EPOCH
+                    check(
+                        is_ending or goes_on,
+                        "S5",
+                        f"{key.member_id}: member epoch {old} then {epoch}",
+                    )
 
     def check_live(self, shards: Sequence[Shard], when: str) -> None:
         """S13: the live state is the replay of the log."""
@@ -105,9 +113,14 @@ class LogChecker:
 
 
 def check_shadow_group(group_id: str, group: ShadowGroup) -> None:
-    """S1, S3 and S6 by the records alone."""
+    """S1, S3, S6 and S24 by the records alone."""
+    instances: dict[str, str] = {}
     holders: dict[Place, str] = {}
     for member_id, entry in group.members().items():
+        instance_id = None if entry.metadata is None else entry.metadata.instance_id
+        if instance_id is not None:
+            first = instances.setdefault(instance_id, member_id)
+            check(first == member_id, "S24", f"{first} and {member_id} are both {instance_id}")
         current = entry.current
         if current is None:
             continue
@@ -115,7 +128,7 @@ def check_shadow_group(group_id: str, group: ShadowGroup) -> None:
             other = holders.setdefault(place, member_id)
             if other != member_id:
                 raise Violation("S1", f"{group_id}: {place} is {other}'s and {member_id}'s")
-            if epoch > current.epoch:
+            if epoch > max(current.epoch, 0):
                 raise Violation("S3", f"{group_id}: {place} has epoch {epoch}")
         check(not current.assigned.keys() & current.pending.keys(), "S1", f"{member_id}: both")
         check(current.epoch <= group.target_epoch, "S6", f"{group_id}: {member_id} is ahead")
@@ -128,6 +141,8 @@ class DurableFacts:
     def __init__(self) -> None:
         self.standings: dict[Member, set[tuple[int, frozenset[Place]]]] = defaultdict(set)
         self.epochs: dict[Member, set[int]] = defaultdict(set)
+        self.highest: dict[Member, int] = defaultdict(int)
+        """The highest epoch of each; -2 of one that has left for a while."""
         self.removals: dict[Member, int] = defaultdict(int)
         self.offsets: dict[OffsetPlace, set[int]] = defaultdict(set)
         self.topics: set[tuple[str, bytes, int]] = set()
@@ -157,7 +172,12 @@ class DurableFacts:
                 ConsumerGroupCurrentMemberAssignmentValue(),
             ):
                 current = current_of(value)
-                self.epochs[group_id, member_id].add(current.epoch)
+                key_of = (group_id, member_id)
+                self.epochs[key_of].add(current.epoch)
+                is_ending = current.epoch == STATIC_LEAVE_EPOCH
+                self.highest[key_of] = (
+                    current.epoch if is_ending else max(self.highest[key_of], current.epoch)
+                )
                 self.standings[group_id, member_id].add(
                     (current.epoch, frozenset(current.assigned))
                 )

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
 from coordinator.core.handle import ShardCommand
 from coordinator.core.invariants import (
     legal_target_assignment,
     no_double_client_assignment,
+    one_member_per_instance,
     valid_member_epoch,
     valid_partition_epoch,
     valid_stable_group_state,
@@ -33,7 +34,7 @@ from model.commands import (
     RefreshTopics,
 )
 from model.errors import ErrorCode, GroupError
-from model.ids import GroupId, MemberId
+from model.ids import GroupId, InstanceId, MemberId
 from model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     MemberState,
@@ -83,6 +84,13 @@ class ObservedRuntime(Runtime):
             append(entry)
 
         self._writer.append = note  # type: ignore[method-assign]
+        fetch = self._offsets.fetch
+
+        def tally(command: OffsetFetch, reply: Reply) -> None:
+            self.tally_group("fetch", command.group_id)
+            fetch(command, reply)
+
+        self._offsets.fetch = tally  # type: ignore[method-assign]
 
     # -------------------------------------------------------------------------------- watching
 
@@ -91,10 +99,6 @@ class ObservedRuntime(Runtime):
         if touched:
             self.lively.heard_ms[group_id, member_id] = self.clock_ms()
         return touched
-
-    def _fetch(self, command: OffsetFetch, reply: Reply) -> None:
-        self.tally_group("fetch", command.group_id)
-        super()._fetch(command, reply)
 
     def _answer_error(
         self, group_ids: tuple[GroupId, ...], reply: Reply, error: GroupError
@@ -107,7 +111,7 @@ class ObservedRuntime(Runtime):
     ) -> None:
         group, member = self._find(command)
         self._tally(command, group, member)
-        before = _Before(group, member)
+        before = _Before(group, member, getattr(command, "instance_id", None))
         super()._submit_to_shard(command, reply, shard)
         if id(command) in self._carried_out:
             self._carried_out.remove(id(command))
@@ -142,7 +146,7 @@ class ObservedRuntime(Runtime):
         outcome: Outcome,
         reply: Reply,
     ) -> None:
-        before = _Before(*self._find(command))
+        before = _Before(*self._find(command), getattr(command, "instance_id", None))
         self._appended = []
         super()._carry_out(shard, group_id, command, outcome, reply)
         self._carried_out.add(id(command))
@@ -174,6 +178,10 @@ class ObservedRuntime(Runtime):
         if names is None:
             return
         member_event, group_event = names
+        if group is not None and member_event == "join":
+            holder, epoch = find_instance(group, command.instance_id)
+            if holder is not None and epoch == STATIC_LEAVE_EPOCH:
+                member_event, member = "return", group.member(MemberId(holder))
         if group_event is not None:
             self.tally_group(group_event, command.group_id)
         if member_event is not None:
@@ -197,7 +205,7 @@ class ObservedRuntime(Runtime):
                 self._check_expiry(command)
             case _:
                 pass
-        _check_nobody_else_moved(command, records)
+        _check_nobody_else_moved(command, records, before.away)
 
     def _note_heard(self, command: ConsumerGroupHeartbeat) -> None:
         key = (command.group_id, command.member_id)
@@ -210,13 +218,16 @@ class ObservedRuntime(Runtime):
     def _check_acceptance(
         self, command: ConsumerGroupHeartbeat, before: _Before, error: GroupError | None
     ) -> None:
-        """S9: the current epoch, 0, or the one before with nothing owned that is not assigned."""
-        if before.member is None:
-            allowed = command.member_epoch == 0
-        else:
-            allowed = command.member_epoch in (0, before.epoch)
-            if command.member_epoch == before.previous and command.owned is not None:
-                allowed |= before.owns_only_assigned(command.owned)
+        """S9: the current epoch, 0, or the one before with nothing owned that is not assigned.
+
+        S24: by nobody else than the member that is the instance, unless that is away.
+        """
+        allowed = before.allows_instance(command)
+        if before.member is None or before.epoch == STATIC_LEAVE_EPOCH:
+            allowed &= command.member_epoch == 0
+        elif command.member_epoch not in (0, before.epoch):
+            is_previous = command.member_epoch == before.previous and command.owned is not None
+            allowed &= is_previous and before.owns_only_assigned(command.owned or ())
         check(
             allowed or error is not None,
             "S9",
@@ -321,9 +332,24 @@ def records_of(entry: Entry) -> list[Record]:
 class _Before:
     """A member, and its group, as they were before a command."""
 
-    __slots__ = ("assigned", "epoch", "epochs", "group", "held", "member", "previous", "revision")
+    __slots__ = (
+        "assigned",
+        "epoch",
+        "epochs",
+        "group",
+        "held",
+        "instance",
+        "member",
+        "previous",
+        "revision",
+    )
 
-    def __init__(self, group: ConsumerGroup | None, member: Member | None) -> None:
+    def __init__(
+        self,
+        group: ConsumerGroup | None,
+        member: Member | None,
+        instance_id: InstanceId | None = None,
+    ) -> None:
         self.group = group
         self.member = member
         self.revision = -1 if group is None else group.revision
@@ -337,6 +363,21 @@ class _Before:
         epoch_of = () if group is None else group.assignment_epoch_of
         self.epochs = {number: epoch_of[number] for number in self.held}
 
+        self.instance = find_instance(group, instance_id)
+
+    @property
+    def away(self) -> str | None:
+        """The member whose place may be taken."""
+        holder, epoch = self.instance
+        return holder if epoch == STATIC_LEAVE_EPOCH else None
+
+    def allows_instance(self, command: ConsumerGroupHeartbeat) -> bool:
+        """Whether who says this instance id may speak as that instance."""
+        holder, _ = self.instance
+        if command.instance_id is None or holder == command.member_id:
+            return True
+        return command.member_epoch == 0 and holder in (None, self.away)
+
     def is_unchanged(self) -> bool:
         return self.group is None or self.group.revision == self.revision
 
@@ -346,11 +387,24 @@ class _Before:
         return numbers.has_all(owned) and numbers.known_numbers(owned) <= self.assigned
 
 
+def find_instance(
+    group: ConsumerGroup | None, instance_id: InstanceId | None
+) -> tuple[str | None, int]:
+    """Who is the instance, and its epoch, by what the members say of themselves."""
+    if group is not None and instance_id is not None:
+        for member in group.members():
+            if member.metadata is not None and member.metadata.instance_id == instance_id:
+                return member.member_id, member.member_epoch
+    return None, 0
+
+
 def _event_names(command: Any, member: Member | None) -> tuple[str | None, str | None] | None:
     """The events of the tables that a command is: of its member, of its group."""
     match command:
         case ConsumerGroupHeartbeat():
             return _heartbeat_event(command, member)
+        case ConsumerGroupLeave(member_epoch=-2):
+            return "leave for a while", "leave"
         case ConsumerGroupLeave():
             return "leave", "leave"
         case ExpireMember():
@@ -385,7 +439,7 @@ def _heartbeat_event(command: ConsumerGroupHeartbeat, member: Member | None) -> 
         return "heartbeat", "heartbeat"
     if command.member_epoch != member.member_epoch:
         is_previous = command.member_epoch == member.previous_member_epoch
-        is_accepted = is_previous and command.owned is not None
+        is_accepted = is_previous and command.owned is not None and member.member_epoch > 0
         return "previous epoch" if is_accepted else "fenced epoch", "heartbeat"
     names = command.subscribed_topic_names
     if names is not UNCHANGED and (
@@ -407,13 +461,16 @@ def _check_target(shard: Shard, group: ConsumerGroup) -> None:
                 raise Violation("S4", f"{member.member_id} with {names} gets {topic}")
 
 
-def _check_nobody_else_moved(command: Any, records: list[Record]) -> None:
-    """S3: what a member holds changes with its own commands alone."""
+def _check_nobody_else_moved(command: Any, records: list[Record], away: str | None) -> None:
+    """S3: what a member holds changes with its own commands alone.
+
+    Or with those of the member that takes the place of ``away``.
+    """
     member_id = getattr(command, "member_id", None)
     for record in records:
         if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
             check(
-                record.key.member_id == member_id,
+                record.key.member_id in (member_id, away),
                 "S3",
                 f"{type(command).__name__} of {member_id} moved {record.key.member_id}",
             )
@@ -443,6 +500,7 @@ _LIVE_CHECKS = (
     ("S4", legal_target_assignment),
     ("S6", valid_member_epoch),
     ("S8", valid_stable_group_state),
+    ("S24", one_member_per_instance),
 )
 
 

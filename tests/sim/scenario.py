@@ -17,7 +17,7 @@ from model.commands import (
     TopicOffsets,
     TopicToFetch,
 )
-from model.ids import GroupId, MemberId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import PartitionOffset
 from tests.sim.client import CALLER, Client, choose_habits
 from tests.sim.session_client import SessionClient
@@ -27,6 +27,8 @@ from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
 SAFETY_MS = 45_000
 STARTING_MS = 8_000
 MEMBERS_MIN = 3
+STATIC = 0.4
+"""How many of the members are static."""
 
 
 class Scenario:
@@ -45,6 +47,7 @@ class Scenario:
             for _ in range(rng.randint(2, 4)):
                 self._at(rng.randrange(STARTING_MS), partial(self.start_client, group))
         self._some(2, 5, self._leave)
+        self._some(3, 8, self._leave_for_a_while)
         self._some(1, 4, self._change_names)
         self._some(1, 4, self._change_topics)
         self._some(8, 16, self._stray)
@@ -76,8 +79,8 @@ class Scenario:
 
     # --------------------------------------------------------------------------------- clients
 
-    def start_client(self, group: str) -> None:
-        """A new member of the group."""
+    def start_client(self, group: str, instance_id: InstanceId | None = None) -> None:
+        """A new member of the group; some are static, and ``instance_id`` is one that went."""
         world = self.world
         self._numbers[group] += 1
         never = self.random.random() < world.faults.probability["unacknowledged revocation"]
@@ -85,6 +88,9 @@ class Scenario:
         kind = WireClient if self.random.random() < 0.6 else SessionClient
         name = f"{group}-{self._numbers[group]}"
         client = kind(world, group, name, self._names(), habits)
+        client.instance_id = instance_id
+        if instance_id is None and self.random.random() < STATIC:
+            client.instance_id = InstanceId(f"i-{name}")
         world.clients.append(client)
         world.by_member[client.group_id, client.member_id] = client
         world.note("client", name, kind.__name__, client.names)
@@ -107,9 +113,29 @@ class Scenario:
         client = self._member()
         if client is not None:
             self.world.note("leave", client.member_id)
-            client.leave(self.random.choice((None, 100, 4_000)))
-            if self.random.random() < 0.5:
+            returns_after_ms = self.random.choice((None, 100, 4_000))
+            client.leave(returns_after_ms)
+            if client.instance_id is not None and returns_after_ms is None:
+                self._start_in_its_place(client)
+            elif self.random.random() < 0.5:
                 self.start_client(client.group_id)
+
+    def _leave_for_a_while(self) -> None:
+        """A static member restarts."""
+        static = [
+            client
+            for client in self._living()
+            if client.instance_id is not None and not client.is_out
+        ]
+        if static:
+            client = self.random.choice(static)
+            self.world.note("restart", client.member_id)
+            client.leave(self.random.choice((20, 300, 3_000)))
+
+    def _start_in_its_place(self, client: Client) -> None:
+        """A new client that is the same instance, as a new process would be."""
+        start = partial(self.start_client, client.group_id, client.instance_id)
+        self._at(self.random.choice((1, 500, 6_000)), partial(self._unless_healed, start))
 
     def _empty_group(self) -> None:
         """All members of one group leave."""
@@ -136,7 +162,9 @@ class Scenario:
             self.world.faults.note("member crash")
             self.world.note("member crash", client.member_id)
             client.crash()
-            if self.random.random() < 0.7:
+            if client.instance_id is not None:
+                self._start_in_its_place(client)
+            elif self.random.random() < 0.7:
                 start = partial(self.start_client, client.group_id)
                 self._at(self.random.randrange(8_000), partial(self._unless_healed, start))
 

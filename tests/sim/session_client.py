@@ -6,10 +6,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from model.commands import ConsumerGroupLeave
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
-from tests.sim.client import CALLER, Client, Habits
+from tests.sim.client import Client, Habits
 from tests.sim.network import Way
 from tests.sim.session_door import Acknowledge, Action, Commit, Join, Leave, Pong, Stream, Update
 from tests.sim.shadow import places
@@ -67,8 +66,8 @@ class SessionClient(Client):
         self._covered_from = None
         self.is_out = True
         self._returns_after_ms = returns_after_ms
-        command = ConsumerGroupLeave(CALLER, self.group_id, self.member_id)
-        self._send(Leave(command))
+        self.choose_leave(returns_after_ms is not None)
+        self._send(Leave(self.leave_command()))
         if returns_after_ms is not None:
             self.later(returns_after_ms, self._return)
 
@@ -76,6 +75,7 @@ class SessionClient(Client):
         if self.world.faults.is_healed:
             return
         self.is_out = False
+        self.return_by_a_name()
         self._connect()
 
     # -------------------------------------------------------------------------------- streams

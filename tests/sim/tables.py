@@ -31,6 +31,8 @@ MEMBER_TABLE: Mapping[str, tuple[str, ...]] = {
     "previous epoch": (STABLE, UNRELEASED),
     "fenced epoch": IN_GROUP,
     "leave": (NONE, *IN_GROUP),
+    "leave for a while": (NONE, *IN_GROUP),
+    "return": IN_GROUP,
     "session timeout": IN_GROUP,
     "rebalance timeout": (UNREVOKED,),
     "commit": (NONE, *IN_GROUP),

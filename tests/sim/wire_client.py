@@ -21,6 +21,7 @@ FENCING = (
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.FENCED_INSTANCE_ID,
 )
 REQUEST_TIMEOUT_MS = 2_000
 RETRY_MS = 100
@@ -63,6 +64,7 @@ class WireClient(Client):
         may_be_member = self.epoch > 0 or self._in_flight is not None
         self.abandon()
         self.is_out = True
+        self.choose_leave(returns_after_ms is not None)
         self._returns_after_ms = returns_after_ms
         self._leaves_left = LEAVE_RETRIES if may_be_member else 0
         self._send_leave()
@@ -101,6 +103,7 @@ class WireClient(Client):
             self.epoch,
             subscribed_topic_names=UNCHANGED if self.names == self._said_names else self.names,
             owned=full.owned if self._is_dirty else None,
+            instance_id=self.instance_id,
         )
 
     def _send(self, command: ConsumerGroupHeartbeat | ConsumerGroupLeave) -> None:
@@ -209,7 +212,7 @@ class WireClient(Client):
             self._left()
         else:
             self._leaves_left -= 1
-            self._send(ConsumerGroupLeave(CALLER, self.group_id, self.member_id))
+            self._send(self.leave_command())
 
     def _left(self) -> None:
         """Answered, or given up: the session timeout will do the rest."""
@@ -220,6 +223,7 @@ class WireClient(Client):
         if self.world.faults.is_healed:
             return
         self.is_out = False
+        self.return_by_a_name()
         self._needs_full = True
         self._beat_after(0)
 

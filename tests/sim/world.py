@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH
 from coordinator.runtime.api import Answer
 from coordinator.runtime.offset_reads import decode_stored_offsets
 from model.commands import (
@@ -195,6 +196,12 @@ class World:
         if client is not None:
             client.is_removed = False
 
+    def rename(self, client: Client, member_id: MemberId) -> None:
+        """A client goes on with another member id."""
+        client.member_id = member_id
+        client.is_removed = False
+        self.by_member[client.group_id, member_id] = client
+
     def _client_of(self, command: ExpireMember | ConsumerGroupHeartbeat) -> Client | None:
         return self.by_member.get((command.group_id, command.member_id))
 
@@ -311,10 +318,15 @@ class World:
             for group in self.runtime.groups()
             for member in group.members()
         }
-        for (group_id, member_id), epochs in self.facts.epochs.items():
+        for (group_id, member_id), highest in self.facts.highest.items():
             known = live.get((group_id, member_id))
             if known is not None and not self.facts.removals[group_id, member_id]:
-                check(known >= max(epochs), "S5", f"{member_id} is at {known} after {max(epochs)}")
+                # One that has left for a while, not durably, may be as it was, and the reverse.
+                check(
+                    known >= highest or known == STATIC_LEAVE_EPOCH,
+                    "S5",
+                    f"{member_id} is at {known} after {highest}",
+                )
         for client in self.clients:
             key = (client.group_id, client.member_id)
             # A removal that was not durable is undone.
