@@ -67,8 +67,9 @@ class Gateway:
         authorizer: Any = None,
         apis: tuple[Api, ...] = APIS,
         coordinator: Any = None,
+        clock: Any = None,
     ) -> None:
-        self.clock = VirtualClock()
+        self.clock = clock or VirtualClock()
         self.coordinator = coordinator or FakeCoordinator()
         settings = settings or GatewaySettings()
         authorizer = authorizer or AllowAll()
