@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -108,6 +108,63 @@ class AdminClient:
             topic_name=name, validate_only=validate_only, request_id=str(uuid.uuid4())
         )
         return self._call(self._stub.DeleteTopic, request).topic
+
+    def delete_group(self, group_id: str, validate_only: bool) -> None:
+        """Delete an empty group with its offsets, or see whether it could be."""
+        request = admin_pb2.DeleteGroupRequest(
+            group_id=group_id, validate_only=validate_only, request_id=str(uuid.uuid4())
+        )
+        self._call(self._stub.DeleteGroup, request)
+
+    def delete_offsets(
+        self, group_id: str, topics: Mapping[str, Sequence[int]], validate_only: bool
+    ) -> list[types_pb2.TopicFailures]:
+        """What could not be deleted."""
+        request = admin_pb2.DeleteOffsetsRequest(
+            group_id=group_id,
+            topics=[
+                types_pb2.TopicPartitions(topic_name=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ],
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        return list(self._call(self._stub.DeleteOffsets, request).failures)
+
+    def describe_group_configs(self, group_id: str) -> list[admin_pb2.GroupConfig]:
+        """The settings of a group."""
+        request = admin_pb2.DescribeGroupConfigsRequest(group_id=group_id)
+        return list(self._call(self._stub.DescribeGroupConfigs, request).configs)
+
+    def alter_group_configs(
+        self, group_id: str, changes: Mapping[str, str | None], validate_only: bool
+    ) -> None:
+        """Change settings of a group; ``None`` for those that it is to have no more."""
+        request = admin_pb2.AlterGroupConfigsRequest(
+            group_id=group_id,
+            changes=[
+                admin_pb2.ConfigChange(name=name, value=value) for name, value in changes.items()
+            ],
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        self._call(self._stub.AlterGroupConfigs, request)
+
+    def list_transactions(self) -> list[admin_pb2.Transaction]:
+        """The open transactions."""
+        request = admin_pb2.ListTransactionsRequest()
+        return list(self._call(self._stub.ListTransactions, request).transactions)
+
+    def end_transaction(self, transaction: admin_pb2.Transaction, commit: bool) -> None:
+        """Commit or abort what a transaction has open in one partition of the log."""
+        request = admin_pb2.EndTransactionRequest(
+            log_partition=transaction.log_partition,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            commit=commit,
+            request_id=str(uuid.uuid4()),
+        )
+        self._call(self._stub.EndTransaction, request)
 
     def _call(self, method: Callable[..., Response], request: Any) -> Response:
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from cli.as_of import AsOfOption, parse_as_of, render_position
+from cli.group_deletion import delete, delete_offsets
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -80,6 +81,10 @@ def offsets(
     with connect(server, timeout) as client:
         found = client.fetch_offsets(group, require_stable, position)
     print_listing(_add_position(compute_offsets(group, found), found), output)
+
+
+app.command()(delete)
+app.command("delete-offsets")(delete_offsets)
 
 
 def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from cli import config_commands, group_commands, topic_commands
+from cli import config_commands, group_commands, topic_commands, txn_commands
 from cli.demo_command import demo
 from cli.errors import CommandError
 from cli.log.app import log_app
@@ -30,6 +30,7 @@ app.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
 app.command()(demo)
 app.add_typer(topic_commands.app, name="topic")
 app.add_typer(group_commands.app, name="group")
+app.add_typer(txn_commands.app, name="txn")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(log_app, name="log")
 

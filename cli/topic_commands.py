@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.asking import ask, raise_failures
 from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
@@ -20,7 +20,7 @@ from cli.options import (
     TimeoutOption,
     YesOption,
 )
-from cli.output import Format, Listing, print_listing, print_note, print_table
+from cli.output import Format, Listing, print_listing, print_note
 from cli.topic_spec import TopicSpec, TopicSpecError, merge_topics, parse_topic
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def create(
             specs, lambda spec: client.create_topic(spec.name, spec.partitions, dry_run)
         )
     _report("topic.create", "created", made, dry_run, quiet, output)
-    _exit(failed)
+    raise_failures(failed)
 
 
 @app.command()
@@ -93,7 +93,7 @@ def grow(
             specs, lambda spec: client.grow_topic(spec.name, spec.partitions, dry_run)
         )
     _report("topic.grow", "grown", grown, dry_run, quiet, output)
-    _exit(failed)
+    raise_failures(failed)
 
 
 @app.command()
@@ -115,7 +115,7 @@ def delete(
             _preview_and_ask(client, {spec.name: "deleted" for spec in specs})
         gone, failed = _for_each(specs, lambda spec: client.delete_topic(spec.name, dry_run))
     _report("topic.delete", "deleted", gone, dry_run, quiet, output)
-    _exit(failed)
+    raise_failures(failed)
 
 
 def compute_listing(command: str, topics: Sequence[admin_pb2.Topic]) -> Listing:
@@ -167,11 +167,7 @@ def _preview_and_ask(client: AdminClient, after: dict[str, str]) -> None:
     """Shows what is and what will be, on standard error, and asks."""
     now = {topic.topic_name: topic.num_partitions for topic in client.list_topics()}
     rows = [[name, now.get(name, "no such topic"), then] for name, then in after.items()]
-    print_table(["TOPIC", "PARTITIONS", "AFTER"], rows, sys.stderr)
-    if not sys.stdin.isatty():
-        raise CommandError("not a terminal, so nobody can be asked: add --yes", ExitCode.USAGE)
-    if not typer.confirm("Go on?", err=True):
-        raise CommandError("nothing was changed")
+    ask(["TOPIC", "PARTITIONS", "AFTER"], rows)
 
 
 def _report(
@@ -186,12 +182,3 @@ def _report(
         print_listing(compute_listing(command, topics), output)
     if topics and not quiet:
         print_note(f"{done}: {len(topics)}" if not dry_run else f"would be {done}: {len(topics)}")
-
-
-def _exit(failed: Sequence[CommandError]) -> None:
-    """One failure exits as it is; several of different kinds are a plain failure."""
-    if not failed:
-        return
-    codes = {error.exit_code for error in failed}
-    code = codes.pop() if len(codes) == 1 else ExitCode.FAILED
-    raise CommandError("\n".join(error.message for error in failed), code)

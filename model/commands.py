@@ -319,6 +319,7 @@ class DeleteGroup:
 
     caller: Caller
     group_id: GroupId
+    validate_only: bool = False
 
 
 @value
@@ -328,6 +329,7 @@ class DeleteOffsets:
     caller: Caller
     group_id: GroupId
     topics: tuple[tuple[TopicName, tuple[int, ...]], ...]
+    validate_only: bool = False
 
 
 @value

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cli.settings.setting import INT_MAX, LONG_MAX, Kind, Scope, Setting, render_value
 from cli.settings.table import SETTINGS
+from model.group_configs import GROUP_CONFIGS, GroupConfig
 
 _HEAD = """\
 # Settings
@@ -40,6 +41,18 @@ def compute_reference() -> str:
     return "\n".join(_lines())
 
 
+_GROUP_HEAD = """\
+## Of one group
+
+Settings that a group may have of its own, in force at once: `muster config set --group GROUP`, or
+Kafka's `kafka-configs --entity-type groups`. A value must lie within the server's `min` and `max`
+settings; if these move later, it is clamped. Those of share and streams groups are kept, for such
+groups are not served. The last three are Muster's own.
+
+| Setting | Kind | Default | Without it | Meaning |
+| --- | --- | --- | --- | --- |"""
+
+
 def _lines() -> Iterator[str]:
     yield _HEAD
     for scope in Scope:
@@ -50,6 +63,15 @@ def _lines() -> Iterator[str]:
             if setting.scope is scope:
                 yield _row(setting)
         yield ""
+    yield _GROUP_HEAD
+    for config in GROUP_CONFIGS.values():
+        yield _group_row(config)
+
+
+def _group_row(config: GroupConfig) -> str:
+    inherited = "" if config.setting is None else f"`{config.setting}`"
+    kind, default = config.config_type.name.lower(), f"`{config.default}`"
+    return f"| `{config.name}` | {kind} | {default} | {inherited} | {config.documentation} |"
 
 
 def _row(setting: Setting) -> str:

@@ -57,6 +57,8 @@ def handle_delete_group(
 ) -> Outcome:
     """Tombstones of all offsets, and then of the group, in one batch."""
     check_delete_group(shard, command.group_id)
+    if command.validate_only:
+        return Outcome(response=Done())
     records = [
         Record(OffsetCommitKey(command.group_id, topic, partition), None)
         for topic, partition in offsets
@@ -127,7 +129,7 @@ def handle_delete_offsets(
                 rows.append(PartitionResult(partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
             else:
                 rows.append(PartitionResult(partition, ErrorCode.NONE))
-                if (name, partition) in offsets:
+                if (name, partition) in offsets and not command.validate_only:
                     key = OffsetCommitKey(command.group_id, name, partition)
                     records.append(Record(key, None))
         topic_id = None if topic is None else topic.topic_id

@@ -70,7 +70,7 @@ class OffsetDeletion:
             failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
             self._answer_error((group_id,), reply, failure)
             return
-        if isinstance(command, DeleteGroup):
+        if isinstance(command, DeleteGroup) and outcome.writes:
             # That these are its last is known here alone.
             shard.offset_groups.discard(group_id)
 

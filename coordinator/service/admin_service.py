@@ -11,12 +11,11 @@ from coordinator.runtime.authorizer import Operation
 from coordinator.service import describe
 from coordinator.service.caller import compute_caller
 from coordinator.service.decode import check_id, check_topic_name, decode_offset_group_id
-from coordinator.service.door import Door
 from coordinator.service.errors import InvalidField
+from coordinator.service.group_administration import GroupAdministration
 from coordinator.service.guard import Guard
 from coordinator.service.paging import Page, compute_page, compute_page_token, compute_slice
 from coordinator.service.past import decode_as_of, encode_position, read_past
-from coordinator.service.request_ids import RequestIds
 from model.commands import (
     Caller,
     ConsumerGroupDescribe,
@@ -45,14 +44,8 @@ _Response = TypeVar("_Response")
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
-class AdminService(admin_pb2_grpc.AdminServiceServicer):
+class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
     """See ``coordinator.service.errors`` for the statuses."""
-
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._coordinator = door.coordinator
-        self._access = door.access
-        self._request_ids = RequestIds(door.settings.grpc_request_ids_max)
 
     # -------------------------------------------------------------------------------- groups
 

@@ -25,6 +25,13 @@ wire = response_schema(KEY)
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
+_NOT_NOW: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
 class _Place(NamedTuple):
     """What one result is of."""
 
@@ -47,7 +54,7 @@ def handle(context: RequestContext, request: Any) -> None:
     gather = Gather[_Result](context, lambda results: context.reply(_make(results)))
     for marker in request.markers:
         for place in _list_places(marker):
-            code = _check(context, place)
+            code = _check(context, place, marker.producer_epoch)
             if code is not ErrorCode.NONE:
                 gather.add(_Result(place, code))
                 continue
@@ -72,7 +79,7 @@ def _list_places(marker: Any) -> Iterator[_Place]:
     return iter(places)
 
 
-def _check(context: RequestContext, place: _Place) -> ErrorCode:
+def _check(context: RequestContext, place: _Place, producer_epoch: int) -> ErrorCode:
     if place.topic != OFFSETS_TOPIC:
         topic = context.node.coordinator.image.by_name.get(TopicName(place.topic))
         if topic is None or not 0 <= place.partition < topic.partitions:
@@ -80,8 +87,10 @@ def _check(context: RequestContext, place: _Place) -> ErrorCode:
         return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
     if not 0 <= place.partition < context.node.coordinator.log_partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    # Kafka has no better word for it.
-    return ErrorCode.NONE if place.producer_id >= 0 else ErrorCode.UNKNOWN_SERVER_ERROR
+    if place.producer_id < 0 or producer_epoch < 0:
+        # Kafka has no better word for it.
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.NONE
 
 
 def _make_command(context: RequestContext, marker: Any, place: _Place) -> WriteTxnMarkers:
@@ -103,7 +112,8 @@ class _ToResult:
 
     def __call__(self, answer: Answer) -> _Result:
         code = answer.code if isinstance(answer, GroupError) else ErrorCode.NONE
-        return _Result(self._place, code)
+        # What a transaction coordinator knows, and tries again after.
+        return _Result(self._place, ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_NOW else code)
 
 
 def _make(results: Sequence[_Result]) -> Any:

@@ -34,6 +34,13 @@ class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MEMBER_STATE_STABLE: _ClassVar[MemberState]
     MEMBER_STATE_UNREVOKED_PARTITIONS: _ClassVar[MemberState]
     MEMBER_STATE_UNRELEASED_PARTITIONS: _ClassVar[MemberState]
+
+class ConfigSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONFIG_SOURCE_UNSPECIFIED: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_GROUP: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_SERVER: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_DEFAULT: _ClassVar[ConfigSource]
 GROUP_TYPE_UNSPECIFIED: GroupType
 GROUP_TYPE_CONSUMER: GroupType
 GROUP_TYPE_CLASSIC: GroupType
@@ -52,6 +59,10 @@ MEMBER_STATE_UNSPECIFIED: MemberState
 MEMBER_STATE_STABLE: MemberState
 MEMBER_STATE_UNREVOKED_PARTITIONS: MemberState
 MEMBER_STATE_UNRELEASED_PARTITIONS: MemberState
+CONFIG_SOURCE_UNSPECIFIED: ConfigSource
+CONFIG_SOURCE_GROUP: ConfigSource
+CONFIG_SOURCE_SERVER: ConfigSource
+CONFIG_SOURCE_DEFAULT: ConfigSource
 
 class GroupSummary(_message.Message):
     __slots__ = ("group_id", "group_type", "state", "protocol_type", "members", "group_epoch")
@@ -238,3 +249,137 @@ class DeleteTopicResponse(_message.Message):
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     topic: Topic
     def __init__(self, topic: _Optional[_Union[Topic, _Mapping]] = ...) -> None: ...
+
+class DeleteGroupRequest(_message.Message):
+    __slots__ = ("group_id", "validate_only", "request_id")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    validate_only: bool
+    request_id: str
+    def __init__(self, group_id: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteGroupResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DeleteOffsetsRequest(_message.Message):
+    __slots__ = ("group_id", "topics", "validate_only", "request_id")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    topics: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
+    validate_only: bool
+    request_id: str
+    def __init__(self, group_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteOffsetsResponse(_message.Message):
+    __slots__ = ("failures",)
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    failures: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicFailures]
+    def __init__(self, failures: _Optional[_Iterable[_Union[_types_pb2.TopicFailures, _Mapping]]] = ...) -> None: ...
+
+class GroupConfig(_message.Message):
+    __slots__ = ("name", "value", "source", "server_value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SERVER_VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    source: ConfigSource
+    server_value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., server_value: _Optional[str] = ...) -> None: ...
+
+class DescribeGroupConfigsRequest(_message.Message):
+    __slots__ = ("group_id",)
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    def __init__(self, group_id: _Optional[str] = ...) -> None: ...
+
+class DescribeGroupConfigsResponse(_message.Message):
+    __slots__ = ("configs",)
+    CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    configs: _containers.RepeatedCompositeFieldContainer[GroupConfig]
+    def __init__(self, configs: _Optional[_Iterable[_Union[GroupConfig, _Mapping]]] = ...) -> None: ...
+
+class ConfigChange(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class AlterGroupConfigsRequest(_message.Message):
+    __slots__ = ("group_id", "changes", "validate_only", "request_id")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    changes: _containers.RepeatedCompositeFieldContainer[ConfigChange]
+    validate_only: bool
+    request_id: str
+    def __init__(self, group_id: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[ConfigChange, _Mapping]]] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class AlterGroupConfigsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PendingOffset(_message.Message):
+    __slots__ = ("group_id", "topic_name", "partition", "offset")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    topic_name: str
+    partition: int
+    offset: int
+    def __init__(self, group_id: _Optional[str] = ..., topic_name: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class Transaction(_message.Message):
+    __slots__ = ("producer_id", "producer_epoch", "log_partition", "since_ms", "offsets")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LOG_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    producer_epoch: int
+    log_partition: int
+    since_ms: int
+    offsets: _containers.RepeatedCompositeFieldContainer[PendingOffset]
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., log_partition: _Optional[int] = ..., since_ms: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PendingOffset, _Mapping]]] = ...) -> None: ...
+
+class ListTransactionsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListTransactionsResponse(_message.Message):
+    __slots__ = ("transactions",)
+    TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    transactions: _containers.RepeatedCompositeFieldContainer[Transaction]
+    def __init__(self, transactions: _Optional[_Iterable[_Union[Transaction, _Mapping]]] = ...) -> None: ...
+
+class EndTransactionRequest(_message.Message):
+    __slots__ = ("log_partition", "producer_id", "producer_epoch", "commit", "request_id")
+    LOG_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    log_partition: int
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    request_id: str
+    def __init__(self, log_partition: _Optional[int] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., commit: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class EndTransactionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

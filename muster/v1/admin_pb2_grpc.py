@@ -48,6 +48,36 @@ class AdminServiceStub:
                 request_serializer=muster_dot_v1_dot_admin__pb2.DescribeGroupRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_admin__pb2.DescribeGroupResponse.FromString,
                 _registered_method=True)
+        self.DeleteGroup = channel.unary_unary(
+                '/muster.v1.AdminService/DeleteGroup',
+                request_serializer=muster_dot_v1_dot_admin__pb2.DeleteGroupRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.DeleteGroupResponse.FromString,
+                _registered_method=True)
+        self.DeleteOffsets = channel.unary_unary(
+                '/muster.v1.AdminService/DeleteOffsets',
+                request_serializer=muster_dot_v1_dot_admin__pb2.DeleteOffsetsRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.DeleteOffsetsResponse.FromString,
+                _registered_method=True)
+        self.DescribeGroupConfigs = channel.unary_unary(
+                '/muster.v1.AdminService/DescribeGroupConfigs',
+                request_serializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsResponse.FromString,
+                _registered_method=True)
+        self.AlterGroupConfigs = channel.unary_unary(
+                '/muster.v1.AdminService/AlterGroupConfigs',
+                request_serializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsResponse.FromString,
+                _registered_method=True)
+        self.ListTransactions = channel.unary_unary(
+                '/muster.v1.AdminService/ListTransactions',
+                request_serializer=muster_dot_v1_dot_admin__pb2.ListTransactionsRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.ListTransactionsResponse.FromString,
+                _registered_method=True)
+        self.EndTransaction = channel.unary_unary(
+                '/muster.v1.AdminService/EndTransaction',
+                request_serializer=muster_dot_v1_dot_admin__pb2.EndTransactionRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.EndTransactionResponse.FromString,
+                _registered_method=True)
         self.ListTopics = channel.unary_unary(
                 '/muster.v1.AdminService/ListTopics',
                 request_serializer=muster_dot_v1_dot_admin__pb2.ListTopicsRequest.SerializeToString,
@@ -86,6 +116,48 @@ class AdminServiceServicer:
 
     def DescribeGroup(self, request, context):
         """Describes one group with its members.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteGroup(self, request, context):
+        """Deletes an empty group with all its offsets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteOffsets(self, request, context):
+        """Deletes offsets of a group, of topics that no member subscribes to.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeGroupConfigs(self, request, context):
+        """Shows the settings of a group: its own, and those that are in force for all groups.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterGroupConfigs(self, request, context):
+        """Changes settings that a group has of its own, all or none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTransactions(self, request, context):
+        """Lists the transactions whose offsets wait for their end.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndTransaction(self, request, context):
+        """Ends a transaction in the place of its coordinator: for one that is gone, as after an import.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -131,6 +203,36 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DescribeGroup,
                     request_deserializer=muster_dot_v1_dot_admin__pb2.DescribeGroupRequest.FromString,
                     response_serializer=muster_dot_v1_dot_admin__pb2.DescribeGroupResponse.SerializeToString,
+            ),
+            'DeleteGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteGroup,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.DeleteGroupRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.DeleteGroupResponse.SerializeToString,
+            ),
+            'DeleteOffsets': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteOffsets,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.DeleteOffsetsRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.DeleteOffsetsResponse.SerializeToString,
+            ),
+            'DescribeGroupConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeGroupConfigs,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsResponse.SerializeToString,
+            ),
+            'AlterGroupConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterGroupConfigs,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsResponse.SerializeToString,
+            ),
+            'ListTransactions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTransactions,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.ListTransactionsRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.ListTransactionsResponse.SerializeToString,
+            ),
+            'EndTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndTransaction,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.EndTransactionRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.EndTransactionResponse.SerializeToString,
             ),
             'ListTopics': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTopics,
@@ -211,6 +313,168 @@ class AdminService:
             '/muster.v1.AdminService/DescribeGroup',
             muster_dot_v1_dot_admin__pb2.DescribeGroupRequest.SerializeToString,
             muster_dot_v1_dot_admin__pb2.DescribeGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/DeleteGroup',
+            muster_dot_v1_dot_admin__pb2.DeleteGroupRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.DeleteGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteOffsets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/DeleteOffsets',
+            muster_dot_v1_dot_admin__pb2.DeleteOffsetsRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.DeleteOffsetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeGroupConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/DescribeGroupConfigs',
+            muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterGroupConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/AlterGroupConfigs',
+            muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.AlterGroupConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTransactions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/ListTransactions',
+            muster_dot_v1_dot_admin__pb2.ListTransactionsRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.ListTransactionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/EndTransaction',
+            muster_dot_v1_dot_admin__pb2.EndTransactionRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.EndTransactionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -9,6 +9,12 @@ from muster.v1 import admin_pb2
 class AdminServiceStub:
     ListGroups: grpc.UnaryUnaryMultiCallable[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]
     DescribeGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]
+    DeleteGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse]
+    DeleteOffsets: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
+    DescribeGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
+    AlterGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
+    ListTransactions: grpc.UnaryUnaryMultiCallable[admin_pb2.ListTransactionsRequest, admin_pb2.ListTransactionsResponse]
+    EndTransaction: grpc.UnaryUnaryMultiCallable[admin_pb2.EndTransactionRequest, admin_pb2.EndTransactionResponse]
     ListTopics: grpc.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
     CreateTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]
     GrowTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]
@@ -21,6 +27,12 @@ class AdminServiceStub:
 class AdminServiceAsyncStub(AdminServiceStub):
     ListGroups: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]
     DescribeGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]
+    DeleteGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse]
+    DeleteOffsets: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
+    DescribeGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
+    AlterGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
+    ListTransactions: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListTransactionsRequest, admin_pb2.ListTransactionsResponse]
+    EndTransaction: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.EndTransactionRequest, admin_pb2.EndTransactionResponse]
     ListTopics: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
     CreateTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]
     GrowTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]
@@ -29,6 +41,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
 class AdminServiceServicer:
     async def ListGroups(self, request: admin_pb2.ListGroupsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]) -> admin_pb2.ListGroupsResponse: ...
     async def DescribeGroup(self, request: admin_pb2.DescribeGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]) -> admin_pb2.DescribeGroupResponse: ...
+    async def DeleteGroup(self, request: admin_pb2.DeleteGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse]) -> admin_pb2.DeleteGroupResponse: ...
+    async def DeleteOffsets(self, request: admin_pb2.DeleteOffsetsRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]) -> admin_pb2.DeleteOffsetsResponse: ...
+    async def DescribeGroupConfigs(self, request: admin_pb2.DescribeGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]) -> admin_pb2.DescribeGroupConfigsResponse: ...
+    async def AlterGroupConfigs(self, request: admin_pb2.AlterGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]) -> admin_pb2.AlterGroupConfigsResponse: ...
+    async def ListTransactions(self, request: admin_pb2.ListTransactionsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListTransactionsRequest, admin_pb2.ListTransactionsResponse]) -> admin_pb2.ListTransactionsResponse: ...
+    async def EndTransaction(self, request: admin_pb2.EndTransactionRequest, context: grpc.aio.ServicerContext[admin_pb2.EndTransactionRequest, admin_pb2.EndTransactionResponse]) -> admin_pb2.EndTransactionResponse: ...
     async def ListTopics(self, request: admin_pb2.ListTopicsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]) -> admin_pb2.ListTopicsResponse: ...
     async def CreateTopic(self, request: admin_pb2.CreateTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]) -> admin_pb2.CreateTopicResponse: ...
     async def GrowTopic(self, request: admin_pb2.GrowTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]) -> admin_pb2.GrowTopicResponse: ...

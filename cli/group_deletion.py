@@ -1,0 +1,137 @@
+"""`muster group delete` and `delete-offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.asking import ask, raise_failures
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    DryRunOption,
+    QuietOption,
+    ServerOption,
+    TimeoutOption,
+    YesOption,
+)
+from cli.output import print_note
+
+if TYPE_CHECKING:
+    from cli.admin_client import AdminClient
+    from muster.v1 import group_pb2
+
+Partitions = dict[str, list[int]]
+PARTITION_MAX = 2**31 - 1
+
+
+def delete(
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Ids of groups.")],
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Delete empty groups with all their offsets, those of open transactions too."""
+    from cli.admin_client import connect
+
+    names = list(dict.fromkeys(groups))
+    with connect(server, timeout) as client:
+        if not yes and not dry_run:
+            rows = [[name, _count(client, name)] for name in names]
+            ask(["GROUP", "#OFFSETS"], rows, "These groups and all their offsets are deleted.")
+        failed = []
+        for name in names:
+            try:
+                client.delete_group(name, dry_run)
+            except CommandError as error:
+                if error.exit_code is ExitCode.UNREACHABLE:
+                    raise
+                failed.append(CommandError(f"{name}: {error.message}", error.exit_code))
+    _report(len(names) - len(failed), dry_run, quiet)
+    raise_failures(failed)
+
+
+def _count(client: AdminClient, group_id: str) -> int:
+    offsets = client.fetch_offsets(group_id, False)
+    return sum(len(partitions) for partitions in _list_committed(offsets).values())
+
+
+def _list_committed(response: group_pb2.FetchOffsetsResponse) -> Partitions:
+    return {
+        topic.topic_name: [row.partition for row in topic.partitions] for topic in response.topics
+    }
+
+
+def _report(count: int, dry_run: bool, quiet: bool) -> None:
+    if count and not quiet:
+        print_note(f"would be deleted: {count}" if dry_run else f"deleted: {count}")
+
+
+def delete_offsets(
+    group: Annotated[str, typer.Argument(help="Id of the group.")],
+    topics: Annotated[
+        list[str],
+        typer.Option(
+            "--topic", metavar="TOPIC[:P,P]", help="A topic, or partitions of it. Repeatable."
+        ),
+    ],
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Delete offsets of a group, of topics that none of its members subscribes to."""
+    from cli.admin_client import connect
+
+    asked = parse_partitions(topics)
+    with connect(server, timeout) as client:
+        chosen = _choose(asked, _list_committed(client.fetch_offsets(group, False)))
+        if not yes and not dry_run:
+            rows = [[group, name, partition] for name, row in chosen.items() for partition in row]
+            effect = f"These offsets of {group} are deleted: it reads by its reset policy there."
+            ask(["GROUP", "TOPIC", "PARTITION"], rows, effect)
+        failures = client.delete_offsets(group, chosen, dry_run)
+    failed = [
+        CommandError(
+            f"{topic.topic_name}-{row.partition}: {row.error.reason}: {row.error.error_message}",
+            ExitCode.NOT_FOUND
+            if row.error.reason == "UNKNOWN_TOPIC_OR_PARTITION"
+            else ExitCode.PRECONDITION,
+        )
+        for topic in failures
+        for row in topic.partitions
+    ]
+    _report(sum(map(len, chosen.values())) - len(failed), dry_run, quiet)
+    raise_failures(failed)
+
+
+def parse_partitions(texts: Sequence[str]) -> dict[str, list[int] | None]:
+    """``TOPIC`` or ``TOPIC:P,P``; ``None`` stands for all partitions."""
+    found: dict[str, list[int] | None] = {}
+    for text in texts:
+        name, colon, numbers = text.partition(":")
+        parts = numbers.split(",")
+        if not name or name in found or (colon and not all(map(_is_partition, parts))):
+            raise CommandError(
+                f"{text!r}: write each topic once, as TOPIC or TOPIC:0,1", ExitCode.USAGE
+            )
+        found[name] = [int(part) for part in dict.fromkeys(parts)] if colon else None
+    return found
+
+
+def _is_partition(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) <= PARTITION_MAX
+
+
+def _choose(asked: Mapping[str, list[int] | None], committed: Partitions) -> Partitions:
+    """Of a topic that is asked for as a whole, the partitions that have an offset."""
+    return {
+        name: committed.get(name, []) if partitions is None else partitions
+        for name, partitions in asked.items()
+    }

@@ -1,0 +1,173 @@
+"""`muster txn`: transactions whose offsets wait for an end that may never come.
+
+Muster coordinates no transactions. Those that an import brought, open, wait for a coordinator
+that is not told of it: people end them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.asking import ask, raise_failures
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    OutputOption,
+    QuietOption,
+    ServerOption,
+    TimeoutOption,
+    YesOption,
+)
+from cli.output import Format, Listing, print_listing, print_note
+
+if TYPE_CHECKING:
+    from muster.v1 import admin_pb2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Open transactions of an imported log: list them, and end them.",
+)
+
+ProducerArgument = Annotated[
+    int, typer.Argument(metavar="PRODUCER-ID", help="The producer, as listed.", min=0)
+]
+PartitionOption = Annotated[
+    int | None,
+    typer.Option("--partition", help="Only in this partition of the log; by default in all."),
+]
+
+COLUMNS = ("PRODUCER-ID", "EPOCH", "LOG-PARTITION", "SINCE", "GROUP", "#OFFSETS", "OFFSETS")
+
+
+@app.command("list")
+def list_transactions(
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """List open transactions, and the offsets that wait in them by group."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        found = client.list_transactions()
+    print_listing(compute_listing(found), output)
+
+
+@app.command()
+def abort(
+    producer_id: ProducerArgument,
+    partition: PartitionOption = None,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Abort a producer's transaction: the offsets that wait in it are dropped."""
+    _end(producer_id, partition, False, yes, quiet, server, timeout)
+
+
+@app.command()
+def commit(
+    producer_id: ProducerArgument,
+    partition: PartitionOption = None,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Commit a producer's transaction: the offsets that wait in it become those of their groups."""
+    _end(producer_id, partition, True, yes, quiet, server, timeout)
+
+
+def _end(
+    producer_id: int,
+    partition: int | None,
+    is_commit: bool,
+    yes: bool,
+    quiet: bool,
+    server: str,
+    timeout: float,
+) -> None:
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        chosen = [
+            transaction
+            for transaction in client.list_transactions()
+            if transaction.producer_id == producer_id
+            and partition in (None, transaction.log_partition)
+        ]
+        if not chosen:
+            where = "" if partition is None else f" in partition {partition}"
+            raise CommandError(
+                f"producer {producer_id} has no open transaction{where}", ExitCode.NOT_FOUND
+            )
+        if not yes:
+            ask(COLUMNS, compute_listing(chosen).rows, render_effect(chosen, is_commit))
+        failed = []
+        for transaction in chosen:
+            try:
+                client.end_transaction(transaction, is_commit)
+            except CommandError as error:
+                if error.exit_code is ExitCode.UNREACHABLE:
+                    raise
+                place = f"partition {transaction.log_partition}"
+                failed.append(CommandError(f"{place}: {error.message}", error.exit_code))
+    done = len(chosen) - len(failed)
+    if done and not quiet:
+        print_note(f"{'committed' if is_commit else 'aborted'} in {done} partitions of the log")
+    raise_failures(failed)
+
+
+def render_effect(transactions: Sequence[admin_pb2.Transaction], is_commit: bool) -> str:
+    """What ending them will do, in one line."""
+    offsets = [waiting for listed in transactions for waiting in listed.offsets]
+    groups = len({waiting.group_id for waiting in offsets})
+    becomes = "become those of their groups" if is_commit else "are dropped"
+    return (
+        f"{'Commits' if is_commit else 'Aborts'} the transaction of producer "
+        f"{transactions[0].producer_id}: {len(offsets)} offsets of {groups} groups {becomes}."
+    )
+
+
+def compute_listing(transactions: Sequence[admin_pb2.Transaction]) -> Listing:
+    """A row for each group that waits for a transaction."""
+    from google.protobuf.json_format import MessageToDict
+
+    rows: list[list[object]] = []
+    for listed in transactions:
+        groups: dict[str, list[admin_pb2.PendingOffset]] = {}
+        for waiting in listed.offsets:
+            groups.setdefault(waiting.group_id, []).append(waiting)
+        rows += [
+            [
+                listed.producer_id,
+                listed.producer_epoch,
+                listed.log_partition,
+                render_time(listed.since_ms),
+                group_id,
+                len(offsets),
+                " ".join(f"{row.topic_name}-{row.partition}={row.offset}" for row in offsets),
+            ]
+            for group_id, offsets in groups.items()
+        ]
+    items = [
+        MessageToDict(
+            listed, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+        )
+        for listed in transactions
+    ]
+    content = {"transactions": items}
+    return Listing("txn.list", COLUMNS, rows, content, "transactions", wide_columns=1)
+
+
+def render_time(wall_ms: int) -> str:
+    """ISO 8601 in UTC, to the millisecond."""
+    time = datetime.fromtimestamp(wall_ms / 1_000, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
