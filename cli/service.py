@@ -27,6 +27,7 @@ from cli.settings.rooms import compute_room
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.backups import StoreBackups
 from coordinator.runtime.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.offset_reads import read_highest_offsets
 from coordinator.runtime.runtime import Runtime
@@ -41,8 +42,9 @@ from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
+from storage.backup import remove_checkpoint
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
-from storage.rocks import open_store
+from storage.rocks import RocksLogStore, open_store
 
 log = structlog.get_logger("muster.serve")
 
@@ -77,6 +79,7 @@ class Service:
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._history: HistoryReads | None = None
+        self._backups: StoreBackups | None = None
         self._lag = LoopLag()
         self._is_draining = False
         self._began_at = 0.0
@@ -192,7 +195,10 @@ class Service:
         authorizer = AllowAll()
         self._kafka = KafkaServer(runtime, authorizer, topics, self._gateway_settings)
         self._history = self._make_history(runtime)
-        self._grpc = GrpcServer(runtime, authorizer, self._grpc_settings, self._history)
+        self._backups = self._make_backups()
+        self._grpc = GrpcServer(
+            runtime, authorizer, self._grpc_settings, self._history, self._backups
+        )
         self._http = HttpServer(self.is_ready, self._compute_metrics, compute_versions())
         doors: tuple[tuple[str, Door], ...] = (
             ("kafka", self._kafka),
@@ -208,6 +214,12 @@ class Service:
                 raise compute_listen_error(name, asked, error) from error
             self.addresses[name] = Address(asked.host, bound)
             log.info("listening", listener=name, address=str(self.addresses[name]))
+
+    def _make_backups(self) -> StoreBackups | None:
+        if not isinstance(self._store, RocksLogStore):
+            return None
+        remove_checkpoint(self.folder.store)
+        return StoreBackups(self._store, self.folder.store)
 
     def _make_history(self, runtime: Runtime) -> HistoryReads:
         assert self._store is not None
@@ -238,6 +250,8 @@ class Service:
             await self._runtime.stop()
         if self._topics is not None:
             await self._topics.stop()
+        if self._backups is not None:
+            await self._backups.wait()
         if self._store is not None:
             self._store.close()
             self.folder.remove_endpoints()

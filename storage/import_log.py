@@ -180,9 +180,7 @@ def _load_partition(
         count.add(block)
         next_offset += len(aborts)
         records += len(aborts)
-    load.put_kept(
-        partition, pack_imported(Imported(LogOffset(next_offset), next_offset - records))
-    )
+    load.put_kept(partition, pack_imported(Imported(LogOffset(next_offset), next_offset - records)))
     count.open_producers.update(folded.open_producers)
     pending = folded.pending()
     if pending:

@@ -25,6 +25,7 @@ from rocksdict import (
     AccessType,
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     DBCompressionType,
     DBRecoveryMode,
     IngestExternalFileOptions,
@@ -59,6 +60,7 @@ from storage.log_store import (
     unpack_latest,
     unpack_pending,
 )
+from storage.rocks_checkpoint import RocksCheckpoint
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.rocks_damage import check_blobs, describe_readable
 from storage.rocks_load import LoadTarget, RocksLoad
@@ -257,6 +259,12 @@ class RocksLogStore:
         """See ``LogStore``. May run in a worker thread."""
         self._check_open()
         self._watermark.sync()
+
+    def begin_checkpoint(self) -> RocksCheckpoint:
+        """For ``storage.backup``, which may use it in a worker thread."""
+        self._check_open()
+        create = Checkpoint(self._db).create_checkpoint
+        return RocksCheckpoint(self._folder, self._families, create)
 
     def begin_load(self) -> RocksLoad:
         """For a store without a log that nobody else uses, until ``end_load``."""

@@ -130,6 +130,23 @@ class RocksLogReader:
                 raise StoreCorrupt(f"{self._folder}: {key.hex()} is no key of a batch")
             yield LogOffset(_LOG_KEY.unpack(key)[1]), batch
 
+    @property
+    def sequence(self) -> int:
+        """RocksDB's count of writes, as the watermark has it."""
+        sequence: int = self._db.latest_sequence_number()
+        return sequence
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        """The offset at which the partition goes on."""
+        prefix = _PARTITION.pack(partition)
+        with errors_of(self._folder):
+            cursor = self._families["log"].iter()
+            cursor.seek_for_prev(prefix + b"\xff" * (_LOG_KEY.size - _PARTITION.size))
+            cursor.status()
+            if not (cursor.valid() and cursor.key().startswith(prefix)):
+                return LogOffset(0)
+            return LogOffset(sum(read_batch_range(cursor.value())))
+
     def durable_offset(self, partition: LogPartition) -> LogOffset:
         """Up to where the partition had been acknowledged when the store was opened."""
         if isinstance(self._durable, StoreError):

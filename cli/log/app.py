@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from cli.log.backup import backup, restore
 from cli.log.dump import dump
 from cli.log.export import export
 from cli.log.import_command import import_log
@@ -20,3 +21,5 @@ log_app.command()(offsets)
 log_app.command()(verify)
 log_app.command("import")(import_log)
 log_app.command()(export)
+log_app.command()(backup)
+log_app.command()(restore)

@@ -10,9 +10,11 @@ from grpc_reflection.v1alpha import reflection
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import Authorizer
+from coordinator.runtime.backups import Backups
 from coordinator.runtime.history_reads import HistoryReads
 from coordinator.service.access import Access
 from coordinator.service.admin_service import AdminService
+from coordinator.service.backup_service import BackupService
 from coordinator.service.door import Door
 from coordinator.service.group_service import GroupService
 from coordinator.service.handlers import CallsInFlight, make_handler
@@ -20,12 +22,13 @@ from coordinator.service.limits import compute_limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.sessions import SessionRegistry
 from coordinator.service.settings import GrpcSettings, compute_server_options
-from muster.v1 import admin_pb2, group_pb2
+from muster.v1 import admin_pb2, backup_pb2, group_pb2
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+_BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _LISTENERS_GRACE_S = 0.1
-SERVICES = (_GROUP_SERVICE.full_name, _ADMIN_SERVICE.full_name)
+SERVICES = (_GROUP_SERVICE.full_name, _ADMIN_SERVICE.full_name, _BACKUP_SERVICE.full_name)
 
 
 class GrpcServer:
@@ -37,6 +40,7 @@ class GrpcServer:
         authorizer: Authorizer,
         settings: GrpcSettings,
         history: HistoryReads | None = None,
+        backups: Backups | None = None,
     ) -> None:
         self._coordinator = coordinator
         self._sessions = SessionRegistry()
@@ -58,6 +62,7 @@ class GrpcServer:
         handlers = (
             make_handler(_GROUP_SERVICE, GroupService(door), self._calls),
             make_handler(_ADMIN_SERVICE, AdminService(door), self._calls),
+            make_handler(_BACKUP_SERVICE, BackupService(door.access, backups), self._calls),
         )
         self._server.add_generic_rpc_handlers(handlers)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
