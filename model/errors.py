@@ -185,6 +185,10 @@ class FencedMemberEpoch(GroupError):
     code = ErrorCode.FENCED_MEMBER_EPOCH
 
 
+class InvalidRegularExpression(GroupError):
+    code = ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
 class InvalidProducerEpoch(GroupError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 

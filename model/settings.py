@@ -20,6 +20,9 @@ class CoordinatorSettings:
     group_consumer_assignment_interval_ms: int = 0
     group_consumer_min_assignment_interval_ms: int = 0
     group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_regex_batch_refresh_min_interval_ms: int = 100
+    group_regex_max_bytes: int = 4_096
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

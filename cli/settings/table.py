@@ -225,6 +225,33 @@ _GROUP_SETTINGS = (
         minimum=1,
     ),
     Setting(
+        "group.regex.max.bytes",
+        Kind.INT,
+        4_096,
+        Scope.GROUP,
+        "Length of a pattern that a member may subscribe with, in UTF-8.",
+        minimum=1,
+        maximum=32_767,
+    ),
+    Setting(
+        "group.consumer.regex.refresh.interval.ms",
+        Kind.INT,
+        600_000,
+        Scope.GROUP,
+        "How often the patterns of a group are resolved again where nothing asks for it: members' "
+        "rights may have changed.",
+        minimum=10_000,
+        is_kafka=True,
+    ),
+    Setting(
+        "group.consumer.regex.batch.refresh.min.interval.ms",
+        Kind.INT,
+        100,
+        Scope.GROUP,
+        "The least time from one resolution of a group's patterns to the next; Kafka has 10 s, "
+        "fixed.",
+    ),
+    Setting(
         "offset.metadata.max.bytes",
         Kind.INT,
         4_096,

@@ -9,8 +9,9 @@ numbers that it holds and that the target gives it; everything else is derived.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from enum import Enum
+from typing import TypeAlias
 
 from coordinator.core.partition_numbers import PartitionNumbers
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
@@ -28,6 +29,16 @@ NOBODY = -1
 
 NO_NUMBERS: array[int] = array("i")
 """Shared by all members that hold nothing; never changed."""
+
+Subscription: TypeAlias = tuple[tuple[TopicName, ...], str]
+"""Names and a pattern, which is empty for none."""
+
+_NO_TOPICS: frozenset[TopicName] = frozenset()
+
+
+def regex_of(metadata: ConsumerGroupMemberMetadataValue | None) -> str:
+    """The pattern that a member has; empty for none, which a record may say in two ways."""
+    return (metadata.subscribed_topic_regex or "") if metadata is not None else ""
 
 
 class ConsumerGroupState(Enum):
@@ -94,6 +105,9 @@ class ConsumerGroup:
         "metadata_hash",
         "metadata_values",
         "numbers",
+        "regex_topics",
+        "regexes",
+        "resolved_regexes",
         "revision",
         "server_assignors",
         "slots",
@@ -122,7 +136,13 @@ class ConsumerGroup:
         self.static_members: dict[InstanceId, MemberId] = {}
         """Who is each instance (``group.instance.id``) now."""
         self.subscribed_names: dict[TopicName, int] = {}
-        """How many members subscribe to each name."""
+        """How many members subscribe to each name by naming it."""
+        self.regexes: dict[str, int] = {}
+        """How many members have each pattern."""
+        self.resolved_regexes: dict[str, frozenset[TopicName]] = {}
+        """The topics of each pattern that is resolved, whether anybody has it or not."""
+        self.regex_topics: dict[TopicName, int] = {}
+        """Of how many patterns that members have each topic is."""
         self.server_assignors: dict[str, int] = {}
         """How many members prefer each server assignor."""
         self.untargeted: set[int] = set()
@@ -136,10 +156,7 @@ class ConsumerGroup:
         self.target: array[int] = array("i")
         self.holder: array[int] = array("i")
         self.assignment_epoch_of: array[int] = array("i")
-        self.subscribed_topics_cache: tuple[int, dict[tuple[TopicName, ...], frozenset[int]]] = (
-            -1,
-            {},
-        )
+        self.subscribed_topics_cache: tuple[int, dict[Subscription, frozenset[int]]] = (-1, {})
 
     # ------------------------------------------------------------------------------- questions
 
@@ -167,24 +184,56 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
+    def subscribes_to(self, name: TopicName) -> bool:
+        """Whether any member subscribes to the topic, by its name or by a pattern."""
+        return name in self.subscribed_names or name in self.regex_topics
+
+    def subscribed_topic_names(self) -> Set[TopicName]:
+        """The topics that members subscribe to, by name or by a pattern that is resolved."""
+        names = self.subscribed_names.keys()
+        return names | self.regex_topics.keys() if self.regex_topics else names
+
+    def is_subscribed(
+        self, metadata: ConsumerGroupMemberMetadataValue | None, name: TopicName
+    ) -> bool:
+        """Whether a member that says so of itself subscribes to the topic."""
+        if metadata is None:
+            return False
+        if metadata.subscribed_topic_regex:
+            topics = self.resolved_regexes.get(metadata.subscribed_topic_regex)
+            if topics is not None and name in topics:
+                return True
+        return name in metadata.subscribed_topic_names
+
+    def topics_of(self, metadata: ConsumerGroupMemberMetadataValue | None) -> Iterable[TopicName]:
+        """What a member that says so of itself subscribes to, each topic once."""
+        if metadata is None:
+            return ()
+        names = metadata.subscribed_topic_names
+        topics = self.resolved_regexes.get(regex_of(metadata))
+        return names if topics is None else topics.union(names)
+
     def subscribed_topic_indexes(
-        self, names: tuple[TopicName, ...], image: TopicImage
+        self, metadata: ConsumerGroupMemberMetadataValue | None, image: TopicImage
     ) -> frozenset[int]:
-        """Indexes (of ``numbers.topics``) of the topics that these names stand for now."""
+        """Indexes (of ``numbers.topics``) of the topics that a member subscribes to now."""
+        if metadata is None:
+            return frozenset()
         key = (image.version << 20) + len(self.numbers.topics)
         version, known = self.subscribed_topics_cache
         if version != key:
             known = {}
             self.subscribed_topics_cache = (key, known)
-        found = known.get(names)
+        subscription = metadata.subscribed_topic_names, regex_of(metadata)
+        found = known.get(subscription)
         if found is None:
             indexes = self.numbers.topic_indexes
             found = frozenset(
                 indexes[topic.topic_id]
-                for name in names
+                for name in self.topics_of(metadata)
                 if (topic := image.by_name.get(name)) is not None and topic.topic_id in indexes
             )
-            known[names] = found
+            known[subscription] = found
         return found
 
     # ------------------------------------------------- changes, for coordinator.core.replay only
@@ -263,3 +312,44 @@ class ConsumerGroup:
                 counts[name] = count
             else:
                 counts.pop(name, None)
+
+    def count_regex(self, regex: str, by: int) -> frozenset[TopicName]:
+        """Add ``by`` to the number of members with the pattern; the topics that this concerns."""
+        before = self.regexes.get(regex, 0)
+        after = before + by
+        if after > 0:
+            self.regexes[regex] = after
+        else:
+            self.regexes.pop(regex, None)
+        topics = self.resolved_regexes.get(regex, _NO_TOPICS)
+        if (before > 0) == (after > 0):
+            return _NO_TOPICS
+        self._count_regex_topics(topics, 1 if after > 0 else -1)
+        return topics
+
+    def resolve_regex(self, regex: str, topics: frozenset[TopicName] | None) -> Set[TopicName]:
+        """The pattern stands for these topics; ``None`` for one that is not resolved any more.
+
+        The topics that this concerns.
+        """
+        before = self.resolved_regexes.get(regex, _NO_TOPICS)
+        if topics is None:
+            self.resolved_regexes.pop(regex, None)
+        else:
+            self.resolved_regexes[regex] = topics
+        self.subscribed_topics_cache = (-1, {})
+        if regex not in self.regexes:
+            return _NO_TOPICS
+        after = topics or _NO_TOPICS
+        self._count_regex_topics(after - before, 1)
+        self._count_regex_topics(before - after, -1)
+        return before ^ after
+
+    def _count_regex_topics(self, topics: Iterable[TopicName], by: int) -> None:
+        counts = self.regex_topics
+        for topic in topics:
+            count = counts.get(topic, 0) + by
+            if count > 0:
+                counts[topic] = count
+            else:
+                counts.pop(topic, None)

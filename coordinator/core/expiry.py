@@ -22,6 +22,7 @@ from collections.abc import Collection
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.outcome import Outcome
+from coordinator.core.regexes import compute_all_regex_tombstones
 from coordinator.core.shard import Shard
 from model.commands import ExpireOffsets
 from model.ids import GroupId, TopicName
@@ -61,7 +62,7 @@ def compute_expiry_rule(shard: Shard, group_id: GroupId) -> ExpiryRule | None:
     """The rule of a group as it is now; ``None`` where none of its offsets expires."""
     group = shard.consumer_groups.get(group_id)
     if group is not None:
-        return ExpiryRule(None, group.subscribed_names.keys())
+        return ExpiryRule(None, group.subscribed_topic_names())
     if group_id in shard.foreign_groups:
         return None
     classic = shard.classic_groups.get(group_id)
@@ -139,6 +140,7 @@ def _compute_consumer_tombstones(group: ConsumerGroup) -> list[Record]:
     ]
     records += (
         Record(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
+        *compute_all_regex_tombstones(group),
         Record(ConsumerGroupPartitionMetadataKey(group_id), None),
         Record(ConsumerGroupMetadataKey(group_id), None),
     )

@@ -141,7 +141,7 @@ def compute_subscribed_topics(shard: Shard, group_id: GroupId) -> Collection[Top
     """What the members subscribe to; ``None`` where that cannot be known: all is theirs then."""
     group = shard.consumer_groups.get(group_id)
     if group is not None:
-        return group.subscribed_names.keys()
+        return group.subscribed_topic_names()
     if group_id in shard.foreign_groups:
         foreign = shard.foreign_groups[group_id]
         return None if foreign.members else ()

@@ -16,6 +16,7 @@ from coordinator.core.leave import compute_removal, handle_leave, handle_leave_g
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.offsets import handle_delete_topic_offsets, handle_offset_commit
 from coordinator.core.outcome import Outcome
+from coordinator.core.regex_resolution import InstallRegexes, handle_install_regexes
 from coordinator.core.shard import Shard
 from coordinator.core.target import (
     InstallTarget,
@@ -52,6 +53,7 @@ ShardCommand: TypeAlias = (
     | ReconcileMember
     | ExpireMember
     | InstallTarget
+    | InstallRegexes
     | RefreshTopics
     | RefreshAssignor
     | OffsetCommit
@@ -76,8 +78,8 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
             return handle_offset_commit(shard, command, now)
         case ReconcileMember():
             return handle_reconcile_member(shard, command, now)
-        case InstallTarget():
-            return handle_install_target(shard, command, now)
+        case InstallTarget() | InstallRegexes():
+            return handle_install(shard, command, now)
         case ConsumerGroupLeave():
             check_group_id(shard, command.group_id)
             return handle_leave(shard, command)
@@ -95,6 +97,13 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
             return handle_expire_offsets(shard, command)
         case _:
             assert_never(command)
+
+
+def handle_install(shard: Shard, command: InstallTarget | InstallRegexes, now: Now) -> Outcome:
+    """What was computed for a group comes in."""
+    if isinstance(command, InstallTarget):
+        return handle_install_target(shard, command, now)
+    return handle_install_regexes(shard, command)
 
 
 def check_group_id(shard: Shard, group_id: GroupId) -> None:
@@ -156,7 +165,7 @@ def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not needs_epoch_for_topics(shard, group):
         return Outcome(response=Done())
-    records = compute_epoch_bump(shard, group, command.group_id, set(group.subscribed_names))
+    records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
     effects = (compute_target_effect(shard, group, command.group_id),)
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
@@ -169,7 +178,7 @@ def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
     before = compute_preferred_of(command.assignors_before, group)
     if compute_preferred_assignor(shard, group) == before:
         return Outcome(response=Done())
-    records = compute_epoch_bump(shard, group, command.group_id, set(group.subscribed_names))
+    records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
     effects = (compute_target_effect(shard, group, command.group_id),)
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
@@ -178,7 +187,7 @@ def needs_epoch_for_topics(shard: Shard, group: ConsumerGroup) -> bool:
     """Whether the group has members, and a metadata hash that is not of the topics as they are."""
     if group.member_count == 0:
         return False
-    names = group.subscribed_names
+    names = group.subscribed_topic_names()
     return compute_metadata_hash(names, shard.image, shard.topic_hashes) != group.metadata_hash
 
 
@@ -209,8 +218,7 @@ def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
     """
     if member.metadata is None:
         return False
-    names = member.metadata.subscribed_topic_names
-    subscribed = group.subscribed_topic_indexes(names, shard.image)
+    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     numbers, holder = group.numbers, group.holder
     if not numbers.topic_indexes_of(member.assigned) <= subscribed:
         return True

@@ -8,6 +8,7 @@ is handled at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, TypeVar
 
@@ -24,8 +25,10 @@ from coordinator.core.outcome import (
     ComputeTarget,
     Effect,
     Outcome,
+    ResolveRegexes,
 )
 from coordinator.core.reconcile import Standing, compute_next_standing
+from coordinator.core.regexes import compute_names_after, compute_regex_change
 from coordinator.core.shard import Shard
 from coordinator.core.static_members import compute_replacement, find_member
 from model.commands import (
@@ -39,7 +42,6 @@ from model.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
-    InvalidRequest,
     UnknownMemberId,
     UnsupportedAssignor,
 )
@@ -66,8 +68,7 @@ T = TypeVar("T")
 
 
 def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) -> Outcome:
-    """A heartbeat with epoch 0 or more. Errors: rows C8 to C14 of Kafka's table."""
-    check_supported(command)
+    """A heartbeat with epoch 0 or more. Errors: rows C8 to C16 of Kafka's table."""
     check_server_assignor(shard, command)
     group = _group_for(shard, command)
     check_room(shard, group, command.member_id)
@@ -78,12 +79,6 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
     if group is not None and member is not None and not returns and updated == member.metadata:
         return _continue(shard, group, member, command, False, now)
     return _change_member(shard, group, member, updated, command, now, returns)
-
-
-def check_supported(command: ConsumerGroupHeartbeat) -> None:
-    """Patterns are refused as such, not taken for something else."""
-    if command.subscribed_topic_regex not in (UNCHANGED, ""):
-        raise InvalidRequest("Subscribing by regular expression is not supported yet.")
 
 
 def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
@@ -212,19 +207,24 @@ def _change_member(
     group_id, member_id = command.group_id, command.member_id
     old = member.metadata if member is not None and member.metadata is not None else _NEW
     names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
+    regex = compute_regex_change(shard, group, group_id, old, updated)
     records = list(_replaced_classic_group(shard, group_id)) if group is None else []
     if returns and group is not None and member is not None:
         records += compute_replacement(group, member, member_id)
     if not returns or updated != old:
         records.append(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), updated))
-    if names_changed:
-        names = _names_after(group, old.subscribed_topic_names, updated.subscribed_topic_names)
+    records += regex.records
+    is_bumped = names_changed or regex.bumps
+    if is_bumped:
+        names = compute_names_after(group, (old,), (updated,))
         records += compute_epoch_bump(shard, group, group_id, names)
-    effects = _target_effects(shard, group, group_id, names_changed, now)
+    effects = _target_effects(shard, group, group_id, is_bumped, now)
+    if regex.resolves:
+        effects = (*effects, ResolveRegexes(group_id))
     return Outcome(
         records=tuple(records),
         effects=effects,
-        then=_reconcile_command(member, command, names_changed),
+        then=_reconcile_command(member, command, names_changed or regex.is_changed),
     )
 
 
@@ -238,19 +238,8 @@ def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ..
     return ()
 
 
-def _names_after(
-    group: ConsumerGroup | None,
-    old: tuple[TopicName, ...],
-    new: tuple[TopicName, ...],
-) -> set[TopicName]:
-    """The names that the group subscribes to once one member has changed its own."""
-    counts = group.subscribed_names if group is not None else {}
-    gone = {name for name in old if counts.get(name, 0) <= 1}
-    return (set(counts) - gone) | set(new)
-
-
 def compute_epoch_bump(
-    shard: Shard, group: ConsumerGroup | None, group_id: GroupId, names: set[TopicName]
+    shard: Shard, group: ConsumerGroup | None, group_id: GroupId, names: Iterable[TopicName]
 ) -> list[Record]:
     """The records of a new group epoch over these subscribed names."""
     epoch = (group.group_epoch if group is not None else 1) + 1
@@ -372,8 +361,7 @@ def compute_standing_after(
     command: ReconcileMember,
 ) -> Standing:
     """``compute_next_standing`` on the arrays of the group."""
-    names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
-    subscribed = group.subscribed_topic_indexes(names, shard.image)
+    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     topic_index, holder = group.numbers.topic_index, group.holder
     owned = None if command.owned is None else group.numbers.known_numbers(command.owned)
     return compute_next_standing(

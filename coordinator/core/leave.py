@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.outcome import CancelRebalanceTimeout, Effect, Outcome
+from coordinator.core.regexes import compute_names_after, compute_regex_tombstones
 from coordinator.core.shard import Shard
 from coordinator.core.static_members import (
     check_static_member,
@@ -16,7 +17,7 @@ from coordinator.core.static_members import (
 )
 from model.commands import ConsumerGroupLeave, LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError, GroupIdNotFound
-from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.ids import GroupId, InstanceId, MemberId
 from model.records import Record
 from model.responses import ConsumerGroupLeaveResponse, LeaveGroupResponse
 
@@ -103,16 +104,10 @@ def compute_removal(
     records: list[Record] = []
     for member in members:
         records += compute_tombstones(group_id, member.member_id)
-    records += compute_epoch_bump(shard, group, group_id, _names_without(group, members))
+    gone = [member.metadata for member in members]
+    records += compute_regex_tombstones(group, gone)
+    names = compute_names_after(group, gone, ())
+    records += compute_epoch_bump(shard, group, group_id, names)
     if group.member_count <= len(members):
         return tuple(records), ()
     return tuple(records), (compute_target_effect(shard, group, group_id),)
-
-
-def _names_without(group: ConsumerGroup, members: Sequence[Member]) -> set[TopicName]:
-    """The names that the group subscribes to without these members."""
-    counts = dict(group.subscribed_names)
-    for member in members:
-        for name in member.metadata.subscribed_topic_names if member.metadata is not None else ():
-            counts[name] -= 1
-    return {name for name, count in counts.items() if count > 0}

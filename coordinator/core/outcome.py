@@ -24,6 +24,13 @@ class ComputeTarget:
 
 
 @value
+class ResolveRegexes:
+    """Find the topics of the group's patterns, answered with ``InstallRegexes``."""
+
+    group_id: GroupId
+
+
+@value
 class ArmRebalanceTimeout:
     """Expire the member unless it has left ``member_epoch`` by then."""
 
@@ -58,6 +65,7 @@ class ApplyGroupSettings:
 
 Effect: TypeAlias = (
     ComputeTarget
+    | ResolveRegexes
     | ArmRebalanceTimeout
     | CancelRebalanceTimeout
     | RefreshGroups

@@ -8,7 +8,7 @@ KAFKA-21102). Live state and replayed state are the same by construction.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 
 from coordinator.core.classic_group import compute_classic_group
@@ -17,6 +17,7 @@ from coordinator.core.consumer_group import (
     NO_NUMBERS,
     ConsumerGroup,
     Member,
+    regex_of,
 )
 from coordinator.core.replay_foreign import FOREIGN_REPLAYS
 from coordinator.core.shard import Shard
@@ -32,6 +33,7 @@ from model.records import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -87,16 +89,15 @@ def replay_member_metadata(
         return
     entry = group.entry(key.member_id)
     _count_new_member(group, entry)
-    old_names: tuple[TopicName, ...] = ()
+    old = entry.metadata
     old_instance = None
-    if entry.metadata is not None:
-        old_names = entry.metadata.subscribed_topic_names
-        old_instance = entry.metadata.instance_id
-        group.count_assignor(entry.metadata.server_assignor, -1)
+    if old is not None:
+        old_instance = old.instance_id
+        group.count_assignor(old.server_assignor, -1)
     group.count_assignor(value.server_assignor, 1)
     group.change_instance(entry.member_id, old_instance, value.instance_id)
     entry.metadata = group.metadata_values.setdefault(value, value)
-    _change_names(shard, group, old_names, value.subscribed_topic_names)
+    _change_subscription(shard, group, old, value)
 
 
 def _count_new_member(group: ConsumerGroup, entry: Member) -> None:
@@ -111,7 +112,7 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     if entry.is_member:
         group.member_count -= 1
     if entry.metadata is not None:
-        _change_names(shard, group, entry.metadata.subscribed_topic_names, ())
+        _change_subscription(shard, group, entry.metadata, None)
         group.count_assignor(entry.metadata.server_assignor, -1)
         group.change_instance(entry.member_id, entry.metadata.instance_id, None)
         if len(group.metadata_values) > 2 * group.member_count + 16:
@@ -122,20 +123,33 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     group.drop_entry(entry)
 
 
-def _change_names(
+def _change_subscription(
     shard: Shard,
     group: ConsumerGroup,
-    old: tuple[TopicName, ...],
-    new: tuple[TopicName, ...],
+    old: ConsumerGroupMemberMetadataValue | None,
+    new: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    if old == new:
-        return
-    group.count_names(new, 1)
-    group.count_names(old, -1)
-    for name in new:
-        shard.groups_by_topic.setdefault(name, set()).add(group.group_id)
-    for name in old:
-        if name not in group.subscribed_names:
+    old_names = old.subscribed_topic_names if old is not None else ()
+    new_names = new.subscribed_topic_names if new is not None else ()
+    if old_names != new_names:
+        group.count_names(new_names, 1)
+        group.count_names(old_names, -1)
+        _note_subscriptions(shard, group, new_names)
+        _note_subscriptions(shard, group, old_names)
+    old_regex, new_regex = regex_of(old), regex_of(new)
+    if old_regex != new_regex:
+        if new_regex:
+            _note_subscriptions(shard, group, group.count_regex(new_regex, 1))
+        if old_regex:
+            _note_subscriptions(shard, group, group.count_regex(old_regex, -1))
+
+
+def _note_subscriptions(shard: Shard, group: ConsumerGroup, names: Iterable[TopicName]) -> None:
+    """Whether the group subscribes to these names may be otherwise now."""
+    for name in names:
+        if group.subscribes_to(name):
+            shard.groups_by_topic.setdefault(name, set()).add(group.group_id)
+        else:
             _forget_subscription(shard, group.group_id, name)
 
 
@@ -303,7 +317,7 @@ def replay_group_epoch(
         group.group_epoch = value.epoch
         group.metadata_hash = value.metadata_hash
         return
-    for name in list(group.subscribed_names):
+    for name in list(group.subscribed_topic_names()):
         _forget_subscription(shard, group.group_id, name)
     del shard.consumer_groups[key.group_id]
 
@@ -317,6 +331,18 @@ def replay_partition_metadata(
     group = _group(shard, key.group_id, value is not None)
     if group is not None:
         group.has_partition_metadata = value is not None
+
+
+def replay_regular_expression(
+    shard: Shard,
+    key: ConsumerGroupRegularExpressionKey,
+    value: ConsumerGroupRegularExpressionValue | None,
+) -> None:
+    """Type 16: the topics of a pattern, which members have, had, or are about to have."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is not None:
+        topics = None if value is None else frozenset(value.topics)
+        _note_subscriptions(shard, group, group.resolve_regex(key.regular_expression, topics))
 
 
 def replay_classic_group(
@@ -382,7 +408,7 @@ _REPLAYS: dict[type, Callable[[Shard, Any, Any], None]] = {
     ConsumerGroupTargetAssignmentMetadataKey: replay_target_assignment_metadata,
     ConsumerGroupTargetAssignmentMemberKey: replay_target_assignment_member,
     ConsumerGroupCurrentMemberAssignmentKey: replay_current_member_assignment,
-    ConsumerGroupRegularExpressionKey: _replay_nothing,
+    ConsumerGroupRegularExpressionKey: replay_regular_expression,
     UnknownKey: _replay_nothing,
     **FOREIGN_REPLAYS,
 }

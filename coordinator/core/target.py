@@ -16,12 +16,18 @@ import numpy.typing as npt
 
 from assignors.problem import Problem, Subscriptions
 from assignors.registry import ASSIGNORS
-from coordinator.core.consumer_group import NOBODY, ConsumerGroup, Member
+from coordinator.core.consumer_group import (
+    NOBODY,
+    ConsumerGroup,
+    Member,
+    Subscription,
+    regex_of,
+)
 from coordinator.core.heartbeat import compute_target_effect
 from coordinator.core.outcome import Effect, Outcome
 from coordinator.core.shard import Shard
 from model.commands import Now
-from model.ids import GroupId, InstanceId, MemberId
+from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
@@ -89,7 +95,9 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
     """The problem at the group's epoch: its members, its topics that exist."""
     image = shard.image
     topics = tuple(
-        image.by_name[name] for name in sorted(group.subscribed_names) if name in image.by_name
+        image.by_name[name]
+        for name in sorted(group.subscribed_topic_names())
+        if name in image.by_name
     )
     assignor = compute_preferred_assignor(shard, group)
     members = list(group.members())
@@ -144,18 +152,35 @@ def compute_slots_of(
 def _subscriptions(
     group: ConsumerGroup, members: list[Member], topics: tuple[Topic, ...]
 ) -> Subscriptions:
-    if all(count == len(members) for count in group.subscribed_names.values()):
+    if all(is_subscribed_by_all(group, name) for name in group.subscribed_topic_names()):
         return Subscriptions.all(len(members), len(topics))
     index_of = {topic.name: index for index, topic in enumerate(topics)}
-    known: dict[tuple[str, ...], list[int]] = {}
+    known: dict[Subscription, list[int]] = {}
     lists = []
     for member in members:
-        names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
-        indexes = known.get(names)
+        metadata = member.metadata
+        names = metadata.subscribed_topic_names if metadata is not None else ()
+        subscription = names, regex_of(metadata)
+        indexes = known.get(subscription)
         if indexes is None:
-            indexes = known[names] = [index_of[name] for name in names if name in index_of]
+            found = [index_of[name] for name in group.topics_of(metadata) if name in index_of]
+            indexes = known[subscription] = sorted(found)
         lists.append(indexes)
     return Subscriptions.of(lists, len(topics))
+
+
+def is_subscribed_by_all(group: ConsumerGroup, name: TopicName) -> bool:
+    """Whether all members name the topic, or all have a pattern that it is of.
+
+    ``False`` is no more than a guess where some do the one and some the other.
+    """
+    everybody = group.member_count
+    if group.subscribed_names.get(name, 0) == everybody:
+        return True
+    return any(
+        count == everybody and name in group.resolved_regexes.get(regex, ())
+        for regex, count in group.regexes.items()
+    )
 
 
 # --------------------------------------------------------------------------------- the answer
@@ -223,13 +248,12 @@ def _drop_what_has_gone(
         if topic.topic_id not in shard.image.by_id:
             part[:] = NOBODY
             continue
-        if group.subscribed_names.get(topic.name, 0) == group.member_count:
+        if is_subscribed_by_all(group, topic.name):
             continue
         for slot in np.unique(part[part >= 0]).tolist():
             member = group.slots[slot]
             assert member is not None
-            metadata = member.metadata
-            if metadata is None or topic.name not in metadata.subscribed_topic_names:
+            if not group.is_subscribed(member.metadata, topic.name):
                 part[part == slot] = NOBODY
 
 

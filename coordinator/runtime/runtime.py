@@ -24,11 +24,13 @@ from coordinator.core.outcome import (
     Effect,
     Outcome,
     RefreshGroups,
+    ResolveRegexes,
 )
 from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
 from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
@@ -41,6 +43,8 @@ from coordinator.runtime.loader import read_last_timestamp
 from coordinator.runtime.loading import Loading
 from coordinator.runtime.offset_commands import OffsetCommands
 from coordinator.runtime.offset_deletion import OffsetDeletion
+from coordinator.runtime.regexes import Regexes
+from coordinator.runtime.replayer import Replayer
 from coordinator.runtime.space import Space
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.targets import Targets
@@ -77,11 +81,6 @@ from model.commands import (
 )
 from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
-from model.records import (
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMetadataKey,
-    OffsetCommitKey,
-)
 from model.responses import Response
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
@@ -103,6 +102,7 @@ class Runtime:
         clock: Clock | None = None,
         scheduler: Scheduler | None = None,
         free_bytes: Callable[[], int] | None = None,
+        authorizer: Authorizer | None = None,
         on_failure: Callable[[BaseException], None] = exit_process,
     ) -> None:
         self.settings = settings
@@ -113,6 +113,7 @@ class Runtime:
         self._clock = SteadyClock(clock or SystemClock())
         self._scheduler = scheduler
         self._space = Space(free_bytes, settings.log_min_free_bytes)
+        self._authorizer = authorizer or AllowAll()
         self._on_failure = on_failure
         self._shards: list[Shard] = []
         self._is_ready = False
@@ -216,10 +217,20 @@ class Runtime:
         self._commits = CommitRoom(self._writer, self._clock, self._durability, self._space)
         self._watches = Watches(scheduler, self._has_news)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
+        self._replayer = Replayer(self._writer, self._durability, self.liveness, self.stats)
         self._make_deputies(scheduler)
 
     def _make_deputies(self, scheduler: Scheduler) -> None:
         """Those that carry out commands and effects with the other parts."""
+        self._regexes = Regexes(
+            scheduler,
+            self._clock,
+            self.settings,
+            self._authorizer,
+            find_group=lambda group_id: self._shard_of(group_id).consumer_groups.get(group_id),
+            image=lambda: self._catalogue.image,
+            install=self._submit_to_shard,
+        )
         self._offsets = OffsetCommands(
             self._store,
             self._shards,
@@ -278,6 +289,7 @@ class Runtime:
         self._commits.is_open = False
         self._timers.stop()
         self._background.stop()
+        self._regexes.stop()
         while not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
             await asyncio.sleep(STOP_POLL_S)
         self._targets.stop()
@@ -455,9 +467,10 @@ class Runtime:
         reply: Reply,
     ) -> None:
         if outcome.records:
-            self._replay(shard, group_id, outcome)
+            self._replayer.replay(shard, group_id, outcome)
         if isinstance(command, ConsumerGroupHeartbeat):
             self._heard(group_id, command.member_id)
+            self._regexes.heard(shard, command)
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         if outcome.then is not None:
@@ -474,22 +487,6 @@ class Runtime:
         else:
             self._answer_read((group_id,), reply, outcome.response)
 
-    def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:
-        generation = self._writer.generation
-        if isinstance(outcome.records[0].key, OffsetCommitKey):
-            self._durability.note_offsets(group_id, generation)
-            are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
-            if are_all_offsets and not shard.open_transactions:
-                return
-        for record in outcome.records:
-            replay(shard, record)
-            if record.value is None:
-                if isinstance(record.key, ConsumerGroupMemberMetadataKey):
-                    self.liveness.remove(group_id, record.key.member_id)
-            elif isinstance(record.key, ConsumerGroupMetadataKey):
-                self.stats.group_epoch_bumps += 1
-        self._durability.note_group(group_id, generation)
-
     def _heard(self, group_id: GroupId, member_id: MemberId) -> None:
         now_ms = self._clock.monotonic_ms()
         entry = self.liveness.get(group_id, member_id)
@@ -503,6 +500,8 @@ class Runtime:
         match effect:
             case ComputeTarget(group_id, not_before_ms):
                 self._targets.mark(group_id, not_before_ms)
+            case ResolveRegexes(group_id):
+                self._regexes.request(group_id)
             case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):
                 self.liveness.arm_rebalance(
                     group_id, member_id, epoch, timeout_ms, self._clock.monotonic_ms()
@@ -585,6 +584,7 @@ class Runtime:
         self._background.delete_offsets_of_topics()
 
     def _refresh_groups(self, name: TopicName) -> None:
+        self._regexes.topic_changed(name)
         for shard in self._shards:
             self._refresh.refresh(sorted(shard.groups_by_topic.get(name, ())))
 

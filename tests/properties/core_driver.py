@@ -6,13 +6,20 @@ they own, and may be slow to hear and to acknowledge.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from assignors.registry import ASSIGNORS
 from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
 from coordinator.core.handle import ShardCommand, handle, has_news
 from coordinator.core.invariants import check_group
-from coordinator.core.outcome import ArmRebalanceTimeout, CancelRebalanceTimeout, ComputeTarget
+from coordinator.core.outcome import (
+    ArmRebalanceTimeout,
+    CancelRebalanceTimeout,
+    ComputeTarget,
+    ResolveRegexes,
+)
+from coordinator.core.regex_resolution import InstallRegexes
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
@@ -70,6 +77,8 @@ class CoreDriver:
         self.has_timeout: set[str] = set()
         self.problems: list[TargetProblem] = []
         self.are_targets_late = False
+        self.resolutions: list[InstallRegexes] = []
+        self.are_regexes_late = False
         self._incarnations: dict[str, int] = {}
 
     # -------------------------------------------------------------------------------- commands
@@ -89,6 +98,8 @@ class CoreDriver:
             match effect:
                 case ComputeTarget():
                     self._compute_target()
+                case ResolveRegexes():
+                    self._resolve_regexes()
                 case ArmRebalanceTimeout(member_id=member_id):
                     self.has_timeout.add(member_id)
                 case CancelRebalanceTimeout(member_id=member_id):
@@ -113,12 +124,29 @@ class CoreDriver:
         before = len(self.log)
         self.carry_out(InstallTarget(problem, target))
         if len(self.log) > before:
-            check_target(self.shard, self.shard.consumer_groups[G])
+            check_target(self.shard, self.shadow)
 
     def install_late(self) -> None:
         """The oldest of the targets that are late comes in."""
         if self.problems:
             self._install(self.problems.pop(0))
+
+    def _resolve_regexes(self) -> None:
+        """What the patterns of the group stand for now; it may be told late."""
+        group = self.shard.consumer_groups.get(G)
+        if group is None or not group.regexes:
+            return
+        topics = {regex: matches(regex, self.shard.image) for regex in sorted(group.regexes)}
+        command = InstallRegexes(G, topics, self.shard.image.version, self.now_ms)
+        if self.are_regexes_late:
+            self.resolutions.append(command)
+        else:
+            self.carry_out(command)
+
+    def resolve_late(self) -> None:
+        """The oldest of the resolutions that are late comes in."""
+        if self.resolutions:
+            self.carry_out(self.resolutions.pop(0))
 
     # --------------------------------------------------------------------------------- members
 
@@ -153,7 +181,8 @@ class CoreDriver:
             client.member_id,
             client.epoch,
             rebalance_timeout_ms=60_000,
-            subscribed_topic_names=tuple(TopicName(topic) for topic in names),
+            subscribed_topic_names=names_in(names),
+            subscribed_topic_regex=regex_in(names),
             owned=client.owned_topics(),
             instance_id=client.instance_id,
         )
@@ -181,8 +210,12 @@ class CoreDriver:
         """Only the subscription."""
         client = self.clients[name]
         command = ConsumerGroupHeartbeat(CALLER, G, client.member_id, client.epoch)
-        wanted = tuple(TopicName(topic) for topic in names)
-        self._send(client, replace(command, subscribed_topic_names=wanted), is_heard=True)
+        command = replace(
+            command,
+            subscribed_topic_names=names_in(names),
+            subscribed_topic_regex=regex_in(names),
+        )
+        self._send(client, command, is_heard=True)
 
     def _send(
         self, client: Client, command: ConsumerGroupHeartbeat, is_heard: bool
@@ -271,6 +304,7 @@ class CoreDriver:
     def _change_image(self, image: TopicImage) -> None:
         self.shard.image = image
         self.carry_out(RefreshTopics(INTERNAL, G))
+        self._resolve_regexes()
 
     # -------------------------------------------------------------------------------- checking
 
@@ -305,6 +339,10 @@ class CoreDriver:
         """Everybody heartbeats and does as told until nothing moves: L1."""
         self.are_targets_late = False
         self.problems.clear()
+        self.are_regexes_late = False
+        while self.resolutions:
+            self.resolve_late()
+        self._resolve_regexes()
         for name in sorted(self.away):
             self.end_session_of_away(name)
         for _ in range(12):
@@ -329,7 +367,10 @@ class CoreDriver:
     def _check_all_are_held(self, group: ConsumerGroup) -> None:
         """L1: every partition that somebody subscribes to is somebody's."""
         by_name = self.shard.image.by_name
-        for name in group.subscribed_names:
+        subscribed: set[TopicName] = set()
+        for member in group.members():
+            subscribed.update(self.topics_of(member.member_id))
+        for name in sorted(subscribed):
             topic = by_name.get(name)
             if topic is not None:
                 held = [
@@ -347,7 +388,28 @@ class CoreDriver:
         member = None if group is None else group.member(MemberId(name))
         if member is None or member.metadata is None:
             return ("foo", "bar")
-        return member.metadata.subscribed_topic_names
+        regex = member.metadata.subscribed_topic_regex
+        return (*member.metadata.subscribed_topic_names, *([f"/{regex}"] if regex else ()))
+
+    def topics_of(self, name: str) -> frozenset[TopicName]:
+        """The topics of its names and of its pattern, as if that were always resolved."""
+        said = self.names_of(name)
+        return matches(regex_in(said), self.shard.image).union(names_in(said))
+
+
+def names_in(said: tuple[str, ...]) -> tuple[TopicName, ...]:
+    """What does not begin with ``/`` is a name."""
+    return tuple(TopicName(text) for text in said if not text.startswith("/"))
+
+
+def regex_in(said: tuple[str, ...]) -> str:
+    """What begins with ``/`` is the pattern, empty for none."""
+    return next((text[1:] for text in said if text.startswith("/")), "")
+
+
+def matches(regex: str, image: TopicImage) -> frozenset[TopicName]:
+    """The topics that a pattern matches, by another engine than the server's."""
+    return frozenset(name for name in image.by_name if regex and re.fullmatch(regex, name))
 
 
 def instance_of(name: str) -> InstanceId | None:
@@ -355,10 +417,11 @@ def instance_of(name: str) -> InstanceId | None:
     return InstanceId(name[0]) if name[1:] else None
 
 
-def check_target(shard: Shard, group: ConsumerGroup) -> None:
+def check_target(shard: Shard, shadow: Shadow) -> None:
     """S4, just after a target was installed: nobody gets what it does not subscribe to."""
+    group = shard.consumer_groups[G]
     for member in group.members():
-        names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
+        names = shadow.groups[G].topics_of(member.member_id)
         for topic in group.numbers.topic_partitions(member.target or ()):
             known = shard.image.by_id.get(topic.topic_id)
             assert known is not None, f"S4: {member.member_id} gets {topic}, which is no more"

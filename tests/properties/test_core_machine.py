@@ -23,7 +23,13 @@ from tests.sim.shadow import describe_shards
 MEMBERS = ("a", "b", "c", "i1", "i2", "j1", "j2")
 """Those with a number are static members, two of each instance."""
 
-NAMES = st.sampled_from([("foo", "bar"), ("foo", "bar"), ("foo",), ("bar", "later"), ()])
+NAMES = st.sampled_from(
+    [
+        *[("foo", "bar"), ("foo", "bar"), ("foo",), ("bar", "later"), ()],
+        *[("/.*",), ("/(foo|bar)",), ("foo", "/ba."), ("bar", "/(bar|later)"), ("/none",)],
+    ]
+)
+"""What begins with ``/`` is a pattern."""
 TOPICS = st.sampled_from(["foo", "bar", "later"])
 LOST, PARTIAL, OWNED, FULL = "lost", "partial", "owned", "full"
 PICK = st.integers(0, 11)
@@ -127,6 +133,12 @@ class CoreMachine(RuleBasedStateMachine):
         """Targets are computed at once from now on, or late; the oldest late one comes in."""
         self.core.are_targets_late = are_late
         self.core.install_late()
+
+    @rule(are_late=st.booleans())
+    def hurry_with_patterns(self, are_late: bool) -> None:
+        """Likewise for what patterns stand for."""
+        self.core.are_regexes_late = are_late
+        self.core.resolve_late()
 
     @rule(first=st.floats(0, 1), end=st.floats(0, 1), drops=st.integers(0, DROPS_TOMBSTONES))
     def replay_a_compaction(self, first: float, end: float, drops: int) -> None:

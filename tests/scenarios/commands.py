@@ -109,6 +109,8 @@ class Commands:
             "import": self._import,
             "fsync": self._fsync,
             "assignor": self._assignor,
+            "hide": lambda line: self.server.rights.hide(*line.words),
+            "show": lambda line: self.server.rights.show(*line.words),
         }
         if line.verb in acts:
             acts[line.verb](line)
@@ -203,7 +205,11 @@ class Commands:
         timeout, sub, regex = said.get("timeout"), said.get("sub"), said.get("regex")
         instance = said.get("instance")
         return ConsumerGroupHeartbeat(
-            replace(CALLER, client_id=said.get("client", CALLER.client_id)),
+            replace(
+                CALLER,
+                client_id=said.get("client", CALLER.client_id),
+                principal=said.get("user", CALLER.principal),
+            ),
             GroupId(group),
             MemberId(member),
             int(said["epoch"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.runtime.authorizer import Operation, ResourceType
 from model.ids import GroupId
 from model.records import Record
 from model.settings import CoordinatorSettings
@@ -15,6 +16,29 @@ from tests.sim.disk import SimDisk, Write
 from tests.sim.server import VirtualServer
 
 Deadlines = dict[str, int]
+
+
+class Rights:
+    """Everybody may everything but what is hidden from them."""
+
+    def __init__(self) -> None:
+        self._hidden: set[tuple[str, str]] = set()
+
+    def hide(self, topic: str, principal: str) -> None:
+        self._hidden.add((principal, topic))
+
+    def show(self, topic: str, principal: str) -> None:
+        self._hidden.discard((principal, topic))
+
+    def authorize(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        resource_name: str,
+    ) -> bool:
+        return (principal, resource_name) not in self._hidden
 
 
 class ScenarioServer(VirtualServer):
@@ -31,6 +55,7 @@ class ScenarioServer(VirtualServer):
             is_stalled=lambda: False,
         )
         self._deadlines: Deadlines = {}
+        self.rights = self.authorizer = Rights()
         super().__init__(settings=settings, store=disk)  # type: ignore[arg-type]
 
     def crash(self, survivors: int = 0) -> None:

@@ -16,6 +16,8 @@ from model.records import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     GroupConfigsSideKey,
@@ -96,6 +98,12 @@ def format_assigned(topics: Iterable[AssignedTopicPartitions]) -> str:
             partitions = format_ranges(partition for _, partition in run)
             parts.append(f"{topic_name(topic.topic_id)}:{partitions}@{epoch}")
     return " ".join(sorted(parts)) or NOTHING
+
+
+def format_subscription(names: Iterable[str], regex: str | None) -> str:
+    """``foo,bar and /x.*/``, or ``-``."""
+    parts = [",".join(names), f"/{regex}/" if regex else ""]
+    return " and ".join(filter(None, parts)) or NOTHING
 
 
 # ------------------------------------------------------------------------------------ answers
@@ -219,7 +227,7 @@ def _format_group(group: DescribedConsumerGroup) -> list[str]:
 
 
 def _format_member(member: DescribedMember) -> str:
-    names = ",".join(member.subscribed_topic_names) or NOTHING
+    names = format_subscription(member.subscribed_topic_names, member.subscribed_topic_regex)
     instance = f" (instance {member.instance_id})" if member.instance_id is not None else ""
     text = (
         f"{member.member_id}{instance}: {member.state} at {member.member_epoch}, "
@@ -276,6 +284,8 @@ def _format_key(key: Any) -> str:
             return f"target {key.group_id}/{key.member_id}"
         case ConsumerGroupCurrentMemberAssignmentKey():
             return f"current {key.group_id}/{key.member_id}"
+        case ConsumerGroupRegularExpressionKey():
+            return f"pattern {key.group_id} {key.regular_expression}"
         case _ if hasattr(key, "group_id"):
             # Of groups that are kept and not served.
             return f"{type(key).__name__} of {key.group_id}"
@@ -286,7 +296,7 @@ def _format_key(key: Any) -> str:
 def _format_value(value: Any) -> str:
     match value:
         case ConsumerGroupMemberMetadataValue():
-            names = ",".join(value.subscribed_topic_names) or NOTHING
+            names = format_subscription(value.subscribed_topic_names, value.subscribed_topic_regex)
             text = f"subscribes to {names}, rebalance {format_ms(value.rebalance_timeout_ms)}"
             extra = [
                 value.server_assignor,
@@ -294,6 +304,10 @@ def _format_value(value: Any) -> str:
                 value.instance_id and f"instance {value.instance_id}",
             ]
             return ", ".join([text, *filter(None, extra)])
+        case ConsumerGroupRegularExpressionValue():
+            at_ms = value.timestamp - START_WALL_MS
+            names = ",".join(value.topics) or NOTHING
+            return f"{names} of version {value.version} at {format_ms(at_ms)}"
         case _ if hasattr(value, "metadata_hash"):
             return f"epoch {value.epoch}, hash {value.metadata_hash & 0xFFFF:04x}"
         case _ if hasattr(value, "assignment_timestamp"):

@@ -8,6 +8,7 @@ import structlog
 
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
     INTERNAL,
@@ -71,6 +72,8 @@ class Pending:
 class VirtualServer:
     """One server process after another on one disk. Nothing happens but in the calls here."""
 
+    authorizer: Authorizer = AllowAll()
+
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
@@ -98,6 +101,7 @@ class VirtualServer:
             self.settings,
             clock=self.scheduler,
             scheduler=self.scheduler,
+            authorizer=self.authorizer,
             on_failure=self.failures.append,
         )
         self.runtime.load()

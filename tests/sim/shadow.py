@@ -22,6 +22,7 @@ from model.records import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     GroupMetadataKey,
@@ -69,12 +70,26 @@ class ShadowGroup:
     assignment_timestamp: int = 0
     has_partition_metadata: bool = False
     entries: dict[str, ShadowMember] = field(default_factory=dict)
+    resolved: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def entry(self, member_id: str) -> ShadowMember:
         return self.entries.setdefault(member_id, ShadowMember())
 
     def members(self) -> dict[str, ShadowMember]:
         return {name: entry for name, entry in self.entries.items() if entry.is_member}
+
+    def regexes(self) -> list[str]:
+        """The pattern of each member that has one."""
+        said = [entry.metadata for entry in self.entries.values() if entry.metadata is not None]
+        return [said.subscribed_topic_regex for said in said if said.subscribed_topic_regex]
+
+    def topics_of(self, member_id: str) -> frozenset[str]:
+        """What a member subscribes to, by name and by its pattern as far as that is resolved."""
+        metadata = self.entries[member_id].metadata
+        if metadata is None:
+            return frozenset()
+        topics = self.resolved.get(metadata.subscribed_topic_regex or "", frozenset())
+        return topics.union(metadata.subscribed_topic_names)
 
     def drop_if_empty(self, member_id: str) -> None:
         entry = self.entries.get(member_id)
@@ -103,6 +118,7 @@ class Shadow:
                 ConsumerGroupMetadataKey()
                 | ConsumerGroupPartitionMetadataKey()
                 | ConsumerGroupTargetAssignmentMetadataKey()
+                | ConsumerGroupRegularExpressionKey()
             ):
                 self._apply_to_group(key, value)
             case (
@@ -124,6 +140,10 @@ class Shadow:
             case ConsumerGroupTargetAssignmentMetadataKey():
                 group.target_epoch = -1 if value is None else value.assignment_epoch
                 group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
+            case ConsumerGroupRegularExpressionKey() if value is None:
+                group.resolved.pop(key.regular_expression, None)
+            case ConsumerGroupRegularExpressionKey():
+                group.resolved[key.regular_expression] = frozenset(value.topics)
             case _ if value is None:
                 del self.groups[key.group_id]
             case _:
@@ -205,6 +225,11 @@ def describe_shadow_group(group: ShadowGroup) -> Description:
             if entry.metadata is not None
             for topic in entry.metadata.subscribed_topic_names
         ),
+        "resolved": group.resolved,
+        "regexes": _count(group.regexes()),
+        "regex topics": _count(
+            topic for regex in set(group.regexes()) for topic in group.resolved.get(regex, ())
+        ),
         "assignors": _count(
             entry.metadata.server_assignor
             for entry in members.values()
@@ -272,6 +297,9 @@ def describe_group(group: ConsumerGroup) -> Description:
         "holder": owners(group.holder),
         "target": owners(group.target),
         "subscribed": dict(group.subscribed_names),
+        "resolved": dict(group.resolved_regexes),
+        "regexes": dict(group.regexes),
+        "regex topics": dict(group.regex_topics),
         "assignors": dict(group.server_assignors),
         "instances": dict(group.static_members),
     }
@@ -326,7 +354,7 @@ def describe_shadow(shadow: Shadow) -> dict[str, Description]:
     found = {name: describe_shadow_group(group) for name, group in shadow.groups.items()}
     by_topic: dict[str, set[str]] = {}
     for name, description in found.items():
-        for topic in description["subscribed"]:
+        for topic in {**description["subscribed"], **description["regex topics"]}:
             by_topic.setdefault(topic, set()).add(name)
     found["groups by topic"] = dict(by_topic)
     found["classic"] = {
