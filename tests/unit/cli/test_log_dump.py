@@ -73,10 +73,16 @@ def test_a_store_reads_as_the_segments_do(store: Path) -> None:
 def test_a_store_is_read_beside_its_server_and_not_changed(store: Path) -> None:
     folder = store / "store"
     server = open_store(folder, partitions=50)
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    before = list_times(folder)
     check_golden(dump(store))
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert list_times(folder) == before
     server.close()
+
+
+def list_times(folder: Path) -> dict[Path, int]:
+    """When each file was changed, but for RocksDB's own log, into which the server may write."""
+    files = (path for path in folder.rglob("*") if path.name != "LOG")
+    return {path: path.stat().st_mtime_ns for path in files}
 
 
 def test_a_table_has_bytes_and_meaning() -> None:
