@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.commands import INTERNAL, CreateTopic, GrowTopic
-from model.ids import TopicName
+from model.commands import INTERNAL, ConsumerGroupLeave, CreateTopic, GrowTopic
+from model.ids import GroupId, MemberId, TopicName
 from model.settings import CoordinatorSettings
-from tests.sim.server import VirtualServer, error_name, make_topic_id
+from tests.sim.server import CALLER, VirtualServer, error_name, make_topic_id
 
 OUT_OF_LINE = CoordinatorSettings(assignor_inline_budget_ms=0)
 
@@ -286,3 +286,28 @@ def test_all_members_gone_raises_the_group_epoch_alone() -> None:
     group = server.group("g")
     assert (group.group_epoch, group.target_epoch) == (3, 2)
     assert server.join("g", "b", ["foo"]).member_epoch == 4
+
+
+def test_a_member_that_left_and_still_speaks_is_unknown_and_may_join_again() -> None:
+    """Trigger: the answer to a heartbeat comes while the client leaves, and is dropped."""
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"])
+    server.join("g", "b", ["foo"])
+    pending = server.submit(server.heartbeat("g", "a", 2))
+    leaving = server.submit(ConsumerGroupLeave(CALLER, GroupId("g"), MemberId("a")))
+    server.settle()
+    assert pending.is_answered
+    assert leaving.is_answered
+    late = server.ask(server.heartbeat("g", "a", 2, owned={"foo": (0, 1)}))
+    assert error_name(late) == "UNKNOWN_MEMBER_ID"
+    assert server.join("g", "a", ["foo"]).member_epoch == 5
+
+
+def test_who_leaves_while_it_must_revoke_may_join_again() -> None:
+    """Trigger: librdkafka left without having given up, and its next join was refused for good."""
+    server = revoking()
+    server.leave("g", "a")
+    joined = server.join("g", "a", ["foo"])
+    assert (joined.member_epoch, server.names(joined.assignment)) == (5, {"foo": (1,)})
+    assert server.beat(server.heartbeat("g", "b", 3)).member_epoch == 5
+    assert holders(server) == {"a": {1}, "b": {0}}
