@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.interop.test_java_consumer import JAVA, PARTITIONS, RECORDS, consumer, produce
-from tests.kafka.java import run_java
+from tests.kafka.java import Event, JavaProgram, run_java, start_java
 from tests.kafka.tools import run_consumer_groups, run_topics
 from tests.server import MusterServer
 
@@ -91,3 +92,145 @@ def test_admin_client_describes_the_group(server: MusterServer) -> None:
     assert done.returncode == 0, done.stdout
     assert '"java"' in done.stdout
     assert "STABLE" in done.stdout.upper()
+
+
+# ---------------------------------------------------------------------- what changes groups
+
+
+class Tools:
+    """Kafka's tools, run in one JVM."""
+
+    def __init__(self, program: JavaProgram, bootstrap: str) -> None:
+        self._program = program
+        self._bootstrap = bootstrap
+
+    def run(self, tool: str, *arguments: str, code: int = 0) -> str:
+        """What the tool printed; its exit code must be ``code``."""
+        words = [tool, "--bootstrap-server", self._bootstrap, *arguments]
+        self._program.send(json.dumps(words))
+        done = self._program.wait_for("done")
+        assert done["exit"] == code, done["printed"]
+        printed: str = done["printed"]
+        return printed
+
+    def configs(self, *arguments: str, code: int = 0) -> str:
+        return self.run("configs", *arguments, code=code)
+
+    def reset(self, *arguments: str) -> dict[int, int]:
+        """What ``--reset-offsets`` says of each partition of orders."""
+        words = ("--reset-offsets", "--group", "batch", "--topic", "orders", *arguments)
+        return parse_resets(self.run("groups", *words))
+
+
+def parse_resets(printed: str) -> dict[int, int]:
+    lines = [line.split() for line in printed.splitlines()]
+    return {int(line[2]): int(line[3]) for line in lines if line[:2] == ["batch", "orders"]}
+
+
+@pytest.fixture(scope="module")
+def tools(server: MusterServer) -> Iterator[Tools]:
+    with start_java(JAVA, "ToolsProgram") as program:
+        yield Tools(program, server.kafka)
+
+
+def test_configs_tool_sets_shows_and_deletes_settings_of_a_group(tools: Tools) -> None:
+    group = ("--entity-type", "groups", "--entity-name", "java")
+    added = "consumer.heartbeat.interval.ms=6000,consumer.session.timeout.ms=50000"
+    assert "Completed updating config" in tools.configs(*group, "--alter", "--add-config", added)
+    shown = tools.configs(*group, "--describe")
+    session = (
+        "consumer.session.timeout.ms=50000 sensitive=false "
+        "synonyms={DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000, "
+        "DEFAULT_CONFIG:group.consumer.session.timeout.ms=45000}"
+    )
+    assert session in shown
+    assert "consumer.heartbeat.interval.ms=6000" in shown
+    assert "consumer.assignment.interval.ms" not in shown, "not its own"
+    assert "consumer.assignment.interval.ms=0" in tools.configs(*group, "--describe", "--all")
+    assert session in tools.configs("--entity-type", "groups", "--describe")
+    refused = tools.configs(
+        *group, "--alter", "--add-config", "consumer.session.timeout.ms=1", code=1
+    )
+    assert "must be greater than or equal to group.consumer.min.session.timeout.ms" in refused
+    names = "consumer.heartbeat.interval.ms,consumer.session.timeout.ms"
+    tools.configs(*group, "--alter", "--delete-config", names)
+    assert "consumer.session.timeout.ms" not in tools.configs(*group, "--describe")
+
+
+def test_every_way_to_reset_offsets(tools: Tools, tmp_path: Path) -> None:
+    end = RECORDS // PARTITIONS
+
+    def everywhere(offset: int) -> dict[int, int]:
+        return dict.fromkeys(range(PARTITIONS), offset)
+
+    assert tools.reset("--to-latest", "--dry-run") == everywhere(end)
+    assert tools.reset("--to-current", "--dry-run") == everywhere(end), "of none the latest"
+    for arguments, offset in (
+        (("--to-earliest",), 0),
+        (("--to-offset", "3"), 3),
+        (("--shift-by", "4"), 7),
+        (("--shift-by", "-2"), 5),
+        (("--to-current",), 5),
+        (("--by-duration", "PT1H"), 0),
+        (("--to-datetime", "2020-01-01T00:00:00.000"), 0),
+        (("--to-latest",), end),
+    ):
+        assert tools.reset(*arguments, "--execute") == everywhere(offset), arguments
+    plan = tmp_path / "plan.csv"
+    plan.write_text("orders,1,6\norders,2,7\n")
+    words = ("--reset-offsets", "--group", "batch", "--from-file", str(plan), "--execute")
+    assert parse_resets(tools.run("groups", *words)) == {1: 6, 2: 7}
+    described = tools.run("groups", "--describe", "--group", "batch")
+    found = {
+        int(line.split()[2]): int(line.split()[3])
+        for line in described.splitlines()
+        if line.startswith("batch ")
+    }
+    assert found == everywhere(end) | {1: 6, 2: 7}
+    live = ("--reset-offsets", "--group", "java", "--topic", "orders", "--to-earliest", "--execute")
+    assert "is inactive, but the current state is Stable" in tools.run("groups", *live)
+
+
+def test_offsets_and_groups_are_deleted(tools: Tools) -> None:
+    def delete_offsets(group: str, topic: str) -> str:
+        return tools.run("groups", "--delete-offsets", "--group", group, "--topic", topic)
+
+    tools.reset("--to-offset", "2", "--execute")
+    assert "Request succeeded for deleting offsets" in delete_offsets("batch", "orders:0")
+    described = tools.run("groups", "--describe", "--group", "batch")
+    assert sorted(
+        line.split()[2] for line in described.splitlines() if line.startswith("batch ")
+    ) == ["1", "2", "3"]
+    assert "actively subscribed to it" in delete_offsets("java", "orders:0")
+    assert "is not empty" in tools.run("groups", "--delete", "--group", "java")
+    deleted = tools.run("groups", "--delete", "--group", "batch")
+    assert "Deletion of requested consumer groups ('batch') was successful." in deleted
+    assert "does not exist" in tools.run("groups", "--delete", "--group", "batch")
+    assert "batch" not in tools.run("groups", "--list").split()
+
+
+def test_admin_client_alters_and_deletes(server: MusterServer) -> None:
+    with start_java(JAVA, "AdminProgram", "--bootstrap", server.kafka) as program:
+
+        def call(*words: str) -> Event:
+            program.send(" ".join(words))
+            return program.wait_for(words[0])
+
+        assert call("alterConfigs", "group:made", "consumer.max.size=7")["result"]
+        assert call("listConfigResources")["result"] == ["made"]
+        shown = call("describeConfigs", "group:made")["result"]["group:made"]
+        assert shown["consumer.max.size"] == "7"
+        assert call("alterConfigs", "group:made", "consumer.max.size=")["result"]
+        assert call("listConfigResources")["result"] == []
+        refused = call("alterConfigs", "group:made", "nonsense=1")
+        assert refused["error"] == "InvalidConfigurationException"
+        assert refused["message"] == "Unknown group config name: nonsense"
+        assert call("alterConsumerGroupOffsets", "made", "orders-0=3", "orders-1=4")["result"]
+        assert call("deleteConsumerGroupOffsets", "made", "orders-0")["result"]
+        left = call("listConsumerGroupOffsets", "made")["result"]
+        assert left == {"made": {"orders-1": 4}}
+        refused = call("deleteConsumerGroupOffsets", "java", "orders-0")
+        assert refused["error"] == "GroupSubscribedToTopicException"
+        assert call("deleteConsumerGroups", "made")["result"] == ["made"]
+        assert call("deleteConsumerGroups", "made")["error"] == "GroupIdNotFoundException"
+        assert call("deleteConsumerGroups", "java")["error"] == "GroupNotEmptyException"

@@ -10,8 +10,11 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.DescribeClusterResult;
+import org.apache.kafka.clients.admin.ListConfigResourcesOptions;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.admin.NewPartitions;
@@ -51,6 +54,10 @@ final class AdminCalls {
         calls.put("describeTopics", this::describeTopics); // TOPIC ...
         calls.put("describeCluster", words -> describeCluster());
         calls.put("describeConfigs", this::describeConfigs); // broker:1 topic:NAME group:ID ...
+        calls.put("alterConfigs", this::alterConfigs); // group:ID name=value name= ...
+        calls.put("listConfigResources", words -> listConfigResources());
+        calls.put("deleteConsumerGroups", this::deleteConsumerGroups); // GROUP ...
+        calls.put("deleteConsumerGroupOffsets", this::deleteOffsets); // GROUP t-0 ...
         calls.put("listOffsets", this::listOffsets); // t-0=earliest t-1=latest t-2=TIMESTAMP ...
     }
 
@@ -192,6 +199,34 @@ final class AdminCalls {
             shown.put(resource.type().name().toLowerCase() + ":" + resource.name(), entries);
         });
         return shown;
+    }
+
+    private Object alterConfigs(List<String> words) throws Exception {
+        List<AlterConfigOp> changes = new ArrayList<>();
+        pairs(words.subList(1, words.size())).forEach((name, value) -> changes.add(
+            new AlterConfigOp(
+                new ConfigEntry(name, value),
+                value.isEmpty() ? AlterConfigOp.OpType.DELETE : AlterConfigOp.OpType.SET)));
+        admin.incrementalAlterConfigs(Map.of(resource(words.get(0)), changes)).all().get();
+        return words;
+    }
+
+    private Object listConfigResources() throws Exception {
+        Set<ConfigResource.Type> types = Set.of(ConfigResource.Type.GROUP);
+        return admin.listConfigResources(types, new ListConfigResourcesOptions()).all().get()
+            .stream().map(ConfigResource::name).sorted().toList();
+    }
+
+    private Object deleteConsumerGroups(List<String> groups) throws Exception {
+        admin.deleteConsumerGroups(groups).all().get();
+        return groups;
+    }
+
+    private Object deleteOffsets(List<String> words) throws Exception {
+        Set<TopicPartition> partitions = words.subList(1, words.size()).stream()
+            .map(Events::partition).collect(Collectors.toSet());
+        admin.deleteConsumerGroupOffsets(words.get(0), partitions).all().get();
+        return words;
     }
 
     private static ConfigResource resource(String word) {
