@@ -32,6 +32,7 @@ BASE_TIME = slice(27, 35)
 MAX_TIME = slice(35, 43)
 PRODUCER_ID = slice(43, 51)
 PRODUCER_EPOCH = slice(51, 53)
+SEQUENCE = slice(53, 57)
 COUNT = slice(57, 61)
 HEADER_SIZE = 61
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from model.ids import LogOffset
 from storage.codec.batches import BatchRecord, reencode_batch
 from storage.codec.records import decode_value, encode_value
+from storage.codec.wire import encode_zigzag
 from storage.log_store import LatestEntry
 from tests.durability.planted import (
     ATTRIBUTES,
@@ -23,6 +24,7 @@ from tests.durability.planted import (
     MAX_TIME,
     PRODUCER_EPOCH,
     PRODUCER_ID,
+    SEQUENCE,
     PlainStore,
     change_byte,
     decode,
@@ -180,7 +182,8 @@ def attributes(store: PlainStore, chance: random.Random) -> None:
 
 def sequence(store: PlainStore, chance: random.Random) -> None:
     index = _choose(store, chance)
-    _change(store, index, make_right(put(store.log[index][1], slice(53, 57), _step(chance))))
+    data = store.log[index][1]
+    _change(store, index, make_right(put(data, SEQUENCE, get(data, SEQUENCE) + _step(chance))))
 
 
 # ------------------------------------------------------------------- content, with its CRC right
@@ -212,13 +215,18 @@ def _replace_record(
     )
 
 
+def _compute_content(entry: LatestEntry) -> bytes:
+    """Key, length of the value, and value, as a record has them."""
+    return entry.key + encode_zigzag(len(entry.value)) + entry.value
+
+
 def standing_content(store: PlainStore, chance: random.Random) -> None:
     """Any byte of a record that counts."""
     index, _, entry = _find_standing(store, chance)
     data = store.log[index][1]
-    start = data.index(entry.value, HEADER_SIZE)
-    start -= len(entry.key)
-    position = chance.randrange(start, start + len(entry.key) + len(entry.value))
+    content = _compute_content(entry)
+    start = data.index(content, HEADER_SIZE)
+    position = chance.randrange(start, start + len(content))
     _change(store, index, make_right(change_byte(data, position, data[position] ^ 0x01)))
 
 
@@ -310,9 +318,8 @@ def lengths(store: PlainStore, chance: random.Random) -> None:
     """The length of a record, of its key or of its value."""
     index, _, entry = _find_standing(store, chance)
     data = store.log[index][1]
-    value_at = data.index(entry.value, HEADER_SIZE)
-    key_at = value_at - len(entry.key) - (1 if len(entry.value) < 64 else 2)
-    position = chance.choice((value_at, key_at)) - 1
+    key_at = data.index(_compute_content(entry), HEADER_SIZE)
+    position = chance.choice((key_at - 1, key_at + len(entry.key)))
     _change(store, index, make_right(change_byte(data, position, data[position] ^ 0x02)))
 
 
