@@ -9,7 +9,13 @@ from typing import Final, assert_never
 
 from muster.callbacks import Callbacks, CallbackStep
 from muster.client import Client
-from muster.errors import JoinRefused, MemberLost, MusterError, decode_error
+from muster.errors import (
+    UNRELEASED_INSTANCE_ID,
+    JoinRefused,
+    MemberLost,
+    MusterError,
+    decode_error,
+)
 from muster.lease import Lease, read_clock
 from muster.membership import (
     Acknowledge,
@@ -30,6 +36,8 @@ _RETRY_DELAY_S: Final = 0.1
 _RECEIPT_DELAY_S: Final = 0.1
 _LEAVE_TIMEOUT_S: Final = 5.0
 _NOTHING: Final[Partitions] = frozenset()
+_LEAVE_EPOCH: Final = -1
+_STATIC_LEAVE_EPOCH: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class MemberOptions:
     server_assignor: str
     rack_id: str
     client_id: str
+    instance_id: str
     rejoin: bool
 
 
@@ -60,6 +69,9 @@ class Engine:
         self.member_id = member_id
         self.membership = Membership()
         self.failure: MusterError | None = None
+        self.leaves_for_good = not options.instance_id
+        """Otherwise the group keeps its partitions for it until its session ends."""
+        self._refusal: MusterError | None = None
         self._options = options
         self._callbacks = callbacks
         self._loop = asyncio.get_running_loop()
@@ -81,6 +93,11 @@ class Engine:
         if self.membership.status is not Status.MEMBER:
             return False
         return read_clock() < self._compute_lease_deadline()
+
+    @property
+    def trouble(self) -> str:
+        """Why the member is not in its group yet, for people."""
+        return self.client.trouble if self._refusal is None else str(self._refusal)
 
     @property
     def can_ask(self) -> bool:
@@ -230,7 +247,8 @@ class Engine:
         self._lose()
 
     def _on_refused(self, refused: group_pb2.Refused, stream: Stream) -> None:
-        if refused.retriable:
+        if refused.retriable or self._waits_for_its_instance(refused):
+            self._refusal = decode_error(refused.error)
             self._arm_retry()
             if not self.membership.is_answered:
                 self._lease.settle(stream.sent)
@@ -241,6 +259,11 @@ class Engine:
             self._notify()
         else:
             self._lose()
+
+    def _waits_for_its_instance(self, refused: group_pb2.Refused) -> bool:
+        """Who was this instance before did not leave: its session will end."""
+        is_taken = refused.error.error_code == UNRELEASED_INSTANCE_ID
+        return is_taken and self.membership.status is Status.JOINING
 
     def _lose(self) -> None:
         self._lease.end()
@@ -338,11 +361,14 @@ class Engine:
             server_assignor=options.server_assignor,
             rack_id=options.rack_id,
             client_id=options.client_id,
+            instance_id=options.instance_id,
         )
         self._send(stream, join=join)
 
     def _send_leave(self, stream: Stream) -> None:
-        self._send(stream, leave=group_pb2.Leave(member_epoch=-1))
+        epoch = _LEAVE_EPOCH if self.leaves_for_good else _STATIC_LEAVE_EPOCH
+        leave = group_pb2.Leave(member_epoch=epoch, instance_id=self._options.instance_id)
+        self._send(stream, leave=leave)
 
     def _send(
         self,

@@ -10,6 +10,7 @@ from muster.v1 import types_pb2
 
 UNKNOWN_MEMBER_ID: Final = 25
 STALE_MEMBER_EPOCH: Final = 113
+UNRELEASED_INSTANCE_ID: Final = 111
 FENCED_MEMBER_EPOCH: Final = 110
 FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, 69, 82})
 """Codes of a commit or fetch by a member that is none any more."""

@@ -35,6 +35,10 @@ class Member:
     group by itself (``on_lost``) and joins again with the next ``poll``; ``None`` turns that off.
     ``rebalance_timeout_ms`` is how long ``on_revoked`` may take, by default the same. A member
     that was fenced or has expired joins again, unless ``rejoin`` is false.
+
+    With ``instance_id`` it is a static member: its partitions are kept for the next member of that
+    id until the session timeout has passed, whether it closed or died, so that a restart moves
+    nothing. While another member of that id has not left, a join waits for it.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Member:
         server_assignor: str = "",
         rack_id: str = "",
         client_id: str = "",
+        instance_id: str = "",
         member_id: str | None = None,
         rejoin: bool = True,
     ) -> None:
@@ -71,6 +76,7 @@ class Member:
             server_assignor=server_assignor,
             rack_id=rack_id,
             client_id=client_id,
+            instance_id=instance_id,
             rejoin=rejoin,
         )
         self._engine: Engine | None = None
@@ -198,20 +204,24 @@ class Member:
         except TimeoutError:
             await self._abandon(engine)
             raise JoinTimeout(
-                f"cannot join group {self.group_id!r} at {client.target}: {client.trouble}"
+                f"cannot join group {self.group_id!r} at {client.target}: {engine.trouble}"
             ) from None
         except BaseException:
             await self._abandon(engine)
             raise
 
-    async def close(self) -> None:
-        """Gives everything up (``on_revoked``) and leaves the group. Closing twice does nothing."""
+    async def close(self, *, for_good: bool = False) -> None:
+        """Gives everything up (``on_revoked``) and leaves the group. Closing twice does nothing.
+
+        ``for_good``: a static member does not come back, so others get its partitions at once.
+        """
         engine = self._engine
         if engine is None or self._is_closing:
             return
         if engine.is_in_callback:
             raise MusterError("a callback cannot close its own member")
         self._is_closing = True
+        engine.leaves_for_good |= for_good
         try:
             await engine.give_up()
         finally:

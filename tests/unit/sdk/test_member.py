@@ -412,3 +412,59 @@ async def test_an_application_that_polls_stays(stand: Stand) -> None:
             member.poll()
             await asyncio.sleep(0.02)
         assert member.epoch == 2
+
+
+# ------------------------------------------------------------------------------- static members
+
+
+async def test_a_static_member_finds_its_partitions_when_it_comes_back(stand: Stand) -> None:
+    ledger = Ledger()
+    static = make_member(stand, ledger, "static", instance_id="i")
+    await static.join()
+    async with make_member(stand, ledger, "other") as other:
+        await until(lambda: len(static.assignment) == len(other.assignment) == 2)
+        kept, epoch = static.assignment, other.epoch
+        await static.close()
+        assert static.assignment == frozenset()
+        members = {row.instance_id: row for row in (await stand.members("billing")).values()}
+        assert members["i"].member_epoch == -2
+        again = make_member(stand, ledger, "again", instance_id="i")
+        await again.join()
+        await until(lambda: again.assignment == kept)
+        assert (again.epoch, other.epoch) == (epoch, epoch), "nothing moved, no epoch was spent"
+        assert again.member_id != static.member_id
+        await again.close(for_good=True)
+        await until(lambda: other.assignment == ALL)
+    assert ledger.overlaps == []
+
+
+async def test_a_static_member_waits_for_the_one_that_has_not_left(stand: Stand) -> None:
+    async with make_member(stand, name="first", instance_id="i") as first:
+        await until(lambda: first.assignment == ALL)
+        impatient = make_member(stand, name="impatient", instance_id="i", join_timeout_ms=300)
+        with pytest.raises(muster.JoinTimeout, match="UNRELEASED_INSTANCE_ID"):
+            await impatient.join()
+        patient = make_member(stand, name="patient", instance_id="i")
+        joining = asyncio.create_task(patient.join())
+        await asyncio.sleep(0.2)
+        assert not joining.done()
+    await joining
+    await until(lambda: patient.assignment == ALL)
+    await patient.close()
+
+
+async def epochs(stand: Stand) -> list[int]:
+    return [member.member_epoch for member in (await stand.members("billing")).values()]
+
+
+async def test_a_static_member_that_does_not_poll_is_away(stand: Stand) -> None:
+    ledger = Ledger()
+    options: dict[str, Any] = {"instance_id": "i", "max_poll_interval_ms": 150}
+    async with make_member(stand, ledger, **options) as member:
+        await until(lambda: member.assignment == ALL)
+        await until(lambda: member.assignment == frozenset())
+        async with asyncio.timeout(5):
+            while await epochs(stand) != [-2]:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+        member.poll()
+        await until(lambda: member.assignment == ALL)
