@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (68), versions 0 and 1: KIP-848.
 
-Left out: static members and patterns, which the coordinator refuses by name. In version 0 a
-member that joins without an id is given one. Needs READ on the group, and DESCRIBE on every topic
+Left out: patterns, which the coordinator refuses by name. In version 0 a member that joins without
+an id is given one. Needs READ on the group, and DESCRIBE on every topic
 that is subscribed to by name.
 """
 
