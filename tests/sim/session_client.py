@@ -173,6 +173,10 @@ class SessionClient(Client):
             self._covered_from = self._sequence + 1
             self.extend_lease(self._join_sent_ms)
         self.note_epoch(answer.member_epoch)
+        if self.abandon_if_expired():
+            # It stood still since it joined, and the answer is as old.
+            self._connect()
+            return
         self._assignment_id = update.assignment_id
         if answer.assignment is not None:
             self.told = places(answer.assignment)
