@@ -39,6 +39,7 @@ class MemberLiveness:
         "group_id",
         "is_gone",
         "last_heard_ms",
+        "lease_ms",
         "member_id",
         "rebalance",
         "session_bucket",
@@ -48,6 +49,7 @@ class MemberLiveness:
         self.group_id = GroupId(sys.intern(group_id))
         self.member_id = member_id
         self.last_heard_ms = now_ms
+        self.lease_ms = 0
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1
         self.is_gone = False
@@ -76,14 +78,17 @@ class Liveness:
         return self._own_timeouts_ms.get(group_id, self._session_timeout_ms)
 
     def set_session_timeout(self, group_id: GroupId, timeout_ms: int, now_ms: int) -> None:
-        """It holds at once, counted from when each member was last heard from."""
+        """It holds at once, counted from when each member was last heard from.
+
+        But for members that were promised a longer one (``renew_lease``).
+        """
         self.catch_up(now_ms)
         if timeout_ms == self._session_timeout_ms:
             self._own_timeouts_ms.pop(group_id, None)
         else:
             self._own_timeouts_ms[group_id] = timeout_ms
         for entry in self._members.get(group_id, {}).values():
-            entry.session_bucket = self._put(entry, entry.last_heard_ms + timeout_ms)
+            entry.session_bucket = self._put(entry, entry.last_heard_ms + self._timeout_of(entry))
 
     def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
         """The entry of a member that is alive."""
@@ -112,6 +117,17 @@ class Liveness:
         if now_ms != self._heard_ms:
             self._heard_ms = now_ms
         entry.last_heard_ms = self._heard_ms
+
+    def renew_lease(self, entry: MemberLiveness, now_ms: int) -> None:
+        """``touch`` for a member that counts on its session timeout as it was told.
+
+        A client over a stream stops by itself when so long has passed since it was renewed.
+        """
+        self.touch(entry, now_ms)
+        entry.lease_ms = max(entry.lease_ms, self.session_timeout_ms(entry.group_id))
+
+    def _timeout_of(self, entry: MemberLiveness) -> int:
+        return max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
 
     def remove(self, group_id: GroupId, member_id: MemberId) -> None:
         """The member is gone; what is left of it in the buckets does nothing."""
@@ -198,7 +214,7 @@ class Liveness:
         self, entry: MemberLiveness, now_ms: int, found: list[ExpireMember]
     ) -> None:
         """Expire, or look again when the timeout has passed since it was last heard from."""
-        deadline_ms = entry.last_heard_ms + self.session_timeout_ms(entry.group_id)
+        deadline_ms = entry.last_heard_ms + self._timeout_of(entry)
         if deadline_ms <= now_ms:
             # Should the core disagree, the next heartbeat enters the member anew.
             self.remove(entry.group_id, entry.member_id)

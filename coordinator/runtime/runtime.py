@@ -380,7 +380,7 @@ class Runtime:
         entry = self.liveness.get(group_id, member_id)
         if entry is None:
             return False
-        self.liveness.touch(entry, self._clock.monotonic_ms())
+        self.liveness.renew_lease(entry, self._clock.monotonic_ms())
         return True
 
     def watch(

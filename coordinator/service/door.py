@@ -33,5 +33,9 @@ class Door:
     @property
     def touch_interval_s(self) -> float:
         """How often at most a session renews its members, however many messages come."""
-        session_s = self.coordinator.settings.group_consumer_session_timeout_ms / 1000
-        return min(1.0, self.ping_interval_ms / 4_000, session_s / 10)
+        settings = self.coordinator.settings
+        session_ms = min(
+            settings.group_consumer_session_timeout_ms,
+            settings.group_consumer_min_session_timeout_ms,
+        )
+        return min(1.0, self.ping_interval_ms / 4_000, session_ms / 10_000)

@@ -22,6 +22,7 @@ from coordinator.service.limits import compute_limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.sessions import SessionRegistry
 from coordinator.service.settings import GrpcSettings, compute_server_options
+from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2, backup_pb2, group_pb2
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
@@ -29,6 +30,15 @@ _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _LISTENERS_GRACE_S = 0.1
 SERVICES = (_GROUP_SERVICE.full_name, _ADMIN_SERVICE.full_name, _BACKUP_SERVICE.full_name)
+
+
+def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSettings) -> int:
+    """How long a session may be silent: thrice fits into the shortest timeout of any group.
+
+    A group may have a timeout of its own, and not below the least that is permitted.
+    """
+    wanted_ms = grpc.grpc_ping_interval_ms or coordinator.group_consumer_heartbeat_interval_ms
+    return min(wanted_ms, max(coordinator.group_consumer_min_session_timeout_ms // 3, 1))
 
 
 class GrpcServer:
@@ -44,8 +54,7 @@ class GrpcServer:
     ) -> None:
         self._coordinator = coordinator
         self._sessions = SessionRegistry()
-        interval_ms = coordinator.settings.group_consumer_heartbeat_interval_ms
-        ping_interval_ms = settings.grpc_ping_interval_ms or interval_ms
+        ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         door = Door(
             coordinator,
             Access(authorizer),

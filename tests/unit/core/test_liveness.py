@@ -6,7 +6,8 @@ from coordinator.core.liveness import Liveness
 from model.commands import Deadline
 from model.ids import GroupId, MemberId
 
-G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
+G, H = GroupId("g"), GroupId("h")
+A, B = MemberId("a"), MemberId("b")
 TIMEOUT_MS = 1_000
 
 
@@ -121,3 +122,30 @@ def test_whoever_comes_first_after_a_stall_notes_it() -> None:
     assert liveness.catch_up(9_000) == 0
     assert due(liveness, 9_900) == []
     assert due(liveness, 10_100) == [("a", Deadline.SESSION)]
+
+
+def test_a_timeout_of_the_group_holds_at_once_and_from_when_a_member_was_heard() -> None:
+    liveness = Liveness(10_000)
+    liveness.heard(G, A, 0)
+    liveness.heard(H, A, 0)
+    liveness.set_session_timeout(G, 4_000, 1_000)
+    assert liveness.due(3_900) == []
+    assert [command.group_id for command in liveness.due(4_200)] == [G]
+    liveness.heard(G, A, 5_000)
+    assert [command.group_id for command in liveness.due(9_200)] == [G]
+    liveness.heard(G, A, 9_200)
+    liveness.set_session_timeout(G, 20_000, 9_300)
+    assert [command.group_id for command in liveness.due(25_000)] == [H]
+    liveness.set_session_timeout(G, 10_000, 25_000)
+    assert [command.group_id for command in liveness.due(25_200)] == [G]
+
+
+def test_a_lease_is_kept_as_long_as_it_was_promised() -> None:
+    liveness = Liveness(10_000)
+    entry = liveness.heard(G, A, 0)
+    liveness.renew_lease(entry, 1_000)
+    liveness.set_session_timeout(G, 4_000, 1_000)
+    assert liveness.due(10_900) == []
+    assert len(liveness.due(11_200)) == 1
+    liveness.heard(G, A, 12_000)
+    assert len(liveness.due(16_200)) == 1, "it joined with the shorter one"

@@ -7,8 +7,11 @@ import uuid
 import grpc
 
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.service.server import compute_ping_interval_ms
+from coordinator.service.settings import GrpcSettings
 from model.commands import INTERNAL, PartitionOffset, TopicOffsets, TxnOffsetCommit
 from model.ids import GroupId, ProducerId, TopicName
+from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2, group_pb2, types_pb2
 from tests.unit.service.stand import Stand, running_stand
 from tests.unit.service.test_admin_service import failure, info, make_groups
@@ -98,6 +101,16 @@ async def test_a_member_is_told_the_timeout_of_its_group(stand: Stand) -> None:
             )
         )
         assert answer.session_timeout_ms == timeout_ms
+
+
+def test_a_session_lives_in_a_group_with_a_short_timeout() -> None:
+    """Its client is asked often enough whether it lives."""
+    settings = CoordinatorSettings(
+        group_consumer_min_session_timeout_ms=300, group_consumer_min_heartbeat_interval_ms=1
+    )
+    assert compute_ping_interval_ms(settings, GrpcSettings()) == 100
+    assert compute_ping_interval_ms(settings, GrpcSettings(grpc_ping_interval_ms=20)) == 20
+    assert compute_ping_interval_ms(CoordinatorSettings(), GrpcSettings()) == 5_000
 
 
 async def test_only_an_open_transaction_is_ended(stand: Stand) -> None:
