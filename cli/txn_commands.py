@@ -121,7 +121,7 @@ def _end(
                 failed.append(CommandError(f"{place}: {error.message}", error.exit_code))
     done = len(chosen) - len(failed)
     if done and not quiet:
-        print_note(f"{'committed' if is_commit else 'aborted'} in {done} partitions of the log")
+        print_note(f"{'committed' if is_commit else 'aborted'} in partitions of the log: {done}")
     raise_failures(failed)
 
 

@@ -160,7 +160,7 @@ async def test_transactions_are_listed_and_ended(server: Server) -> None:
     assert "--yes" in unasked.error
     assert len(await list_transactions(server)) == 3
     aborted = await server.run("txn", "abort", "7", "--yes")
-    assert (aborted.exit_code, aborted.error) == (0, "aborted in 2 partitions of the log\n")
+    assert (aborted.exit_code, aborted.error) == (0, "aborted in partitions of the log: 2\n")
     assert await list_offsets(server, "a") == []
     committed = await server.run("txn", "commit", "8", "--yes", "--quiet")
     assert (committed.exit_code, committed.error) == (0, "")
@@ -175,7 +175,7 @@ async def test_a_transaction_is_ended_in_one_partition(server: Server) -> None:
     place = server.runtime.partition_of(GroupId("a"))
     assert place != server.runtime.partition_of(GroupId("b"))
     done = await server.run("txn", "commit", "7", "--partition", str(place), "--yes")
-    assert (done.exit_code, done.error) == (0, "committed in 1 partitions of the log\n")
+    assert (done.exit_code, done.error) == (0, "committed in partitions of the log: 1\n")
     assert await list_transactions(server) == [["7", "2", "b", "2"]]
 
 
