@@ -119,7 +119,9 @@ class ReconcileMember:
     The second half of a heartbeat that changed the group: it runs once the targets of the flush
     are there, in the same batch. ``before`` is what the member held when the heartbeat came,
     as the numbers of its group's partitions; the answer carries the assignment when it differs
-    or when ``full`` is set. ``epoch_before`` is the epoch that the client sent.
+    or when ``full`` is set. ``epoch_before`` is the epoch that the client sent, ``epoch_known``
+    the one that the member was at: if another heartbeat has moved it since, ``owned`` is of before
+    that, and says nothing.
     """
 
     caller: Caller
@@ -130,6 +132,7 @@ class ReconcileMember:
     has_subscription_changed: bool
     before: tuple[int, ...]
     epoch_before: int
+    epoch_known: int
 
 
 class Deadline(Enum):

@@ -224,7 +224,7 @@ def _change_member(
     return Outcome(
         records=tuple(records),
         effects=effects,
-        then=_reconcile_command(member, command, names_changed or regex.is_changed),
+        then=_reconcile_command(member, command, names_changed or regex.is_changed, returns),
     )
 
 
@@ -269,7 +269,10 @@ def compute_target_effect(
 
 
 def _reconcile_command(
-    member: Member | None, command: ConsumerGroupHeartbeat, has_subscription_changed: bool
+    member: Member | None,
+    command: ConsumerGroupHeartbeat,
+    has_subscription_changed: bool,
+    is_new: bool = False,
 ) -> ReconcileMember:
     return ReconcileMember(
         command.caller,
@@ -280,6 +283,7 @@ def _reconcile_command(
         has_subscription_changed=has_subscription_changed,
         before=tuple(member.assigned) if member is not None else (),
         epoch_before=command.member_epoch,
+        epoch_known=JOIN_EPOCH if member is None or is_new else member.member_epoch,
     )
 
 
@@ -363,7 +367,10 @@ def compute_standing_after(
     """``compute_next_standing`` on the arrays of the group."""
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     topic_index, holder = group.numbers.topic_index, group.holder
-    owned = None if command.owned is None else group.numbers.known_numbers(command.owned)
+    owned = None
+    is_as_known = standing.member_epoch == command.epoch_known
+    if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
+        owned = group.numbers.known_numbers(command.owned)
     return compute_next_standing(
         standing,
         target=member.target or (),
