@@ -73,7 +73,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
     check: CheckPartition | None = None
     for wanted, topic in resolved:
-        if topic is not None and wanted.partitions:
+        if topic is not None and has_partition(topic, wanted):
             check = check_commit(shard, command)
             break
     written = _Written([], [])
@@ -102,6 +102,11 @@ def find_topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
     if wanted.topic_id is not None:
         return shard.image.by_id.get(wanted.topic_id)
     return None if wanted.name is None else shard.image.by_name.get(wanted.name)
+
+
+def has_partition(topic: Topic, wanted: TopicOffsets) -> bool:
+    """Whether any of the partitions asked for exists."""
+    return any(0 <= offset.partition < topic.partitions for offset in wanted.partitions)
 
 
 def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:

@@ -19,6 +19,7 @@ from coordinator.core.offsets import (
     compute_partition_error,
     compute_unknown_topic_result,
     find_topic,
+    has_partition,
 )
 from coordinator.core.open_transactions import OffsetPlace
 from coordinator.core.outcome import Outcome
@@ -58,7 +59,7 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
     check_producer(shard, command.producer_id, command.producer_epoch)
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
     check: CheckPartition | None = None
-    if any(topic is not None and wanted.partitions for wanted, topic in resolved):
+    if any(topic is not None and has_partition(topic, wanted) for wanted, topic in resolved):
         check = check_transactional_commit(shard, command)
     records: list[Record] = []
     results = tuple(

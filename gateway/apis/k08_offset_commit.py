@@ -19,6 +19,7 @@ from gateway.apis.offset_commit_wire import (
     encode_commit_response,
     make_commit_decoder,
 )
+from gateway.apis.refused_commits import compute_refused_topic
 from gateway.codec import response_schema
 from gateway.kept_commits import compute_kept_commit
 from model.commands import OffsetCommit, TopicOffsets
@@ -50,7 +51,7 @@ def handle(context: RequestContext, request: Commit) -> None:
             _reply(context, answer.topics)
         else:
             assert isinstance(answer, GroupError)
-            _reply(context, _fail_all(request.topics, answer.code))
+            _reply(context, _refuse_all(context, request.topics, answer.code))
 
     command = make_command(context, request, request.topics)
     if context.raw and context.node.allows_all:
@@ -81,9 +82,11 @@ def _commit_the_rest(context: RequestContext, request: Commit, denied: Sequence[
     allowed = tuple(topic for number, topic in enumerate(request.topics) if number not in denied)
 
     def on_answer(answer: Answer) -> None:
-        results = _fail_all(allowed, answer.code) if isinstance(answer, GroupError) else []
         if isinstance(answer, OffsetCommitResponse):
             results = list(answer.topics)
+        else:
+            assert isinstance(answer, GroupError)
+            results = _refuse_all(context, allowed, answer.code)
         for number in denied:
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             results.insert(number, _fail(request.topics[number], code))
@@ -118,6 +121,14 @@ def _fail(topic: TopicOffsets, code: ErrorCode) -> TopicResult:
 
 def _fail_all(topics: Sequence[TopicOffsets], code: ErrorCode) -> list[TopicResult]:
     return [_fail(topic, code) for topic in topics]
+
+
+def _refuse_all(
+    context: RequestContext, topics: Sequence[TopicOffsets], code: ErrorCode
+) -> list[TopicResult]:
+    """The coordinator refused; it was not asked for what does not exist."""
+    image = context.node.coordinator.image
+    return [compute_refused_topic(image, topic, code) for topic in topics]
 
 
 def _reply(context: RequestContext, results: Sequence[TopicResult]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
+from gateway.apis.refused_commits import compute_refused_topic
 from gateway.codec import response_schema
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
@@ -45,7 +46,10 @@ def handle(context: RequestContext, request: Any) -> None:
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):
-            results = [_fail_rows(topic, answer.code) for topic in wanted]
+            image = context.node.coordinator.image
+            results = [
+                compute_refused_topic(image, topic, answer.code).partitions for topic in wanted
+            ]
         else:
             assert isinstance(answer, OffsetCommitResponse)
             results = [topic.partitions for topic in answer.topics]

@@ -125,6 +125,36 @@ async def test_unknown_topics_fail_by_themselves() -> None:
             assert commit_codes(answer) == [code, 0]
 
 
+async def test_what_is_unknown_is_told_where_the_rest_is_refused() -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 1)
+        for version, refusal in ((8, ErrorCode.ILLEGAL_GENERATION), (9, 69), (10, 69)):
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID if version == 10 else 3
+            for name, codes in (("t", [refusal, 3]), ("u", [unknown, unknown])):
+                answer = await client.ask(
+                    COMMIT,
+                    version,
+                    group_id="absent",
+                    generation_id_or_member_epoch=4,
+                    member_id="m",
+                    topics=commit_topics(version, name, {0: (1, ""), 1: (1, "")}),
+                )
+                assert commit_codes(answer) == codes
+
+
+async def test_a_group_is_not_asked_for_partitions_that_do_not_exist() -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 1)
+        answer = await client.ask(
+            COMMIT,
+            9,
+            group_id="absent",
+            generation_id_or_member_epoch=4,
+            topics=commit_topics(9, "t", {1: (1, ""), 2: (1, "")}),
+        )
+        assert commit_codes(answer) == [3, 3]
+
+
 async def test_fetch_of_many_groups_answers_each_in_order() -> None:
     wire = request_schema(FETCH, 9)
     async with run_rig(UNPARKED) as rig, await rig.connect() as client:
