@@ -38,6 +38,8 @@ class MemberLiveness:
     __slots__ = (
         "group_id",
         "is_gone",
+        "kept_since_ms",
+        "kept_timeout_ms",
         "last_heard_ms",
         "lease_ms",
         "member_id",
@@ -50,6 +52,8 @@ class MemberLiveness:
         self.member_id = member_id
         self.last_heard_ms = now_ms
         self.lease_ms = 0
+        self.kept_timeout_ms = 0
+        self.kept_since_ms = -1
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1
         self.is_gone = False
@@ -78,17 +82,24 @@ class Liveness:
         return self._own_timeouts_ms.get(group_id, self._session_timeout_ms)
 
     def set_session_timeout(self, group_id: GroupId, timeout_ms: int, now_ms: int) -> None:
-        """It holds at once, counted from when each member was last heard from.
+        """A longer one holds at once, a shorter one for a member from when it is heard from next.
 
-        But for members that were promised a longer one (``renew_lease``).
+        Until then a member does not know how often it is to be heard from, and one that was
+        promised a longer timeout may never know (``renew_lease``).
         """
         self.catch_up(now_ms)
+        members = self._members.get(group_id, {}).values()
+        for entry in members:
+            entry.kept_timeout_ms = self._timeout_of(entry)
+            entry.kept_since_ms = entry.last_heard_ms
         if timeout_ms == self._session_timeout_ms:
             self._own_timeouts_ms.pop(group_id, None)
         else:
             self._own_timeouts_ms[group_id] = timeout_ms
-        for entry in self._members.get(group_id, {}).values():
-            entry.session_bucket = self._put(entry, entry.last_heard_ms + self._timeout_of(entry))
+        soonest_ms = now_ms - self.stalled_ms + timeout_ms
+        for entry in members:
+            deadline_ms = entry.last_heard_ms + self._timeout_of(entry)
+            entry.session_bucket = self._put(entry, min(deadline_ms, soonest_ms))
 
     def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
         """The entry of a member that is alive."""
@@ -127,7 +138,10 @@ class Liveness:
         entry.lease_ms = max(entry.lease_ms, self.session_timeout_ms(entry.group_id))
 
     def _timeout_of(self, entry: MemberLiveness) -> int:
-        return max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
+        timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
+        if entry.last_heard_ms == entry.kept_since_ms:
+            return max(timeout_ms, entry.kept_timeout_ms)
+        return timeout_ms
 
     def remove(self, group_id: GroupId, member_id: MemberId) -> None:
         """The member is gone; what is left of it in the buckets does nothing."""

@@ -124,20 +124,35 @@ def test_whoever_comes_first_after_a_stall_notes_it() -> None:
     assert due(liveness, 10_100) == [("a", Deadline.SESSION)]
 
 
-def test_a_timeout_of_the_group_holds_at_once_and_from_when_a_member_was_heard() -> None:
+def test_a_longer_timeout_of_the_group_holds_at_once() -> None:
     liveness = Liveness(10_000)
     liveness.heard(G, A, 0)
     liveness.heard(H, A, 0)
-    liveness.set_session_timeout(G, 4_000, 1_000)
-    assert liveness.due(3_900) == []
-    assert [command.group_id for command in liveness.due(4_200)] == [G]
-    liveness.heard(G, A, 5_000)
-    assert [command.group_id for command in liveness.due(9_200)] == [G]
-    liveness.heard(G, A, 9_200)
-    liveness.set_session_timeout(G, 20_000, 9_300)
-    assert [command.group_id for command in liveness.due(25_000)] == [H]
-    liveness.set_session_timeout(G, 10_000, 25_000)
-    assert [command.group_id for command in liveness.due(25_200)] == [G]
+    liveness.set_session_timeout(G, 20_000, 1_000)
+    assert [command.group_id for command in liveness.due(10_200)] == [H]
+    assert liveness.due(19_900) == []
+    assert [command.group_id for command in liveness.due(20_200)] == [G]
+
+
+def test_a_shorter_timeout_of_the_group_holds_from_the_next_sign_of_a_member() -> None:
+    liveness = Liveness(10_000)
+    for member_id in (A, B):
+        liveness.heard(G, member_id, 0)
+    liveness.set_session_timeout(G, 4_000, 6_000)
+    assert liveness.due(6_100) == [], "it was told to come every so often, and did"
+    liveness.heard(G, A, 7_000)
+    assert [command.member_id for command in liveness.due(10_200)] == [B]
+    assert liveness.due(10_900) == []
+    assert [command.member_id for command in liveness.due(11_200)] == [A]
+
+
+def test_a_timeout_that_was_short_for_a_moment_ends_nobody() -> None:
+    liveness = Liveness(10_000)
+    liveness.heard(G, A, 0)
+    liveness.set_session_timeout(G, 1_000, 5_000)
+    liveness.set_session_timeout(G, 10_000, 5_500)
+    assert liveness.due(9_900) == []
+    assert len(liveness.due(10_200)) == 1
 
 
 def test_a_lease_is_kept_as_long_as_it_was_promised() -> None:
