@@ -1,5 +1,6 @@
 """Metadata (3), versions 0 to 13: brokers, and topics by name, by id (version 10 on) or all.
 
+Where one topic is asked for by its id, the names are not looked at: Java sends "" with each id.
 A topic that the caller may not describe is refused where it is named, hidden where all are asked
 for, and unknown where it is asked for by id. Topics are made on demand only with
 ``auto.create.topics.enable``. Partitions have the leader that the catalogue names. Needs DESCRIBE
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -79,7 +81,8 @@ def _topics_to_create(context: RequestContext, request: Any) -> list[str]:
     ):
         return []
     known = context.node.coordinator.image.by_name
-    names = dict.fromkeys(topic.name for topic in request.topics)
+    rows = _compute_rows(request)
+    names = dict.fromkeys(row.name for row in rows if not getattr(row, "topic_id", None))
     return [
         name
         for name in names
@@ -115,8 +118,18 @@ def _reply(context: RequestContext, request: Any, created: dict[str, Topic | Err
             if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
     else:
-        topics = [_find(context, row, created, with_operations) for row in request.topics]
+        rows = _compute_rows(request)
+        topics = [_find(context, row, created, with_operations) for row in rows]
     context.reply(_make(context, request, ErrorCode.NONE, topics))
+
+
+def _compute_rows(request: Any) -> Sequence[Any]:
+    """The topics that are asked for: those with an id where there are any, else those with names.
+
+    Kafka: KafkaApis.handleTopicMetadataRequest.
+    """
+    with_ids = [row for row in request.topics if getattr(row, "topic_id", None)]
+    return with_ids or request.topics
 
 
 def _find(
@@ -125,13 +138,14 @@ def _find(
     created: dict[str, Topic | ErrorCode],
     with_operations: bool,
 ) -> Any:
-    """One topic that was asked for, by its name or, where it has none, by its id."""
+    """One topic that was asked for, by its id or, where it has none, by its name."""
     image = context.node.coordinator.image
-    if row.name is None:
-        topic = image.by_id.get(TopicId(getattr(row, "topic_id", None) or b""))
+    topic_id = getattr(row, "topic_id", None)
+    if topic_id or row.name is None:
+        topic = image.by_id.get(TopicId(topic_id or b""))
         if topic is None or not _may_describe(context, topic.name):
             name = None if context.version >= FIRST_NULL_NAME_VERSION else ""
-            return _refuse(name, row.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+            return _refuse(name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
         return _describe(context, topic, with_operations)
     if not is_topic_name(row.name):
         return _refuse(row.name, None, ErrorCode.INVALID_TOPIC_EXCEPTION)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.interop import confluent_client
+from tests.interop.confluent_client import WITHIN_S, make_topic
 from tests.kafka.java import Event, JavaProgram, run_java, start_java
 from tests.server import MusterServer
 
@@ -20,7 +23,8 @@ pytestmark = pytest.mark.java
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[MusterServer]:
-    with MusterServer(tmp_path / "data", topics={"orders": PARTITIONS}) as running:
+    topics = {"orders": PARTITIONS, "payments": PARTITIONS}
+    with MusterServer(tmp_path / "data", topics=topics) as running:
         yield running
 
 
@@ -97,3 +101,59 @@ def test_consumers_share_partitions_commit_and_survive_a_restart(server: MusterS
             two.send("close")
             two.wait_for("closed")
             assert two.wait() == 0
+
+
+def instance(server: MusterServer, name: str) -> JavaProgram:
+    """A static member that subscribes by pattern."""
+    return start_java(
+        JAVA,
+        "ConsumerProgram",
+        *("--bootstrap", server.kafka, "--group", "static", "--pattern", "orders.*"),
+        *("--instance-id", name, "--client-id", name, "--commit"),
+        *("--set", "metadata.max.age.ms=1000"),
+    )
+
+
+def wait_until_held(programs: list[JavaProgram], wanted: set[str], each: int) -> None:
+    """Until the programs together hold what is wanted, and each so many."""
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        held = [Owned(program).now() for program in programs]
+        if set().union(*held) == wanted and all(len(names) == each for names in held):
+            return
+        assert time.monotonic() < deadline, f"not in time: {held}"
+        time.sleep(0.01)
+
+
+@pytest.mark.timeout(120)
+def test_static_members_with_a_pattern_keep_their_partitions_while_away(
+    server: MusterServer,
+) -> None:
+    confluent_client.produce(server, range(RECORDS))
+    confluent_client.produce(server, range(RECORDS), "payments")
+    with instance(server, "one") as one, instance(server, "two") as two:
+        wait_until_held([one, two], NAMES, each=2)
+        holding = Owned(one).now()
+        one.wait_for("committed")
+        one.send("close")
+        one.wait_for("closed")
+        server.kill()
+        server.start()
+        with instance(server, "one") as returned, instance(server, "two") as intruder:
+            back = returned.wait_for("assigned", lambda event: bool(event["partitions"]))
+            kept = "an instance that is away keeps its partitions"
+            assert set(back["partitions"]) == holding, kept
+            refused = intruder.wait_for("failed")
+            assert refused["error"] == "UnreleasedInstanceIdException"
+            make_topic(server, "orders-new")
+            both = [returned, two]
+            wait_until_held(both, NAMES | {f"orders-new-{n}" for n in range(PARTITIONS)}, each=4)
+            confluent_client.produce(server, range(RECORDS, RECORDS + PARTITIONS))
+            for program in both:
+                program.wait_for("committed")
+                program.send("close")
+                assert program.wait() == 0
+            seen = one.events + two.events + returned.events
+            assert not [event for event in seen if event["event"] in ("lost", "commit-failed")]
+            names = [name for event in two.events for name in event.get("last", {})]
+            assert set(names) & holding == set()

@@ -29,13 +29,14 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * {@code --client-id}, {@code --poll-ms} (100), {@code --commit} (synchronously after every poll
  * that had records), {@code --set name=value} for any other client setting.
  *
- * <p>Events: started; assigned, revoked, lost (partitions); records (count, total, last: the
- * partition's last offset read); committed (offsets); commit-failed (error, message); closed;
- * failed (error, message: the exit code is then 1).
+ * <p>Events: started; assigned (partitions; after_ms: since the subscription), revoked, lost
+ * (partitions); records (count, total, last: the partition's last offset read); committed (offsets,
+ * took_ms); commit-failed (error, message); closed (total, took_ms); failed (error, message: the
+ * exit code is then 1).
  *
  * <p>Commands, one a line: commit; committed (answered by the event fetched); position; member
- * (member id and epoch); assignment; subscribe a,b; unsubscribe; close (leaves the group, ends);
- * quit (ends at once, without leaving). The end of the input is a close.
+ * (member id and epoch); assignment; subscribe a,b; unsubscribe (the event has took_ms); close
+ * (leaves the group, ends); quit (ends at once, without leaving). The end of the input is a close.
  */
 public final class ConsumerProgram implements ConsumerRebalanceListener {
     private final KafkaConsumer<byte[], byte[]> consumer;
@@ -45,6 +46,7 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
     private boolean subscribed;
     private boolean closing;
     private long total;
+    private long subscribedAt = System.nanoTime();
 
     private ConsumerProgram(Arguments arguments) {
         consumer = new KafkaConsumer<>(configs(arguments));
@@ -64,8 +66,9 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
             program.consumer.close();
             System.exit(1);
         }
+        long began = System.nanoTime();
         program.consumer.close();
-        Events.print("closed", "total", program.total);
+        Events.print("closed", "total", program.total, "took_ms", millisSince(began));
         // The thread that reads commands may still wait for a line.
         System.exit(0);
     }
@@ -113,6 +116,7 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
     }
 
     private void subscribe(Arguments arguments) {
+        subscribedAt = System.nanoTime();
         if (arguments.has("pattern")) {
             consumer.subscribe(new SubscriptionPattern(arguments.required("pattern")), this);
         } else {
@@ -150,14 +154,16 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
             case "assignment" -> Events.print(
                 "assignment", "partitions", Events.names(consumer.assignment()));
             case "subscribe" -> {
+                subscribedAt = System.nanoTime();
                 consumer.subscribe(List.of(words[1].split(",")), this);
                 subscribed = true;
                 Events.print("subscribed");
             }
             case "unsubscribe" -> {
+                long began = System.nanoTime();
                 consumer.unsubscribe();
                 subscribed = false;
-                Events.print("unsubscribed");
+                Events.print("unsubscribed", "took_ms", millisSince(began));
             }
             case "close" -> closing = true;
             default -> Events.print("unknown-command", "command", line);
@@ -185,12 +191,18 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
         for (TopicPartition partition : consumer.assignment()) {
             offsets.put(partition, new OffsetAndMetadata(consumer.position(partition)));
         }
+        long began = System.nanoTime();
         try {
             consumer.commitSync(offsets);
-            Events.print("committed", "offsets", Events.offsets(offsets));
+            long tookMs = millisSince(began);
+            Events.print("committed", "offsets", Events.offsets(offsets), "took_ms", tookMs);
         } catch (KafkaException error) {
             Events.printError("commit-failed", error);
         }
+    }
+
+    private static long millisSince(long nanoTime) {
+        return (System.nanoTime() - nanoTime) / 1_000_000;
     }
 
     private void printPositions() {
@@ -208,7 +220,8 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-        Events.print("assigned", "partitions", Events.names(partitions));
+        long afterMs = millisSince(subscribedAt);
+        Events.print("assigned", "partitions", Events.names(partitions), "after_ms", afterMs);
     }
 
     @Override

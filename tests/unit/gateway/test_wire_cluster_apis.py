@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gateway.apis.registry import APIS
 from gateway.schema import request_schema
 from model.errors import ErrorCode
@@ -71,6 +73,29 @@ async def test_metadata_by_name_by_id_and_of_all_topics_in_every_version() -> No
                     (0, "u"),
                     (ErrorCode.UNKNOWN_TOPIC_ID, None),
                 ]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+async def test_metadata_by_id_looks_at_no_name(version: int) -> None:
+    """Java sends the empty name with each id, and Kafka drops rows without an id beside others."""
+    topic = request_schema(METADATA, version).MetadataRequestTopic
+    async with run_rig(with_settings(auto_create_topics_enable=True)) as rig:
+        await rig.create_topic("t", 1)
+        await rig.create_topic("u", 1)
+        wanted = (
+            topic(name="", topic_id=topic_id_of("u")),
+            topic(name="other", topic_id=b"\xee" * 16),
+            topic(name="t", topic_id=None),
+        )
+        async with await rig.connect() as client:
+            answer = await client.ask(
+                METADATA, version, topics=wanted, allow_auto_topic_creation=True
+            )
+        assert [(row.error_code, row.name) for row in answer.topics] == [
+            (0, "u"),
+            (ErrorCode.UNKNOWN_TOPIC_ID, None),
+        ]
+        assert set(rig.runtime.image.by_name) == {"t", "u"}
 
 
 async def test_metadata_creates_topics_only_where_that_is_set() -> None:
