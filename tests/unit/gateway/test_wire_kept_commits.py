@@ -72,6 +72,7 @@ async def frames_of(door: Door, count: int = 1) -> list[bytes]:
 async def make_side(keeps: bool) -> Side:
     runtime = Runtime(MemoryLogStore(50), CoordinatorSettings())
     await runtime.start()
+    await runtime.loaded()
     await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 12))
     return Side(runtime, keeps)
 
