@@ -124,7 +124,7 @@ def compute_description(group: admin_pb2.Group) -> Listing:
             render_partitions(member.pending_revocation),
             member.instance_id,
             member.rack_id,
-            ",".join(member.subscribed_topic_names) or member.subscribed_topic_regex,
+            render_subscription(member),
         ]
         for member in group.members
     ]
@@ -208,6 +208,12 @@ def render_partitions(topics: Sequence[types_pb2.TopicPartitions]) -> str:
     return ";".join(
         f"{topic.topic_name}:{','.join(map(str, topic.partitions))}" for topic in topics
     )
+
+
+def render_subscription(member: admin_pb2.GroupMember) -> str:
+    """Names, and then the pattern between slashes."""
+    regex = member.subscribed_topic_regex
+    return ",".join([*member.subscribed_topic_names, *([f"/{regex}/"] if regex else [])])
 
 
 def render_type(group_type: int) -> str:

@@ -71,6 +71,7 @@ class Service:
         self._grpc_settings = compute_room(GrpcSettings, resolved)
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
+        self._authorizer = AllowAll()
         self._disk_room: DiskRoom | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -97,6 +98,7 @@ class Service:
             self._store,
             self._coordinator_settings,
             free_bytes=self._disk_room.free_bytes,
+            authorizer=self._authorizer,
             on_failure=end_process,
         )
         hold_collector()
@@ -192,7 +194,7 @@ class Service:
             log.info("topic_changed", topic=change_name(change), change=type(change).__name__)
 
     async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
-        authorizer = AllowAll()
+        authorizer = self._authorizer
         self._kafka = KafkaServer(runtime, authorizer, topics, self._gateway_settings)
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()

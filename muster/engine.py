@@ -45,6 +45,7 @@ class MemberOptions:
     """What a member says of itself when it joins."""
 
     topics: tuple[str, ...]
+    topic_regex: str
     rebalance_timeout_ms: int
     server_assignor: str
     rack_id: str
@@ -356,7 +357,10 @@ class Engine:
             join_id=join_id,
             member_epoch=membership.member_epoch,
             rebalance_timeout_ms=options.rebalance_timeout_ms,
-            subscription=group_pb2.Subscription(subscribed_topic_names=options.topics),
+            subscription=group_pb2.Subscription(
+                subscribed_topic_names=options.topics,
+                subscribed_topic_regex=options.topic_regex,
+            ),
             owned=encode_partitions(membership.owned),
             server_assignor=options.server_assignor,
             rack_id=options.rack_id,

@@ -19,7 +19,10 @@ _DEFAULT_TIMEOUT_MS: Final = 300_000
 
 
 class Member:
-    """A member of ``group_id`` that reads ``topics``.
+    """A member of ``group_id`` that reads ``topics``, and those that ``topic_regex`` matches.
+
+    The pattern is RE2's and must match a name from end to end; topics that come later are read
+    too.
 
     ``target`` is ``host:port``; the members of a process share a connection to it. Or pass a
     ``Client``. Callbacks get the partitions that change hands, one callback at a time, and may be
@@ -46,7 +49,8 @@ class Member:
         target: str | Client,
         group_id: str,
         *,
-        topics: Iterable[str],
+        topics: Iterable[str] = (),
+        topic_regex: str = "",
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
@@ -70,6 +74,7 @@ class Member:
         self._join_timeout_ms = join_timeout_ms
         self._options = MemberOptions(
             topics=tuple(topics),
+            topic_regex=topic_regex,
             rebalance_timeout_ms=(
                 rebalance_timeout_ms or max_poll_interval_ms or _DEFAULT_TIMEOUT_MS
             ),

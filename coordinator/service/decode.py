@@ -298,15 +298,16 @@ def _decode_indexes(partitions: Sequence[int]) -> tuple[int, ...]:
 
 def _decode_subscription(
     subscription: group_pb2.Subscription, limits: Limits
-) -> tuple[tuple[TopicName, ...], str | Literal[Unchanged.UNCHANGED]]:
+) -> tuple[tuple[TopicName, ...], str]:
+    """All of it: without a pattern the member has none any more. The core bounds its length."""
     names = subscription.subscribed_topic_names
     if len(names) > limits.subscriptions:
         raise InvalidRequest(
             f"{len(names)} topics are subscribed to; at most {limits.subscriptions} are allowed"
         )
     _check_topic_names(names)
-    regex = _decode_optional(subscription.subscribed_topic_regex, "subscribed_topic_regex", limits)
-    return tuple(TopicName(name) for name in dict.fromkeys(names)), regex
+    topics = tuple(TopicName(name) for name in dict.fromkeys(names))
+    return topics, subscription.subscribed_topic_regex
 
 
 def _decode_optional(text: str, field: str, limits: Limits) -> str | Literal[Unchanged.UNCHANGED]:

@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat (68), versions 0 and 1: KIP-848.
 
-Left out: patterns, which the coordinator refuses by name. In version 0 a member that joins without
-an id is given one. Needs READ on the group, and DESCRIBE on every topic
-that is subscribed to by name.
+Patterns came with version 1. In version 0 a member that joins without an id is given one. Needs
+READ on the group, and DESCRIBE on every topic that is subscribed to by name; a pattern brings only
+topics that its member may describe.
 """
 
 from __future__ import annotations

@@ -81,7 +81,9 @@ async def run_rig(
     is_loaded: bool = True,
 ) -> AsyncIterator[Rig]:
     """A server over a coordinator in memory, stopped at the end."""
-    runtime = Runtime(MemoryLogStore(50), coordinator or CoordinatorSettings())
+    runtime = Runtime(
+        MemoryLogStore(50), coordinator or CoordinatorSettings(), authorizer=authorizer
+    )
     await runtime.start()
     if is_loaded:
         await runtime.loaded()

@@ -468,3 +468,24 @@ async def test_a_static_member_that_does_not_poll_is_away(stand: Stand) -> None:
                 await asyncio.sleep(0.01)
         member.poll()
         await until(lambda: member.assignment == ALL)
+
+
+# ------------------------------------------------------------------------------------ patterns
+
+
+async def test_a_pattern_brings_the_topics_there_are_and_those_that_come(stand: Stand) -> None:
+    async with make_member(stand, topics=[], topic_regex="or.*s|new-[0-9]") as member:
+        await until(lambda: member.assignment == ALL)
+        await stand.create_topic("new-1", 1)
+        await stand.create_topic("new-x", 1)
+        await until(lambda: muster.TopicPartition("new-1", 0) in member.assignment)
+        assert member.assignment == ALL | {muster.TopicPartition("new-1", 0)}
+        described = await stand.members("billing")
+        assert described[member.member_id].subscribed_topic_regex == "or.*s|new-[0-9]"
+
+
+async def test_a_pattern_that_is_none_is_told_to_whoever_joins(stand: Stand) -> None:
+    member = make_member(stand, topics=[], topic_regex="(unclosed")
+    with pytest.raises(muster.MusterError, match="missing closing"):
+        await member.join()
+    await member.close()

@@ -95,8 +95,8 @@ def _make(
     stand: Stand | None = None,
     authorizer: Authorizer | None = None,
 ) -> tuple[Runtime, GrpcServer]:
-    runtime = Runtime(store, settings)
     chosen = authorizer or (stand.authorizer if stand is not None else AllowAll())
+    runtime = Runtime(store, settings, authorizer=chosen)
     return runtime, GrpcServer(runtime, chosen, grpc_settings)
 
 
