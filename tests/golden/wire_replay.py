@@ -80,6 +80,7 @@ SETTINGS: Final = CoordinatorSettings(
     group_consumer_heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     group_consumer_min_heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     group_consumer_assignment_interval_ms=1_000,
+    group_consumer_regex_batch_refresh_min_interval_ms=10_000,
 )
 
 Exchange = dict[str, Any]

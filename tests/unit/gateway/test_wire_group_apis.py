@@ -17,6 +17,7 @@ from tests.unit.gateway.wire_rig import (
     beat,
     join,
     run_rig,
+    topic_id_of,
 )
 from tests.unit.gateway.wire_steps import (
     COMMIT,
@@ -227,3 +228,37 @@ async def test_a_classic_group_is_described_with_its_members_in_every_version() 
             ]
             assert absent.error_code == (0 if version < 6 else ErrorCode.GROUP_ID_NOT_FOUND)
             assert (absent.group_state, absent.members) == ("Dead", ())
+
+
+async def test_a_member_learns_at_once_what_its_pattern_stands_for() -> None:
+    """Its heartbeats are parked, and news ends the park."""
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t-1", 1)
+        pattern = join("g", "m", (), subscribed_topic_regex="t-[0-9]")
+        answer = await client.ask(HEARTBEAT, 1, **pattern)
+        assert (answer.error_code, answer.member_epoch) == (0, 1)
+        answer = await client.ask(HEARTBEAT, 1, **beat("g", "m", 1, topic_partitions=()))
+        assert answer.member_epoch == 2
+        assert [topic.topic_id for topic in answer.assignment.topic_partitions] == [
+            topic_id_of("t-1")
+        ]
+        client.send(HEARTBEAT, 1, **beat("g", "m", 2))
+        await rig.create_topic("t-2", 1)
+        _, answer = await client.read(HEARTBEAT, 1)
+        assert answer.member_epoch == 3
+        assert len(answer.assignment.topic_partitions) == 2
+        described = await client.ask(DESCRIBE, 1, group_ids=("g",))
+        [member] = described.groups[0].members
+        assert member.subscribed_topic_regex == "t-[0-9]"
+
+
+async def test_a_pattern_that_is_none_is_refused_and_changes_nothing() -> None:
+    async with run_rig(UNPARKED) as rig, await rig.connect() as client:
+        answer = await client.ask(
+            HEARTBEAT, 1, **join("g", "m", ("t",), subscribed_topic_regex="(unclosed")
+        )
+        assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+        assert answer.error_message == (
+            "SubscribedTopicRegex `(unclosed` is not a valid regular expression: missing closing )."
+        )
+        assert (await client.ask(LIST, 5)).groups == ()

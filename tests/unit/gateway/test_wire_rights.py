@@ -192,3 +192,18 @@ async def test_configs_need_describe_configs() -> None:
         answer = await client.ask(CONFIGS, 4, resources=asked)
         assert [row.error_code for row in answer.results] == [31, NO_TOPIC, NO_GROUP]
         assert all(row.configs == () for row in answer.results)
+
+
+async def test_a_pattern_brings_only_topics_that_may_be_described() -> None:
+    rules = Rules(TOPIC_DESCRIBE)
+    async with run_rig(UNPARKED, authorizer=rules) as rig, await rig.connect() as client:
+        await rig.create_topic("t", 1)
+        await rig.create_topic("t2", 1)
+        pattern = join("g", "m", (), subscribed_topic_regex="t.*")
+        answer = await client.ask(HEARTBEAT, 1, **pattern)
+        assert (answer.error_code, answer.member_epoch) == (0, 1)
+        while answer.member_epoch == 1:
+            answer = await client.ask(HEARTBEAT, 1, **beat("g", "m", 1, topic_partitions=()))
+        assert answer.error_code == 0
+        [topic] = answer.assignment.topic_partitions
+        assert (topic.topic_id, topic.partitions) == (topic_id_of("t2"), (0,))

@@ -97,6 +97,27 @@ async def test_a_first_heartbeat_says_all(
     assert response.error.reason == "INVALID_REQUEST"
 
 
+async def test_a_subscription_says_all_so_that_without_a_pattern_there_is_none(
+    stand: Stand,
+) -> None:
+    stub = stand.group_stub()
+    both = group_pb2.Subscription(
+        subscribed_topic_names=["orders"], subscribed_topic_regex="later-.*"
+    )
+    joined = await stub.Heartbeat(heartbeat(rebalance_timeout_ms=60_000, subscription=both))
+    assert not joined.HasField("error")
+    assert (await stand.members("g"))["m1"].subscribed_topic_regex == "later-.*"
+    names = group_pb2.Subscription(subscribed_topic_names=["orders"])
+    changed = await stub.Heartbeat(heartbeat(member_epoch=joined.member_epoch, subscription=names))
+    assert not changed.HasField("error")
+    assert (await stand.members("g"))["m1"].subscribed_topic_regex == ""
+    pattern = group_pb2.Subscription(subscribed_topic_regex="(unclosed")
+    refused = await stub.Heartbeat(
+        heartbeat(member_epoch=changed.member_epoch, subscription=pattern)
+    )
+    assert (refused.error.reason, refused.error.error_code) == ("INVALID_REGULAR_EXPRESSION", 128)
+
+
 async def test_commits_without_a_group_and_fetches(stand: Stand) -> None:
     stub = stand.group_stub()
     request = group_pb2.CommitOffsetsRequest(group_id="loose", topics=offsets(p0=7, p2=9))
