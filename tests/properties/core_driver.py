@@ -6,7 +6,6 @@ they own, and may be slow to hear and to acknowledge.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 
 from assignors.registry import ASSIGNORS
@@ -41,6 +40,7 @@ from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
 from tests.sim.server import make_topic_id
 from tests.sim.shadow import Place, Shadow, describe_shadow, describe_shards, places
+from tests.sim.subscriptions import matches, names_in, regex_in, topics_of
 
 CALLER = Caller("User:p", "p", "/127.0.0.1")
 G = GroupId("g")
@@ -393,23 +393,7 @@ class CoreDriver:
 
     def topics_of(self, name: str) -> frozenset[TopicName]:
         """The topics of its names and of its pattern, as if that were always resolved."""
-        said = self.names_of(name)
-        return matches(regex_in(said), self.shard.image).union(names_in(said))
-
-
-def names_in(said: tuple[str, ...]) -> tuple[TopicName, ...]:
-    """What does not begin with ``/`` is a name."""
-    return tuple(TopicName(text) for text in said if not text.startswith("/"))
-
-
-def regex_in(said: tuple[str, ...]) -> str:
-    """What begins with ``/`` is the pattern, empty for none."""
-    return next((text[1:] for text in said if text.startswith("/")), "")
-
-
-def matches(regex: str, image: TopicImage) -> frozenset[TopicName]:
-    """The topics that a pattern matches, by another engine than the server's."""
-    return frozenset(name for name in image.by_name if regex and re.fullmatch(regex, name))
+        return topics_of(self.names_of(name), self.shard.image)
 
 
 def instance_of(name: str) -> InstanceId | None:

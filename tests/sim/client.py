@@ -19,6 +19,7 @@ from model.commands import (
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
 from tests.sim.shadow import Place
+from tests.sim.subscriptions import names_in, regex_in
 from tests.sim.violations import Violation
 
 if TYPE_CHECKING:
@@ -250,7 +251,8 @@ class Client:
             self.member_id,
             self.epoch,
             rebalance_timeout_ms=self.habits.rebalance_timeout_ms,
-            subscribed_topic_names=self.names,
+            subscribed_topic_names=names_in(self.names),
+            subscribed_topic_regex=regex_in(self.names),
             owned=self.owned_topics(),
             server_assignor=self.habits.assignor or UNCHANGED,
             instance_id=self.instance_id,

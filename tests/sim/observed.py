@@ -34,7 +34,7 @@ from model.commands import (
     RefreshTopics,
 )
 from model.errors import ErrorCode, GroupError
-from model.ids import GroupId, InstanceId, MemberId
+from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     MemberState,
@@ -441,19 +441,29 @@ def _heartbeat_event(command: ConsumerGroupHeartbeat, member: Member | None) -> 
         is_previous = command.member_epoch == member.previous_member_epoch
         is_accepted = is_previous and command.owned is not None and member.member_epoch > 0
         return "previous epoch" if is_accepted else "fenced epoch", "heartbeat"
-    names = command.subscribed_topic_names
+    names, metadata = command.subscribed_topic_names, member.metadata
     if names is not UNCHANGED and (
-        member.metadata is None
-        or tuple(sorted(set(names))) != member.metadata.subscribed_topic_names
+        metadata is None
+        or tuple(sorted(set(names))) != metadata.subscribed_topic_names
+        or command.subscribed_topic_regex not in (UNCHANGED, metadata.subscribed_topic_regex)
     ):
         return "change", "heartbeat"
     return "heartbeat" if command.owned is None else "acknowledge", "heartbeat"
 
 
+def _compute_subscription(group: ConsumerGroup, member: Member) -> frozenset[TopicName]:
+    """What it names, and what its pattern stands for as far as that is known."""
+    metadata = member.metadata
+    if metadata is None:
+        return frozenset()
+    topics = group.resolved_regexes.get(metadata.subscribed_topic_regex or "", frozenset())
+    return topics.union(metadata.subscribed_topic_names)
+
+
 def _check_target(shard: Shard, group: ConsumerGroup) -> None:
     """S4: a target gives nobody what does not exist or what it does not subscribe to."""
     for member in group.members():
-        names = member.metadata.subscribed_topic_names if member.metadata is not None else ()
+        names = _compute_subscription(group, member)
         for topic in group.numbers.topic_partitions(member.target or ()):
             known = shard.image.by_id.get(topic.topic_id)
             is_legal = known is not None and known.name in names

@@ -16,6 +16,7 @@ from tests.sim.client import Client
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
 from tests.sim.server import quiet_logs
 from tests.sim.shadow import describe_group, describe_shards
+from tests.sim.subscriptions import names_in, regex_in, topics_of
 from tests.sim.tables import Pair
 from tests.sim.violations import Violation, check
 from tests.sim.world import GROUPS, World
@@ -148,7 +149,7 @@ def _compute_unconverged_group(
     image = world.runtime.image
     wanted = {
         (image.by_name[name].topic_id, partition)
-        for name in group.subscribed_names
+        for name in frozenset().union(*(topics_of(c.names, image) for c in clients.values()))
         if name in image.by_name
         for partition in range(image.by_name[name].partitions)
     }
@@ -158,7 +159,12 @@ def _compute_unconverged_group(
         epoch, _, _, assigned, _ = entries[member_id]["current"]
         if client.epoch != epoch or client.owned != set(assigned) or not client.believes:
             return f"{member_id} owns {client.owned} at {client.epoch}, not {assigned} at {epoch}"
-        if entries[member_id]["metadata"].subscribed_topic_names != tuple(sorted(client.names)):
+        metadata = entries[member_id]["metadata"]
+        said = names_in(client.names), regex_in(client.names)
+        if (metadata.subscribed_topic_names, metadata.subscribed_topic_regex) != (
+            tuple(sorted(said[0])),
+            said[1],
+        ):
             return f"{member_id} subscribes to {client.names}, which the server does not know"
     return None
 

@@ -27,6 +27,7 @@ from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
 SAFETY_MS = 45_000
 STARTING_MS = 8_000
 MEMBERS_MIN = 3
+PATTERNS = (("/.*",), ("/(foo|later)",), ("foo", "/ba."), ("bar", "/(bar|later)"), ("/none",))
 STATIC = 0.4
 """How many of the members are static."""
 
@@ -98,6 +99,8 @@ class Scenario:
 
     def _names(self) -> tuple[str, ...]:
         """Mostly foo, so that there is something to move; rarely nothing at all."""
+        if self.random.random() < 0.25:
+            return self.random.choice(PATTERNS)
         return self.random.choice(
             (("foo",), ("foo",), ("foo", "bar"), ("bar", "baz"), ("foo", "later"), ())
         )

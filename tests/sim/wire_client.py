@@ -96,12 +96,14 @@ class WireClient(Client):
         full = self.full_heartbeat()
         if self._needs_full:
             return full
+        has_changed = self.names != self._said_names
         return ConsumerGroupHeartbeat(
             CALLER,
             self.group_id,
             self.member_id,
             self.epoch,
-            subscribed_topic_names=UNCHANGED if self.names == self._said_names else self.names,
+            subscribed_topic_names=full.subscribed_topic_names if has_changed else UNCHANGED,
+            subscribed_topic_regex=full.subscribed_topic_regex if has_changed else UNCHANGED,
             owned=full.owned if self._is_dirty else None,
             instance_id=self.instance_id,
         )
@@ -165,7 +167,9 @@ class WireClient(Client):
         # Which of two answers is the later word it may never learn: it says everything again.
         self._needs_full = self._repeated == self._request
         if isinstance(command.subscribed_topic_names, tuple):
-            self._said_names = command.subscribed_topic_names
+            regex = command.subscribed_topic_regex
+            pattern = (TopicName(f"/{regex}"),) if regex else ()
+            self._said_names = (*command.subscribed_topic_names, *pattern)
         if command.owned == self.owned_topics():
             self._is_dirty = False
         if self.abandon_if_expired():

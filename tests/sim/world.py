@@ -56,6 +56,8 @@ def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
         group_consumer_assignment_interval_ms=rng.choice((0, 0, 1_000)),
         assignor_inline_budget_ms=0 if is_slow else 5,
         flush_records_max=rng.choice((3, 5_000, 5_000)),
+        group_consumer_regex_batch_refresh_min_interval_ms=rng.choice((0, 300)),
+        group_consumer_regex_refresh_interval_ms=12_000,
         # The log is trimmed all the time: what it loses must not be missed.
         log_history_bytes=4_000,
         log_history_check_interval_ms=1_500,
