@@ -205,6 +205,11 @@ class ConsumerGroup:
                 return True
         return name in metadata.subscribed_topic_names
 
+    def waits_for_regex(self, member: Member) -> bool:
+        """Whether the member has a pattern that is not resolved yet."""
+        regex = regex_of(member.metadata)
+        return bool(regex) and regex not in self.resolved_regexes
+
     def topics_of(self, metadata: ConsumerGroupMemberMetadataValue | None) -> Iterable[TopicName]:
         """What a member that says so of itself subscribes to, each topic once."""
         if metadata is None:

@@ -77,7 +77,7 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
         check_member_epoch(group, member, command)
     updated = _updated_metadata(member, command)
     if group is not None and member is not None and not returns and updated == member.metadata:
-        return _continue(shard, group, member, command, False, now)
+        return _continue(shard, group, member, command, now)
     return _change_member(shard, group, member, updated, command, now, returns)
 
 
@@ -304,10 +304,14 @@ def _continue(
     group: ConsumerGroup,
     member: Member,
     command: ConsumerGroupHeartbeat,
-    has_subscription_changed: bool,
     now: Now,
 ) -> Outcome:
-    """Nothing changed in the group: move the member now."""
+    """Nothing changed in the group: move the member now.
+
+    A pattern that is not resolved changed the subscription and no epoch, and the heartbeat that
+    brought it may wait for its second half still.
+    """
+    has_subscription_changed = group.waits_for_regex(member)
     if group.target_epoch < group.group_epoch:
         return Outcome(
             effects=_target_effects(shard, group, command.group_id, False, now),
