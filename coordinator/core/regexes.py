@@ -55,7 +55,7 @@ def compute_regex_change(
     if before and counts.get(before) == 1:
         records.append(_tombstone(group_id, before))
     if not after:
-        # Kafka leaves the topics of the pattern assigned (KAFKA-19899).
+        # Without an epoch the topics of the pattern would stay assigned (KAFKA-19899).
         return RegexChange(tuple(records), True, True)
     if after not in counts:
         check_regex(after, shard.settings.group_regex_max_bytes)
