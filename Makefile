@@ -2,17 +2,20 @@
 
 PYTHON ?=
 SEEDS ?= 1000
+MINUTES ?= 60
+FIRST ?= 0
 VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench sim jars docs python go clean
+.PHONY: help setup run test lint bench sim differential jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
 	@echo "make test    install, then lint and run all tests (TEST_GROUPS='log protocol' for some)"
 	@echo "make lint    ruff, mypy and the import contracts alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
+	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
@@ -32,6 +35,9 @@ lint: setup
 
 sim: setup
 	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)
+
+differential: jars
+	@$(VENV)/bin/python -m tests.differential --minutes $(MINUTES) --first $(FIRST)
 
 bench: jars go
 	@$(VENV)/bin/python -m bench

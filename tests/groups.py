@@ -38,7 +38,14 @@ GROUPS = (
     Group(
         "e2e",
         9,
-        ("interop/", "e2e/", "unit/cli/", "unit/kafka_harness/", "test_readme.py"),
+        (
+            "interop/",
+            "differential/",
+            "e2e/",
+            "unit/cli/",
+            "unit/kafka_harness/",
+            "test_readme.py",
+        ),
         "loadfile",
     ),
 )

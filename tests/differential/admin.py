@@ -1,0 +1,158 @@
+"""What administrators do on a side, done when it is seen to be done: topics and group settings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from model.errors import ErrorCode
+from tests.differential.client import Connection
+
+METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 3, 19, 20, 37
+DESCRIBE_CONFIGS, ALTER_CONFIGS, FIND_COORDINATOR = 32, 44, 10
+DELETE_GROUPS, HEARTBEAT, DESCRIBE = 42, 68, 69
+GROUP_RESOURCE = 32
+SET, DELETE = 0, 1
+_PATIENCE_S = 20.0
+_PAUSE_S = 0.01
+_SPREAD_S = 0.05
+"""What is seen of a group's settings reaches a broker's coordinator a moment later."""
+
+
+class NotInTime(AssertionError):
+    """A side did not come to what was asked of it."""
+
+
+async def wait_until(
+    condition: Callable[[], Awaitable[bool]], what: str, within_s: float = _PATIENCE_S
+) -> None:
+    """Ask until the condition holds. Raises `NotInTime`."""
+    deadline = time.monotonic() + within_s
+    while not await condition():
+        if time.monotonic() > deadline:
+            raise NotInTime(what)
+        await asyncio.sleep(_PAUSE_S)
+
+
+async def wait_for_coordinator(connection: Connection) -> None:
+    """Until every partition of the log of the groups is there."""
+
+    async def is_there() -> bool:
+        keys = tuple(f"any-{number}" for number in range(100))
+        found = await connection.ask(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=keys)
+        if any(row.error_code for row in found.coordinators):
+            return False
+        described = await connection.ask(DESCRIBE, 1, group_ids=keys)
+        return all(row.error_code == ErrorCode.GROUP_ID_NOT_FOUND for row in described.groups)
+
+    await wait_until(is_there, "not all groups have a coordinator", 60.0)
+
+
+async def describe_topics(
+    connection: Connection, names: Iterable[str]
+) -> dict[str, tuple[bytes, int]]:
+    """Id and number of partitions of those topics that are there."""
+    wanted = [{"name": name} for name in names]
+    answer = await connection.ask(METADATA, 12, topics=wanted, allow_auto_topic_creation=False)
+    return {
+        topic.name: (bytes(topic.topic_id), len(topic.partitions))
+        for topic in answer.topics
+        if not topic.error_code
+    }
+
+
+async def create_topic(connection: Connection, name: str, partitions: int) -> int:
+    """The error code."""
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
+    answer = await connection.ask(CREATE_TOPICS, 7, topics=[topic], timeout=30_000)
+    code = int(answer.topics[0].error_code)
+    if not code:
+        await _wait_for_partitions(connection, name, partitions)
+    return code
+
+
+async def grow_topic(connection: Connection, name: str, partitions: int) -> int:
+    topic = {"name": name, "count": partitions, "assignments": None}
+    answer = await connection.ask(CREATE_PARTITIONS, 3, topics=[topic], timeout=30_000)
+    code = int(answer.results[0].error_code)
+    if not code:
+        await _wait_for_partitions(connection, name, partitions)
+    return code
+
+
+async def delete_topic(connection: Connection, name: str) -> int:
+    topic = {"name": name, "topic_id": bytes(16)}
+    answer = await connection.ask(DELETE_TOPICS, 6, topics=[topic], timeout=30_000)
+    code = int(answer.responses[0].error_code)
+    if not code:
+        await _wait_for_partitions(connection, name, 0)
+    return code
+
+
+async def _wait_for_partitions(connection: Connection, name: str, partitions: int) -> None:
+    """Until a member of a group gets so many; the metadata of a broker show them earlier."""
+    group_id = f"probe-{name}"
+
+    async def is_seen() -> bool:
+        answer = await connection.ask(
+            HEARTBEAT,
+            1,
+            group_id=group_id,
+            member_id="probe",
+            member_epoch=0,
+            rebalance_timeout=10_000,
+            subscribed_topic_names=(name,),
+            topic_partitions=(),
+        )
+        assert not answer.error_code, answer
+        found = sum(len(topic.partitions) for topic in answer.assignment.topic_partitions)
+        if found != partitions:
+            leaving = {"group_id": group_id, "member_id": "probe", "member_epoch": -1}
+            await connection.ask(HEARTBEAT, 1, **leaving)
+        return found == partitions
+
+    await wait_until(is_seen, f"topic {name} does not have {partitions} partitions")
+    await connection.ask(HEARTBEAT, 1, group_id=group_id, member_id="probe", member_epoch=-1)
+    await connection.ask(DELETE_GROUPS, 2, groups_names=(group_id,))
+
+
+async def alter_group(connection: Connection, group_id: str, settings: Mapping[str, Any]) -> None:
+    """Set settings of a group, and unset those that are ``None``."""
+    rows = [
+        {
+            "name": name,
+            "config_operation": DELETE if value is None else SET,
+            "value": None if value is None else str(value),
+        }
+        for name, value in settings.items()
+    ]
+    resource = {"resource_type": GROUP_RESOURCE, "resource_name": group_id, "configs": rows}
+    answer = await connection.ask(ALTER_CONFIGS, 1, resources=[resource])
+    (result,) = answer.responses
+    assert not result.error_code, result
+
+    async def is_seen() -> bool:
+        wanted = {
+            "resource_type": GROUP_RESOURCE,
+            "resource_name": group_id,
+            "configuration_keys": list(settings),
+        }
+        found = await connection.ask(DESCRIBE_CONFIGS, 4, resources=[wanted])
+        dynamic = {
+            row.name: row.value
+            for row in found.results[0].configs
+            if row.config_source == _DYNAMIC_GROUP
+        }
+        return all(
+            dynamic.get(name) == (None if value is None else str(value))
+            for name, value in settings.items()
+        )
+
+    await wait_until(is_seen, f"{group_id} has not the settings {settings}")
+    await asyncio.sleep(_SPREAD_S)
+
+
+_DYNAMIC_GROUP = 8
+"""Kafka's ConfigSource DYNAMIC_GROUP_CONFIG."""

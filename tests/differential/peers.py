@@ -1,0 +1,51 @@
+"""A Kafka and a Muster with the same settings, for as long as a run lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.differential import admin
+from tests.differential.client import Connection
+from tests.differential.runner import Peers
+from tests.differential.topics import SHARED
+from tests.kafka.broker import KafkaBroker
+from tests.server import MusterServer
+
+SETTINGS: Final = {
+    "group.consumer.assignment.interval.ms": 0,
+    "group.consumer.assignors": "range,uniform",
+    "group.consumer.max.size": 4,
+    "group.consumer.heartbeat.interval.ms": 100,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.min.session.timeout.ms": 200,
+}
+"""Sessions are long, so that a slow machine ends none; those that are to end are made short."""
+
+KAFKAS: Final = {
+    "offsets.topic.num.partitions": 8,
+    "auto.create.topics.enable": False,
+    "log.index.size.max.bytes": 4_096,
+    "log.segment.bytes": 1_048_576,
+    "group.coordinator.threads": 2,
+}
+
+
+@contextmanager
+def run_peers(folder: Path) -> Iterator[Peers]:
+    """Start both; they end with the block."""
+    muster = MusterServer(folder / "data", settings=SETTINGS | {"gateway.park.ms": 0})
+    with KafkaBroker(SETTINGS | KAFKAS) as broker, muster:
+        yield Peers(broker.bootstrap, muster.kafka)
+
+
+async def prepare(peers: Peers) -> None:
+    """Both are ready for groups, and have the topics that all sequences share."""
+    for address in (peers.kafka, peers.muster):
+        connection = await Connection.open(address)
+        await admin.wait_for_coordinator(connection)
+        for name, partitions in SHARED.items():
+            assert not await admin.create_topic(connection, name, partitions)
+        connection.close()

@@ -1,0 +1,217 @@
+"""A sequence on both sides at once, step by step; and a failing one made short."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from tests.differential.admin import NotInTime
+from tests.differential.client import Connection
+from tests.differential.generator import GROUPS, Sequence
+from tests.differential.seen import (
+    ASSIGNING,
+    GroupView,
+    Mode,
+    Moves,
+    Seen,
+    compute_moves,
+    find_difference,
+)
+from tests.differential.side import Side
+from tests.differential.steps import (
+    Beat,
+    CreateTopic,
+    DropTopic,
+    Expire,
+    Fetch,
+    GrowTopic,
+    Join,
+    Leave,
+    Linger,
+    Look,
+    Remove,
+    Settle,
+    Step,
+)
+from tests.differential.topics import Topics
+
+_runs: Final = itertools.count()
+
+
+class Failure(NamedTuple):
+    """A step at which the sides differ."""
+
+    sequence: Sequence
+    number: int
+    step: Step
+    difference: str
+
+    def show(self) -> str:
+        """The seed, the steps up to the one that fails, and what differs."""
+        lines = [f"seed {self.sequence.seed}, {self.sequence.mode.name}, {self.sequence.assignor}:"]
+        lines += [f"  {step}," for step in self.sequence.steps[: self.number + 1]]
+        if self.number >= len(self.sequence.steps):
+            lines.append(f"  (in the end) {self.step}")
+        return "\n".join([*lines, self.difference])
+
+
+@dataclass
+class Tally:
+    """What the runs came to."""
+
+    steps: Counter[str] = field(default_factory=Counter)
+    codes: Counter[int] = field(default_factory=Counter)
+
+
+class Pair:
+    """The same sequence on a Kafka and on a Muster."""
+
+    def __init__(self, sequence: Sequence, kafka: Side, muster: Side, tally: Tally) -> None:
+        self._sequence = sequence
+        self._sides = kafka, muster
+        self._tally = tally
+        self._settled: dict[int, tuple[GroupView, GroupView]] = {}
+
+    async def run(self) -> Failure | None:
+        """The first difference."""
+        await asyncio.gather(*(side.begin(GROUPS) for side in self._sides))
+        try:
+            return await self._run_steps()
+        finally:
+            await asyncio.gather(*(side.end() for side in self._sides))
+
+    async def _run_steps(self) -> Failure | None:
+        number = 0
+        for number, step in enumerate(self._sequence.steps):
+            for each in (step, *self._follow(step)):
+                difference = await self._do(each)
+                if difference is not None:
+                    return Failure(self._sequence, number, each, difference)
+        for step in list_last_steps():
+            difference = await self._do(step)
+            if difference is not None:
+                return Failure(self._sequence, number + 1, step, difference)
+        kafka, muster = [await side.listed() for side in self._sides]
+        # Kafka computes a target with the next heartbeat, Muster as soon as the group has changed.
+        muster |= {name: row for name, row in kafka.items() if name in muster and ASSIGNING in row}
+        if kafka != muster:
+            difference = f"listed: Kafka {kafka}, Muster {muster}"
+            return Failure(self._sequence, number + 1, Look(0), difference)
+        return None
+
+    def _follow(self, step: Step) -> Iterable[Step]:
+        """Where the sides are compared in settled states alone, they settle after each change."""
+        if self._sequence.mode is Mode.EXACT:
+            return
+        match step:
+            case Join(group) | Leave(group) | Remove(group) | Expire(group) | Linger(group):
+                yield Settle(group)
+            case Beat(group):
+                yield Settle(group)
+            case CreateTopic() | GrowTopic() | DropTopic():
+                yield from map(Settle, range(GROUPS))
+            case _:
+                return
+
+    async def _do(self, step: Step) -> str | None:
+        try:
+            kafka, muster = await asyncio.gather(
+                *(
+                    self._run_on(name, side, step)
+                    for name, side in zip(("Kafka", "Muster"), self._sides, strict=True)
+                )
+            )
+        except NotInTime as late:
+            return str(late)
+        self._tally.steps[type(step).__name__] += 1
+        self._tally.codes.update(kafka.codes)
+        return find_difference(
+            self._sequence.mode,
+            kafka,
+            muster,
+            is_range=self._sequence.assignor == "range",
+            moves=self._compute_moves(step, kafka, muster),
+        )
+
+    async def _run_on(self, name: str, side: Side, step: Step) -> Seen:
+        try:
+            return await side.run(step)
+        except NotInTime as late:
+            raise NotInTime(f"{name} not in time: {late}") from late
+
+    def _compute_moves(self, step: Step, kafka: Seen, muster: Seen) -> Moves | None:
+        """Since the group was settled before."""
+        if not isinstance(step, Settle) or kafka.group is None or muster.group is None:
+            return None
+        after = kafka.group, muster.group
+        before = self._settled.get(step.group)
+        self._settled[step.group] = after
+        return None if before is None else compute_moves(before, after)
+
+
+def list_last_steps() -> list[Step]:
+    """Groups are settled and described, and all offsets fetched."""
+    return [
+        make(group)
+        for group in range(GROUPS)
+        for make in (Settle, Look, lambda group: Fetch(group, None))
+    ]
+
+
+@dataclass
+class Peers:
+    """The addresses of a Kafka and of a Muster, HOST:PORT."""
+
+    kafka: str
+    muster: str
+    tally: Tally = field(default_factory=Tally)
+
+    async def run(self, sequence: Sequence) -> Failure | None:
+        """A sequence, on groups and topics of its own."""
+        prefix = f"s{sequence.seed}.{next(_runs)}"
+        connections = [await Connection.open(address) for address in (self.kafka, self.muster)]
+        try:
+            sides = [
+                Side(each, prefix, sequence.interval_ms, Topics(prefix)) for each in connections
+            ]
+            return await Pair(sequence, *sides, self.tally).run()
+        finally:
+            for each in connections:
+                each.close()
+
+    async def run_all(self, sequences: Iterable[Sequence], at_once: int) -> list[Failure]:
+        """All of them, so many at a time."""
+        failures: list[Failure] = []
+        waiting = iter(sequences)
+
+        async def work() -> None:
+            for sequence in waiting:
+                failure = await self.run(sequence)
+                if failure is not None:
+                    failures.append(failure)
+
+        await asyncio.gather(*(work() for _ in range(at_once)))
+        return sorted(failures, key=lambda failure: failure.sequence.seed)
+
+    async def shrink(self, failure: Failure, within_s: float) -> Failure:
+        """A failure with fewer steps; the same one where there is none, or no time."""
+        deadline = time.monotonic() + within_s
+        best = failure
+        size = max(1, best.number // 2)
+        while size and time.monotonic() < deadline:
+            position = 0
+            while position < len(best.sequence.steps) and time.monotonic() < deadline:
+                kept = best.sequence.steps[: best.number + 1]
+                steps = kept[:position] + kept[position + size :]
+                found = await self.run(best.sequence._replace(steps=steps)) if steps else None
+                if found is not None:
+                    best = found
+                else:
+                    position += size
+            size //= 2
+        return best

@@ -1,0 +1,192 @@
+"""What a side answered, with topics by name, and held against what the other side answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+Places = frozenset[tuple[str, int]]
+"""Partitions by the name of their topic."""
+
+ASSIGNING, STABLE, EMPTY = "Assigning", "Stable", "Empty"
+
+
+class Mode(Enum):
+    """How two sides are compared."""
+
+    EXACT = auto()
+    """Every answer. For the range assignor, and targets that are computed at once."""
+    QUALITY = auto()
+    """Assignments by validity, balance and moves, in settled groups. For uniform."""
+    SETTLED = auto()
+    """Error codes, and settled groups: targets are computed once in an interval."""
+
+
+class MemberView(NamedTuple):
+    member_epoch: int
+    instance_id: str
+    topics: frozenset[str]
+    pattern: str
+    assigned: Places
+    target: Places
+
+
+class GroupView(NamedTuple):
+    """A group as ConsumerGroupDescribe shows it."""
+
+    code: int
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: Mapping[str, MemberView]
+
+    @property
+    def owners(self) -> dict[tuple[str, int], str]:
+        return {
+            place: member_id
+            for member_id, member in self.members.items()
+            for place in member.assigned
+        }
+
+
+class Seen(NamedTuple):
+    """Of one step: error codes, the member's epoch and assignment, and whatever else it has."""
+
+    codes: tuple[int, ...]
+    epoch: int | None = None
+    assignment: Places | None = None
+    group: GroupView | None = None
+    is_settled: bool = False
+    rest: Any = None
+
+
+def find_difference(
+    mode: Mode, kafka: Seen, muster: Seen, *, is_range: bool, moves: Moves | None = None
+) -> str | None:
+    """What differs, in words; ``None`` where nothing does that should not."""
+    if kafka.codes != muster.codes:
+        return f"codes: Kafka {kafka.codes}, Muster {muster.codes}"
+    if kafka.rest != muster.rest:
+        return f"Kafka {kafka.rest}, Muster {muster.rest}"
+    if mode is not Mode.SETTLED and kafka.epoch != muster.epoch:
+        return f"member epoch: Kafka {kafka.epoch}, Muster {muster.epoch}"
+    if mode is Mode.EXACT and kafka.assignment != muster.assignment:
+        return f"assignment: Kafka {_show(kafka.assignment)}, Muster {_show(muster.assignment)}"
+    if kafka.group is None or muster.group is None:
+        return None
+    if kafka.is_settled:
+        if not is_range:
+            return _find_difference_in_quality(kafka.group, muster.group, moves)
+        return _find_difference_in_groups(kafka.group, muster.group)
+    return _find_difference_in_groups(kafka.group, muster.group) if mode is Mode.EXACT else None
+
+
+def _find_difference_in_groups(kafka: GroupView, muster: GroupView) -> str | None:
+    if kafka.state in (ASSIGNING, EMPTY):
+        # Kafka computes a target with the next heartbeat, Muster as soon as the group has changed.
+        kafka, muster = (_forget_target(view) for view in (kafka, muster))
+    if kafka == muster:
+        return None
+    return f"group:\n    Kafka  {_show_group(kafka)}\n    Muster {_show_group(muster)}"
+
+
+def _forget_target(view: GroupView) -> GroupView:
+    members = {name: member._replace(target=frozenset()) for name, member in view.members.items()}
+    state = EMPTY if view.state == EMPTY else ASSIGNING
+    return view._replace(state=state, assignment_epoch=0, members=members)
+
+
+def _find_difference_in_quality(
+    kafka: GroupView, muster: GroupView, moves: Moves | None
+) -> str | None:
+    plain_kafka, plain_muster = (_forget_places(view) for view in (kafka, muster))
+    if kafka.state in (ASSIGNING, EMPTY):
+        plain_kafka, plain_muster = (_forget_target(view) for view in (plain_kafka, plain_muster))
+    if plain_kafka != plain_muster:
+        return f"group:\n    Kafka  {_show_group(kafka)}\n    Muster {_show_group(muster)}"
+    views = kafka, muster
+    for view in views:
+        counts = Counter(place for member in view.members.values() for place in member.assigned)
+        if any(count > 1 for count in counts.values()):
+            return f"two members hold one partition: {_show_group(view)}"
+    # Where nobody takes over what a member has left for a while, it is not the same partitions.
+    held = [set(view.owners) if view.state == STABLE else len(view.owners) for view in views]
+    if held[0] != held[1]:
+        return f"held: Kafka {_show(kafka.owners)}, Muster {_show(muster.owners)}"
+    sizes = [_list_sizes(view) for view in views]
+    if sizes[1] > sizes[0]:
+        return f"balance: Kafka {sizes[0]}, Muster {sizes[1]}"
+    if moves is not None and moves.musters > max(moves.kafkas, moves.needed):
+        return f"partitions moved: {moves}"
+    return None
+
+
+def _forget_places(view: GroupView) -> GroupView:
+    members = {
+        name: member._replace(assigned=frozenset(), target=frozenset())
+        for name, member in view.members.items()
+    }
+    return view._replace(members=members)
+
+
+def _list_sizes(view: GroupView) -> list[int]:
+    """How many partitions members have, the most first: less is better balanced."""
+    return sorted((len(member.assigned) for member in view.members.values()), reverse=True)
+
+
+class Moves(NamedTuple):
+    """Partitions that went from a member that is still there to another; ``needed`` to balance."""
+
+    kafkas: int
+    musters: int
+    needed: int
+
+
+def compute_moves(
+    before: tuple[GroupView, GroupView], after: tuple[GroupView, GroupView]
+) -> Moves | None:
+    """Of Kafka and of Muster; ``None`` where the subscriptions differ, and how many are needed
+    depends on who had what.
+    """
+    views = (*before, *after)
+    if len({member.topics for view in views for member in view.members.values()}) > 1:
+        return None
+    kafkas, musters = (_count_moves(*pair) for pair in zip(before, after, strict=True))
+    return Moves(kafkas, musters, _count_needed_moves(before[1], after[1]))
+
+
+def _count_moves(before: GroupView, after: GroupView) -> int:
+    owners = after.owners
+    return sum(
+        owner in after.members and place in owners and owners[place] != owner
+        for place, owner in before.owners.items()
+    )
+
+
+def _count_needed_moves(before: GroupView, after: GroupView) -> int:
+    """What members have above their share, the largest shares going to those who have most."""
+    if not after.members:
+        return 0
+    share, more = divmod(len(after.owners), len(after.members))
+    had = Counter(owner for owner in before.owners.values() if owner in after.members)
+    sizes = sorted((had[name] for name in after.members), reverse=True)
+    return sum(max(0, size - share - (number < more)) for number, size in enumerate(sizes))
+
+
+def _show(places: Any) -> str:
+    if places is None:
+        return "nothing"
+    return " ".join(f"{topic}:{partition}" for topic, partition in sorted(places)) or "none"
+
+
+def _show_group(view: GroupView) -> str:
+    head = f"{view.code} {view.state} {view.group_epoch}/{view.assignment_epoch} {view.assignor}"
+    members = [
+        f"{name}@{member.member_epoch} {member.instance_id} {sorted(member.topics)}"
+        f" {member.pattern} [{_show(member.assigned)}] -> [{_show(member.target)}]"
+        for name, member in sorted(view.members.items())
+    ]
+    return "; ".join([head, *members])
