@@ -97,8 +97,6 @@ def _needs_epoch(
     resolved: Mapping[str, frozenset[TopicName]],
     names: Set[TopicName],
 ) -> bool:
-    if compute_metadata_hash(names, shard.image, shard.topic_hashes) != group.metadata_hash:
-        return True
     for regex, topics in resolved.items():
         before = group.resolved_regexes.get(regex)
         if before is None and not topics:
@@ -106,7 +104,8 @@ def _needs_epoch(
                 return True
         elif _existing(shard.image, before or frozenset()) != _existing(shard.image, topics):
             return True
-    return False
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    return metadata_hash != group.metadata_hash
 
 
 def _existing(image: TopicImage, topics: frozenset[TopicName]) -> set[TopicName]:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.errors import CommandError, ExitCode
+from cli.group_commands import render_subscription
 from cli.main import app
 from coordinator.core.replay import replay
 from coordinator.runtime.authorizer import AllowAll
@@ -26,6 +27,7 @@ from model.commands import (
 )
 from model.ids import GroupId, MemberId, TopicName
 from model.settings import CoordinatorSettings
+from muster.v1 import admin_pb2
 from storage.memory import MemoryLogStore
 from tests.scenarios.imported import make_imported
 
@@ -258,3 +260,11 @@ async def test_groups_are_listed_and_described(server: Server) -> None:
     assert row["CURRENT-ASSIGNMENT"] == row["TARGET-ASSIGNMENT"] == "orders:0,1,2"
     empty = (await server.run("group", "describe", "nightly")).out.splitlines()
     assert empty[1] == "Group nightly has no active members."
+
+
+def test_a_subscription_is_its_names_and_its_pattern() -> None:
+    member = admin_pb2.GroupMember(subscribed_topic_names=["a", "b"])
+    assert render_subscription(member) == "a,b"
+    member.subscribed_topic_regex = "x-.*"
+    assert render_subscription(member) == "a,b,/x-.*/"
+    assert render_subscription(admin_pb2.GroupMember()) == ""
