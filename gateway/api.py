@@ -231,6 +231,11 @@ class RequestContext:
 
         self.node.coordinator.submit(command, guarded)
 
+    @property
+    def may_be_abandoned(self) -> bool:
+        """Whether it waits for something that may never come, as a fetch does for records."""
+        return self._abandoned is not None
+
     def on_abandoned(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` once if the connection goes before the answer was given.
 
@@ -238,6 +243,10 @@ class RequestContext:
         request; a newer one replaces the older.
         """
         self._abandoned = callback
+
+    def keep(self) -> None:
+        """What it waited for has come, so that it must not be abandoned any more."""
+        self._abandoned = None
 
     def abandon(self) -> None:
         """The connection is gone: what the connection calls for each request not answered."""

@@ -84,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
         self._is_held = False
+        self._is_draining = False
         self._heard_at = 0.0
         self._frame_since: float | None = None
         self._stalled_since: float | None = None
@@ -475,7 +476,7 @@ class Connection(asyncio.Protocol):
         """Read while few answers are outstanding and the client takes those there are."""
         if self._transport is None or self._transport.is_closing():
             return
-        if self._is_held or self._stalled_since is not None:
+        if self._is_held or self._is_draining or self._stalled_since is not None:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -491,8 +492,10 @@ class Connection(asyncio.Protocol):
             self._serve(data)
         self._update_reading()
 
-    def end_park(self) -> None:
-        """Answer a parked heartbeat now."""
+    def drain(self) -> None:
+        """Read no more, and answer a parked heartbeat now."""
+        self._is_draining = True
+        self._update_reading()
         if self.heartbeats.parked is not None:
             self.heartbeats.parked.end()
 
@@ -500,6 +503,14 @@ class Connection(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether every request was answered."""
         return not self._queue and self.heartbeats.parked is None
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether every request was answered, but for those that wait for what may never come."""
+        return self.heartbeats.parked is None and all(
+            isinstance(context, RequestContext) and context.may_be_abandoned
+            for context in self._queue
+        )
 
     def check_deadlines(self, now: float) -> None:
         """Close a connection that is idle, or too slow in sending or in reading."""

@@ -101,6 +101,7 @@ class Parked:
         if context is None:
             assert self._steady is not None
             context = self._door.reopen(self._steady, self._correlation)
+        context.keep()
         self._heartbeats.submit(context, self._command, may_park=False)
 
 

@@ -98,24 +98,31 @@ class KafkaServer:
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
 
     async def drain(self, grace_s: float) -> None:
-        """Accept nobody, answer parked heartbeats, and wait for the answers still outstanding."""
+        """Accept nobody and read no more; close each connection when it has its answers.
+
+        A fetch that waits for records is abandoned: its client would only ask again.
+        """
         if self._server is None or self._shared is None:
             return
         self._server.close()
         self._shared.node.heartbeats.stop_parking()
         connections = list(self._shared.connections)
         for number, connection in enumerate(connections):
-            connection.end_park()
+            connection.drain()
             if number % self._settings.gateway_wake_slice == 0:
                 await asyncio.sleep(0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                while not self._is_idle():  # noqa: ASYNC110 - once, at the end
+                while self._close_drained():  # noqa: ASYNC110 - once, at the end
                     await asyncio.sleep(_DRAIN_POLL_S)
 
-    def _is_idle(self) -> bool:
+    def _close_drained(self) -> bool:
+        """Close the connections that have their answers; whether there are others."""
         assert self._shared is not None
-        return all(connection.is_idle for connection in self._shared.connections)
+        for connection in list(self._shared.connections):
+            if connection.is_drained:
+                connection.close()
+        return bool(self._shared.connections)
 
     async def stop(self, grace_s: float = 0.0) -> None:
         """Drain for at most ``grace_s``, then close every connection."""

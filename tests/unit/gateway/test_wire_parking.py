@@ -96,6 +96,18 @@ def test_park_that_ends_with_a_dead_ticket_asks_the_coordinator(door: Door) -> N
     assert submitted(door) == before + 1
 
 
+def test_heartbeat_whose_park_is_over_is_owed_its_answer(door: Door) -> None:
+    coordinator = door.gateway.coordinator
+    coordinator.answer = lambda command: answer_of(command, assignment=OWNED)
+    door.send(frame(HEARTBEAT, 1, 77, full_body(join("g", "m", ("t",)) | {"member_epoch": 5})))
+    for ticket in coordinator.tickets:
+        ticket.is_alive = False
+    coordinator.held = []
+    door.connection.drain()
+    assert len(coordinator.held) == 1
+    assert not door.connection.is_drained
+
+
 def test_another_request_ends_the_park_and_is_answered_after_it(door: Door) -> None:
     door.request(HEARTBEAT, 1, 77, **beat("g", "m", 5))
     door.request(18, 0, 78)

@@ -131,6 +131,37 @@ async def test_a_fetch_ends_when_a_topic_goes(tmp_path: Path) -> None:
         assert answer == {"a": [], "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
+async def test_a_fetch_that_waits_holds_up_no_stop(tmp_path: Path) -> None:
+    async with run_topics(tmp_path) as rig:
+        await rig.create_topic("a")
+        waiting = asyncio.create_task(rig.ask("fetch", 11, **fetch_fields("a")))
+        await until_watched(rig)
+        began = time.monotonic()
+        await rig.server.stop(5.0)
+        assert time.monotonic() - began < 2, "neither the grace nor the 10 s of the fetch"
+        with pytest.raises(ConnectionClosed):
+            await waiting
+
+
+async def test_a_client_that_always_asks_again_holds_up_no_stop(tmp_path: Path) -> None:
+    def ask_again_and_again(client: WireClient) -> None:
+        fields = fetch_fields("a", max_wait=5)
+        client.send("fetch", 11, **fields)
+        while True:
+            client.send("fetch", 11, **fields)
+            client.receive("fetch", 11)
+
+    async with run_topics(tmp_path) as rig:
+        await rig.create_topic("a")
+        asking = asyncio.create_task(run_client(rig, ask_again_and_again))
+        await until_watched(rig)
+        began = time.monotonic()
+        await rig.server.stop(5.0)
+        assert time.monotonic() - began < 2
+        with pytest.raises((ConnectionClosed, OSError)):
+            await asking
+
+
 async def test_a_fetch_ends_with_its_connection(tmp_path: Path) -> None:
     async with run_topics(tmp_path) as rig:
         await rig.create_topic("a")

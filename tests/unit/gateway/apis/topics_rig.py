@@ -50,9 +50,12 @@ T = TypeVar("T")
 class TopicsRig:
     """The parts of a running server."""
 
-    def __init__(self, runtime: Runtime, topics: LocalTopics, port: int) -> None:
+    def __init__(
+        self, runtime: Runtime, topics: LocalTopics, server: KafkaServer, port: int
+    ) -> None:
         self.runtime = runtime
         self.topics = topics
+        self.server = server
         self.port = port
 
     @property
@@ -101,7 +104,7 @@ async def run_topics(
     )
     port = await server.start("127.0.0.1", 0)
     try:
-        yield TopicsRig(runtime, topics, port)
+        yield TopicsRig(runtime, topics, server, port)
     finally:
         await server.stop()
         await runtime.stop()
