@@ -315,15 +315,16 @@ async def test_an_interval_is_told_with_the_next_heartbeat() -> None:
         assert answer.heartbeat_interval == 5_000
 
 
-async def test_a_session_timeout_holds_at_once() -> None:
+async def test_a_session_timeout_holds_from_the_next_heartbeat_on() -> None:
     settings = CoordinatorSettings(
         group_consumer_min_session_timeout_ms=100, group_consumer_heartbeat_interval_ms=50
     )
     async with run_rig(UNPARKED, settings) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
-        await member_of(client, "g")
+        epoch = await member_of(client, "g")
         await member_of(client, "other")
         assert await alter_one(client, (SESSION, SET, "100")) == OK
+        assert (await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))).error_code == 0
         assert await count_members(rig, {"g": 0, "other": 1})
 
 
