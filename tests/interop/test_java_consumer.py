@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -114,7 +114,7 @@ def instance(server: MusterServer, name: str) -> JavaProgram:
     )
 
 
-def wait_until_held(programs: list[JavaProgram], wanted: set[str], each: int) -> None:
+def wait_until_held(programs: Sequence[JavaProgram], wanted: set[str], each: int) -> None:
     """Until the programs together hold what is wanted, and each so many."""
     deadline = time.monotonic() + WITHIN_S
     while True:
