@@ -28,12 +28,13 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
         yield running
 
 
-def consumer(server: MusterServer, client_id: str) -> JavaProgram:
+def consumer(server: MusterServer, client_id: str, *options: str) -> JavaProgram:
     return start_java(
         JAVA,
         "ConsumerProgram",
         *("--bootstrap", server.kafka, "--group", "java", "--topics", "orders"),
         *("--client-id", client_id, "--set", "auto.offset.reset=earliest", "--commit"),
+        *options,
     )
 
 
