@@ -20,7 +20,7 @@ from tests.differential.generator import Sequence, generate
 from tests.differential.peers import prepare, run_peers
 from tests.differential.runner import Peers
 
-SHRINK_S = 25.0
+SHRINK_S = 60.0
 
 
 def main(arguments: list[str]) -> int:

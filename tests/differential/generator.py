@@ -38,7 +38,14 @@ INTERVAL_MS: Final = 1_000
 UNIFORM_EVERY: Final = 4
 INTERVAL_EVERY: Final = 10
 TOPICS_EVERY: Final = 4
-"""Of so many sequences one has uniform assignments, or the interval, or topics that change."""
+PATTERNS_EVERY: Final = 20
+"""Of so many sequences one has uniform assignments, the interval, topics that change, patterns."""
+
+PATTERN_STEPS: Final = 3
+"""Kafka takes up to 10 s to resolve what comes after the first pattern of a group."""
+
+_PATTERNS: Final = ("a", "[ab]", ".*", "(a|b)", "b?a+")
+"""All match a topic that is there: a change to one that matches nothing is a known difference."""
 
 _SHARED: Final = ("wide1", "wide2", "wide3", "wide6")
 
@@ -50,20 +57,26 @@ class Sequence(NamedTuple):
     mode: Mode
     assignor: str
     steps: tuple[Step, ...]
-
-    @property
-    def interval_ms(self) -> int:
-        return INTERVAL_MS if self.mode is Mode.SETTLED else 0
+    interval_ms: int = 0
 
 
 def generate(seed: int, length: int = STEPS) -> Sequence:
     """The sequence of a seed."""
-    mode, assignor = Mode.EXACT, "range"
+    mode, assignor, interval_ms = Mode.EXACT, "range", 0
     if seed % UNIFORM_EVERY == 3:
         mode, assignor = Mode.QUALITY, "uniform"
     if seed % INTERVAL_EVERY == 5:
         mode, assignor = Mode.SETTLED, ("range", "uniform")[seed // INTERVAL_EVERY % 2]
-    return Sequence(seed, mode, assignor, tuple(_Generator(seed, mode, assignor).make(length)))
+        interval_ms = INTERVAL_MS
+    if has_patterns(seed):
+        mode, assignor = Mode.SETTLED, ("range", "uniform")[seed // PATTERNS_EVERY % 2]
+    steps = _Generator(seed, mode, assignor).make(length)
+    return Sequence(seed, mode, assignor, tuple(steps), interval_ms)
+
+
+def has_patterns(seed: int) -> bool:
+    """Whether the sequence of a seed takes long."""
+    return seed % PATTERNS_EVERY == 8
 
 
 class _Generator:
@@ -74,6 +87,7 @@ class _Generator:
         self._mode = mode
         self._assignor = assignor
         self._changes_topics = seed % TOPICS_EVERY == 1
+        self._pattern_steps = PATTERN_STEPS if has_patterns(seed) else 0
         self._present: dict[tuple[int, int], int | None] = {}
         """Who is in, and as which instance."""
 
@@ -83,8 +97,10 @@ class _Generator:
 
     def make(self, length: int) -> list[Step]:
         steps: list[Step] = []
-        if self._changes_topics:
+        if self._changes_topics or self._pattern_steps:
             steps.append(self._create_topic())
+        if self._pattern_steps:
+            steps.append(self._join_with_a_pattern())
         makers = self._list_makers()
         while len(steps) < length:
             make = self._random.choices([row[1] for row in makers], [row[0] for row in makers])[0]
@@ -111,6 +127,8 @@ class _Generator:
             (4, self._look),
             (6, self._settle),
         ]
+        if self._pattern_steps:
+            makers += [(5, self._change_pattern), (2, self._create_topic), (2, self._grow_topic)]
         if self._mode is Mode.EXACT:
             makers += [(2, self._linger), (6, self._odd_commit)]
         if self._changes_topics:
@@ -151,8 +169,6 @@ class _Generator:
             instance = who[1]
         self._present[who] = instance
         topics = self._subscribed[who] = self._topics()
-        if self._random.random() < 0.03:
-            topics = ()
         assignor = self._assignor
         named = assignor == "uniform" or self._random.random() < 0.5
         return Join(*who, topics, instance, assignor if named else None)
@@ -189,6 +205,23 @@ class _Generator:
             return Beat(*who, epoch, self._random.choice(list(Owned)))
         odd = (Epoch.AHEAD, Epoch.BEHIND, Epoch.ODD)
         return Beat(*who, epoch if epoch in odd else Epoch.CURRENT, Owned.TOLD)
+
+    def _join_with_a_pattern(self) -> Step:
+        who = self._any()
+        self._present[who] = None
+        topics = self._subscribed[who] = self._random.choice(((), (), self._topics()))
+        pattern = self._random.choice(_PATTERNS)
+        return Join(*who, topics, assignor=self._assignor, pattern=pattern)
+
+    def _change_pattern(self) -> Step | None:
+        """A member's pattern is another, or none; or a member joins with one."""
+        if self._pattern_steps < 2:
+            return None
+        self._pattern_steps -= 1
+        who = self._someone()
+        if who not in self._present:
+            return self._join_with_a_pattern()
+        return Beat(*who, pattern=self._random.choice(("", *_PATTERNS)))
 
     def _subscribe(self) -> Step:
         who = self._someone()

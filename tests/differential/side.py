@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from tests.differential.steps import (
     Settle,
     Step,
 )
-from tests.differential.topics import Topics
+from tests.differential.topics import OWN, Topics
 
 COMMIT, FETCH, LEAVE_GROUP, LIST_GROUPS, DELETE_GROUPS = 8, 9, 13, 16, 42
 OFFSET_DELETE, HEARTBEAT, DESCRIBE = 47, 68, 69
@@ -43,7 +44,15 @@ SHORT_SESSION: Final = {
     "consumer.session.timeout.ms": 400,
     "consumer.heartbeat.interval.ms": 150,
 }
-_PATIENCE_S = 20.0
+RESOLVED_WITHIN_S: Final = 10.5
+"""Kafka resolves the patterns of a group at most once in 10 s, and that cannot be set."""
+
+LEAVING: Final = -1
+LEAVING_FOR_A_WHILE: Final = -2
+NOT_DONE: Final = -1_000
+"""In the place of an error code: neither side was asked."""
+
+_PATIENCE_S = 30.0
 _LINGER_S = 1.5
 _REJOIN = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
 
@@ -57,6 +66,7 @@ class Side:
     interval_ms: int
     topics: Topics
     members: dict[tuple[int, int], MemberState] = field(default_factory=dict)
+    _resolved_at: dict[int, float] = field(default_factory=dict)
 
     async def begin(self, groups: int) -> None:
         """Learn the topics; targets wait for the interval in all groups of the sequence."""
@@ -104,6 +114,10 @@ class Side:
             self.members[key] = MemberState(f"{self.prefix}-g{group}-m{member}")
         return self.members[key]
 
+    def _full_pattern(self, pattern: str | None) -> str | None:
+        """Patterns are of the topics of this sequence."""
+        return f"{self.prefix}-{pattern}" if pattern else pattern
+
     def _subscription(self, topics: tuple[str, ...] | None) -> list[str] | None:
         return None if topics is None else [self.topics.full_name(name) for name in topics]
 
@@ -121,7 +135,8 @@ class Side:
             state.life += 1
         state.instance = instance
         state.topics, state.assignor = step.topics, step.assignor
-        state.pattern = None if step.pattern is None else f"{self.prefix}-{step.pattern}"
+        # A pattern that is not named in a join stays what it was.
+        state.pattern = "" if step.pattern is None and state.pattern else step.pattern
         return await self._send_join(step.group, state)
 
     def _make_join(self, step: Join, state: MemberState) -> dict[str, Any]:
@@ -135,6 +150,10 @@ class Side:
             "topic_partitions": (),
         }
 
+    def _note_pattern(self, group: int) -> None:
+        """Something has to be resolved."""
+        self._resolved_at[group] = time.monotonic() + RESOLVED_WITHIN_S
+
     async def _send_join(self, group: int, state: MemberState) -> Seen:
         state.told = state.previous_told = frozenset()
         answer = await self.connection.ask(
@@ -146,13 +165,15 @@ class Side:
             instance_id=state.instance,
             rebalance_timeout=REBALANCE_TIMEOUT_MS,
             subscribed_topic_names=self._subscription(state.topics),
-            subscribed_topic_regex=state.pattern,
+            subscribed_topic_regex=self._full_pattern(state.pattern),
             server_assignor=state.assignor,
             topic_partitions=(),
         )
         seen = self._read(state, answer)
         if not answer.error_code:
             state.is_in = True
+            if state.pattern:
+                self._note_pattern(group)
         return seen
 
     def _read(self, state: MemberState, answer: Any) -> Seen:
@@ -174,6 +195,8 @@ class Side:
             values["subscribed_topic_names"] = self._subscription(step.topics)
         if step.assignor is not None:
             values["server_assignor"] = step.assignor
+        if step.pattern is not None:
+            values["subscribed_topic_regex"] = self._full_pattern(step.pattern)
         if step.is_full:
             values |= {
                 "rebalance_timeout": REBALANCE_TIMEOUT_MS,
@@ -181,8 +204,13 @@ class Side:
             }
         epoch = choose_epoch(state, step.epoch)
         seen = await self._send_beat(step.group, state, epoch, owned, **values)
-        if seen.codes == (0,):
+        if seen.codes == (0,) and epoch == LEAVING:
+            state.is_in = False
+        elif seen.codes == (0,):
             state.topics = state.topics if step.topics is None else step.topics
+            if step.pattern is not None:
+                state.pattern = step.pattern
+                self._note_pattern(step.group)
             state.assignor = step.assignor or state.assignor
         return seen
 
@@ -234,7 +262,7 @@ class Side:
             1,
             group_id=self.group_id(step.group),
             member_id=state.member_id,
-            member_epoch=-2 if step.is_static else -1,
+            member_epoch=LEAVING_FOR_A_WHILE if step.is_static else LEAVING,
             instance_id=state.instance,
             topic_partitions=None,
         )
@@ -404,7 +432,11 @@ class Side:
     async def _change_topic(self, step: CreateTopic | GrowTopic | DropTopic) -> Seen:
         name = self.topics.full_name(step.topic)
         groups = sorted({group for group, _ in self.members})
+        for group in groups:
+            await self.settle(group)
         before = {group: await self.look(group) for group in groups}
+        if any(self._is_asleep(group, before[group]) for group in groups):
+            return Seen((NOT_DONE,))
         match step:
             case CreateTopic():
                 code = await admin.create_topic(self.connection, name, step.partitions)
@@ -419,9 +451,16 @@ class Side:
         if isinstance(step, DropTopic):
             await self._wait_until_offsets_are_gone(groups, step.topic)
         for group in groups:
+            if any(state.pattern for (of, _), state in self.members.items() if of == group):
+                self._note_pattern(group)
             subscribed = any(name in row.topics for row in before[group].members.values())
             await self.settle(group, before[group].group_epoch if subscribed else -1)
         return Seen((code,))
+
+    def _is_asleep(self, group: int, view: GroupView) -> bool:
+        """Has members, and none that would send Kafka the heartbeat that it waits for."""
+        states = (state for (of, _), state in self.members.items() if of == group)
+        return bool(view.members) and not any(state.is_in for state in states)
 
     async def _wait_until_offsets_are_gone(self, groups: Iterable[int], topic: str) -> None:
         async def are_gone() -> bool:
@@ -481,15 +520,30 @@ class Side:
                 if state.is_in:
                     is_quiet &= await self._obey(group, state)
             view = await self.look(group)
+            is_quiet &= time.monotonic() >= self._resolved_at.get(group, 0.0)
             if any(state.is_in for state in states):
                 is_quiet &= view.group_epoch > above_epoch
                 is_quiet &= view.assignment_epoch == view.group_epoch or view.state == EMPTY
+                is_quiet &= self._find_missing(states, view) == set()
             quiet = quiet + 1 if is_quiet else 0
             if time.monotonic() > deadline:
                 raise admin.NotInTime(f"{self.group_id(group)} does not settle: {view}")
-            if self.interval_ms and not is_quiet:
+            if not is_quiet and (self.interval_ms or any(state.pattern for state in states)):
                 await asyncio.sleep(0.1)
         return Seen((), group=view, is_settled=True)
+
+    def _find_missing(self, states: Iterable[MemberState], view: GroupView) -> set[tuple[str, int]]:
+        """What members want and nobody is to get: their patterns are not resolved yet."""
+        wanted = {
+            (topic, partition)
+            for state in states
+            if state.is_in and state.pattern
+            for topic in OWN
+            if re.fullmatch(state.pattern, topic)
+            for partition in range(self.topics.partitions(topic))
+        }
+        given = {place for member in view.members.values() for place in member.target}
+        return wanted - {(topic.rstrip("'"), partition) for topic, partition in given}
 
     async def _obey(self, group: int, state: MemberState) -> bool:
         """A heartbeat as clients send it; whether it brought nothing new."""

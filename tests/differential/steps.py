@@ -81,7 +81,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A heartbeat; with ``topics`` it changes the subscription.
+    """A heartbeat; with ``topics`` or ``pattern`` it changes the subscription, "" is no pattern.
 
     ``is_former`` is the process that was this member before.
     """
@@ -94,6 +94,7 @@ class Beat:
     assignor: str | None = None
     is_full: bool = False
     is_former: bool = False
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
