@@ -1,0 +1,93 @@
+"""What is a difference between two sides, and what is none; a seed gives one sequence."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.generator import STEPS, generate, has_patterns
+from tests.differential.seen import (
+    GroupView,
+    MemberView,
+    Mode,
+    Moves,
+    Places,
+    Seen,
+    compute_moves,
+    find_difference,
+)
+
+
+def make_places(*partitions: int) -> Places:
+    return frozenset(("t", partition) for partition in partitions)
+
+
+def make_group(state: str = "Stable", **members: tuple[int, ...]) -> GroupView:
+    """Members by name with the partitions that they have."""
+    views = {
+        name: MemberView(3, "", frozenset({"t"}), "", make_places(*has), make_places(*has))
+        for name, has in members.items()
+    }
+    return GroupView(0, state, 3, 3, "uniform", views)
+
+
+def compare_settled(kafka: GroupView, muster: GroupView, moves: Moves | None = None) -> str | None:
+    sides = (Seen((), group=view, is_settled=True) for view in (kafka, muster))
+    return find_difference(Mode.QUALITY, *sides, is_range=False, moves=moves)
+
+
+@pytest.mark.parametrize(
+    ("muster", "modes"),
+    [
+        (Seen((25,)), tuple(Mode)),
+        (Seen((0,), 3, rest=(1,)), tuple(Mode)),
+        (Seen((0,), 4), (Mode.EXACT, Mode.QUALITY)),
+        (Seen((0,), 3, make_places(0)), (Mode.EXACT,)),
+    ],
+)
+def test_answers_differ(muster: Seen, modes: tuple[Mode, ...]) -> None:
+    kafka = Seen((0,), 3)
+    for mode in Mode:
+        found = find_difference(mode, kafka, muster, is_range=True)
+        assert (found is not None) == (mode in modes), mode
+        assert find_difference(mode, kafka, kafka, is_range=True) is None
+
+
+def test_groups_differ_unless_kafka_waits_for_a_heartbeat() -> None:
+    kafka, muster = make_group(a=(0, 1)), make_group(a=(1, 0), b=())
+    assert find_difference(Mode.EXACT, Seen((), group=kafka), Seen((), group=muster), is_range=True)
+    assigning = kafka._replace(state="Assigning", assignment_epoch=2)
+    assert (
+        find_difference(Mode.EXACT, Seen((), group=assigning), Seen((), group=kafka), is_range=True)
+        is None
+    )
+    held = kafka._replace(members=make_group(a=(0,)).members)
+    assert find_difference(
+        Mode.EXACT, Seen((), group=assigning), Seen((), group=held), is_range=True
+    )
+
+
+def test_assignments_are_compared_by_validity_balance_and_moves() -> None:
+    kafka = make_group(a=(0, 1), b=(2,))
+    assert compare_settled(kafka, make_group(a=(0,), b=(1, 2))) is None
+    assert "two members" in str(compare_settled(kafka, make_group(a=(0, 1, 2), b=(2,))))
+    assert "held" in str(compare_settled(kafka, make_group(a=(0,), b=(2,))))
+    assert "balance" in str(compare_settled(kafka, make_group(a=(0, 1, 2), b=())))
+    assert compare_settled(make_group(a=(0, 1, 2), b=()), kafka) is None
+    assert "moved" in str(compare_settled(kafka, kafka, Moves(1, 2, 1)))
+    assert compare_settled(kafka, kafka, Moves(1, 2, 2)) is None
+
+
+def test_moves_are_from_members_that_are_still_there() -> None:
+    before, after = make_group(a=(0, 1, 2), c=(3,)), make_group(a=(0, 1), b=(2, 3))
+    assert compute_moves((before, before), (after, after)) == Moves(1, 1, 1)
+    needless = make_group(a=(2, 3), b=(0, 1))
+    assert compute_moves((before, before), (after, needless)) == Moves(1, 2, 1)
+
+
+def test_a_seed_gives_one_sequence() -> None:
+    for seed in range(40):
+        sequence = generate(seed)
+        assert sequence == generate(seed)
+        assert len(sequence.steps) == STEPS
+    assert {generate(seed).mode for seed in range(40)} == set(Mode)
+    assert any(map(has_patterns, range(40)))
