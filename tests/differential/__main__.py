@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import signal
 import sys
 import tempfile
 import time
@@ -31,6 +32,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, help="stop after so many sequences")
     parser.add_argument("--at-once", type=int, default=20)
     chosen = parser.parse_args(arguments)
+    # Ended from outside, both servers are ended with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory() as folder, run_peers(Path(folder)) as peers:
         return asyncio.run(hunt(peers, chosen))
 
@@ -51,7 +54,7 @@ async def hunt(peers: Peers, chosen: argparse.Namespace) -> int:
             yield generate(seed)
 
     failures = await peers.run_all(choose(), chosen.at_once)
-    for failure in failures[:12]:
+    for failure in failures[:5]:
         print((await peers.shrink(failure, SHRINK_S)).show(), flush=True)
     took = time.monotonic() - began
     print(f"{done} sequences, {sum(peers.tally.steps.values())} steps in {took:.0f} s")

@@ -203,7 +203,7 @@ class _Generator:
             return Beat(*who, is_former=True)
         if self._mode is Mode.EXACT:
             return Beat(*who, epoch, self._random.choice(list(Owned)))
-        odd = (Epoch.AHEAD, Epoch.BEHIND, Epoch.ODD)
+        odd = (Epoch.AHEAD, Epoch.ODD)
         return Beat(*who, epoch if epoch in odd else Epoch.CURRENT, Owned.TOLD)
 
     def _join_with_a_pattern(self) -> Step:

@@ -113,11 +113,10 @@ def _find_difference_in_quality(
         if any(count > 1 for count in counts.values()):
             return f"two members hold one partition: {_show_group(view)}"
     # Where nobody takes over what a member has left for a while, it is not the same partitions.
-    held = [set(view.owners) if view.state == STABLE else len(view.owners) for view in views]
-    if held[0] != held[1]:
+    if kafka.state == STABLE and kafka.owners.keys() != muster.owners.keys():
         return f"held: Kafka {_show(kafka.owners)}, Muster {_show(muster.owners)}"
     sizes = [_list_sizes(view) for view in views]
-    if sizes[1] > sizes[0]:
+    if kafka.state != ASSIGNING and sizes[1] > sizes[0]:
         return f"balance: Kafka {sizes[0]}, Muster {sizes[1]}"
     if moves is not None and moves.musters > max(moves.kafkas, moves.needed):
         return f"partitions moved: {moves}"
@@ -133,8 +132,8 @@ def _forget_places(view: GroupView) -> GroupView:
 
 
 def _list_sizes(view: GroupView) -> list[int]:
-    """How many partitions members have, the most first: less is better balanced."""
-    return sorted((len(member.assigned) for member in view.members.values()), reverse=True)
+    """How many partitions members are to have, the most first: less is better balanced."""
+    return sorted((len(member.target) for member in view.members.values()), reverse=True)
 
 
 class Moves(NamedTuple):
