@@ -180,6 +180,8 @@ class Side:
         code = int(answer.error_code)
         if code:
             return Seen((code,))
+        if answer.member_epoch < 0:
+            return Seen((code,), answer.member_epoch)
         assignment = (
             None if answer.assignment is None else self.topics.read_places(answer.assignment)
         )
