@@ -22,6 +22,8 @@ from kio.schema.offset_fetch.v9 import request as fetch_request
 from kio.schema.offset_fetch.v9 import response as fetch_response
 from kio.serial import entity_reader, entity_writer
 
+from model.errors import ErrorCode
+
 CLIENT_ID = "wire-client"
 
 Partitions = dict[bytes, tuple[int, ...]]
@@ -77,6 +79,10 @@ class WireClient:
         _, used = entity_reader(header_type)(data, 0)
         entity, _ = entity_reader(response_type)(data, used)
         return entity
+
+
+_TRY_AGAIN = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""While the server starts and stops; nothing is lost by it."""
 
 
 def heartbeat(
@@ -156,6 +162,9 @@ class WireMember:
             sent_at = loop.time()
             response = await client.send(self._request(full), HeartbeatResponse)
             error = int(response.error_code)
+            if error in _TRY_AGAIN:
+                await asyncio.sleep(0.05)
+                continue
             if error:
                 self.errors.append(error)
                 self.member_epoch, self.owned, full = 0, {}, True
