@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.server import MusterServer
 
-WITHIN_S = 30.0
+WITHIN_S = 90.0
 
 
 class ConfluentClient:

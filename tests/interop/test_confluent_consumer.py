@@ -29,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
         yield running
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_consumers_share_partitions_commit_and_survive_a_restart(server: MusterServer) -> None:
     produce(server, range(RECORDS))
     one = ConfluentClient(server, "one")
@@ -67,7 +67,7 @@ def instance(server: MusterServer, name: str) -> ConfluentClient:
     )
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_static_members_with_a_pattern_keep_their_partitions_while_away(
     server: MusterServer,
 ) -> None:

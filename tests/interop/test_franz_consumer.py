@@ -63,7 +63,7 @@ def check_no_complaint(*programs: FranzProgram) -> None:
     assert not found
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_members_share_with_another_client_commit_and_survive_restarts(
     server: MusterServer,
 ) -> None:

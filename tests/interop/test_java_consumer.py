@@ -71,7 +71,7 @@ def has_read(count: int) -> object:
     return check
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_consumers_share_partitions_commit_and_survive_a_restart(server: MusterServer) -> None:
     produce(server, RECORDS, 0)
     with consumer(server, "one") as one:
@@ -126,7 +126,7 @@ def wait_until_held(programs: Sequence[JavaProgram], wanted: set[str], each: int
         time.sleep(0.01)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_static_members_with_a_pattern_keep_their_partitions_while_away(
     server: MusterServer,
 ) -> None:

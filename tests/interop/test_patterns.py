@@ -30,7 +30,7 @@ def java_consumer(server: MusterServer, pattern: str) -> JavaProgram:
 
 
 @pytest.mark.java
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_java_is_told_of_a_pattern_that_is_none_and_goes_over_to_names(
     server: MusterServer,
 ) -> None:

@@ -66,7 +66,7 @@ def instances(server: MusterServer) -> dict[str, set[int]]:
     }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_a_restart_moves_nothing(server: MusterServer) -> None:
     one, two = Client(server, "i1"), Client(server, "i2")
     poll_until([one, two], lambda: len(one.held) == len(two.held) == 2, "they share")
