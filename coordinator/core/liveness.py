@@ -17,6 +17,11 @@ from model.ids import GroupId, MemberId
 BUCKET_MS = 100
 NEVER_MS = 1 << 62
 
+NOT_HEARD_MS = -1
+"""The last sign of a member that was not heard from since its group's timeout changed. No time is
+compared for it: while the process is starved of CPU the clock here stands nearly still.
+"""
+
 LATE_MS = 50
 """Less is the resolution of timers, not a stall."""
 
@@ -39,7 +44,7 @@ class MemberLiveness:
         "group_id",
         "is_gone",
         "kept_since_ms",
-        "kept_timeout_ms",
+        "kept_until_ms",
         "last_heard_ms",
         "lease_ms",
         "member_id",
@@ -52,11 +57,15 @@ class MemberLiveness:
         self.member_id = member_id
         self.last_heard_ms = now_ms
         self.lease_ms = 0
-        self.kept_timeout_ms = 0
-        self.kept_since_ms = -1
+        self.kept_since_ms = 0
+        self.kept_until_ms = 0
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1
         self.is_gone = False
+
+
+def _heard_ms(entry: MemberLiveness) -> int:
+    return entry.kept_since_ms if entry.last_heard_ms == NOT_HEARD_MS else entry.last_heard_ms
 
 
 class Liveness:
@@ -90,15 +99,15 @@ class Liveness:
         self.catch_up(now_ms)
         members = self._members.get(group_id, {}).values()
         for entry in members:
-            entry.kept_timeout_ms = self._timeout_of(entry)
-            entry.kept_since_ms = entry.last_heard_ms
+            entry.kept_until_ms = self.session_deadline_ms(entry)
+            entry.last_heard_ms, entry.kept_since_ms = NOT_HEARD_MS, _heard_ms(entry)
         if timeout_ms == self._session_timeout_ms:
             self._own_timeouts_ms.pop(group_id, None)
         else:
             self._own_timeouts_ms[group_id] = timeout_ms
         soonest_ms = now_ms - self.stalled_ms + timeout_ms
         for entry in members:
-            deadline_ms = entry.last_heard_ms + self._timeout_of(entry)
+            deadline_ms = self.session_deadline_ms(entry)
             entry.session_bucket = self._put(entry, min(deadline_ms, soonest_ms))
 
     def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
@@ -137,11 +146,13 @@ class Liveness:
         self.touch(entry, now_ms)
         entry.lease_ms = max(entry.lease_ms, self.session_timeout_ms(entry.group_id))
 
-    def _timeout_of(self, entry: MemberLiveness) -> int:
+    def session_deadline_ms(self, entry: MemberLiveness) -> int:
+        """When the member's session ends, if nothing is heard until then."""
         timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
-        if entry.last_heard_ms == entry.kept_since_ms:
-            return max(timeout_ms, entry.kept_timeout_ms)
-        return timeout_ms
+        deadline_ms = _heard_ms(entry) + timeout_ms
+        if entry.last_heard_ms == NOT_HEARD_MS:
+            return max(deadline_ms, entry.kept_until_ms)
+        return deadline_ms
 
     def remove(self, group_id: GroupId, member_id: MemberId) -> None:
         """The member is gone; what is left of it in the buckets does nothing."""
@@ -228,7 +239,7 @@ class Liveness:
         self, entry: MemberLiveness, now_ms: int, found: list[ExpireMember]
     ) -> None:
         """Expire, or look again when the timeout has passed since it was last heard from."""
-        deadline_ms = entry.last_heard_ms + self._timeout_of(entry)
+        deadline_ms = self.session_deadline_ms(entry)
         if deadline_ms <= now_ms:
             # Should the core disagree, the next heartbeat enters the member anew.
             self.remove(entry.group_id, entry.member_id)

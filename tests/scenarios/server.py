@@ -110,10 +110,8 @@ class ScenarioServer(VirtualServer):
                 entry = liveness.get(group.group_id, member.member_id)
                 name = f"{group.group_id}/{member.member_id}"
                 if entry is not None:
-                    timeout_ms = liveness.session_timeout_ms(group.group_id)
-                    found[f"session {name}"] = (
-                        entry.last_heard_ms + liveness.stalled_ms + timeout_ms
-                    )
+                    deadline_ms = liveness.session_deadline_ms(entry)
+                    found[f"session {name}"] = deadline_ms + liveness.stalled_ms
                     if entry.rebalance is not None:
                         found[f"rebalance {name}"] = entry.rebalance.at_ms + liveness.stalled_ms
         return found

@@ -146,6 +146,15 @@ def test_a_shorter_timeout_of_the_group_holds_from_the_next_sign_of_a_member() -
     assert [command.member_id for command in liveness.due(11_200)] == [A]
 
 
+def test_a_sign_in_the_millisecond_of_the_last_one_is_one() -> None:
+    """Starved of CPU the clock stands nearly still: the member would go on for the old timeout."""
+    liveness = Liveness(10_000)
+    entry = liveness.heard(G, A, 5_000)
+    liveness.set_session_timeout(G, 1_000, 5_000)
+    liveness.touch(entry, 5_000)
+    assert len(liveness.due(6_200)) == 1
+
+
 def test_a_timeout_that_was_short_for_a_moment_ends_nobody() -> None:
     liveness = Liveness(10_000)
     liveness.heard(G, A, 0)
