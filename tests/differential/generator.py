@@ -97,10 +97,10 @@ class _Generator:
 
     def make(self, length: int) -> list[Step]:
         steps: list[Step] = []
-        if self._changes_topics or self._pattern_steps:
-            steps.append(self._create_topic())
+        if self._changes_topics:
+            steps.append(self._create_topic(self._own()))
         if self._pattern_steps:
-            steps.append(self._join_with_a_pattern())
+            steps += [self._create_topic("a"), self._join_with_a_pattern()]
         makers = self._list_makers()
         while len(steps) < length:
             make = self._random.choices([row[1] for row in makers], [row[0] for row in makers])[0]
@@ -128,11 +128,11 @@ class _Generator:
             (6, self._settle),
         ]
         if self._pattern_steps:
-            makers += [(5, self._change_pattern), (2, self._create_topic), (2, self._grow_topic)]
+            makers += [(5, self._change_pattern), (2, self._create_any), (2, self._grow_topic)]
         if self._mode is Mode.EXACT:
             makers += [(2, self._linger), (6, self._odd_commit)]
         if self._changes_topics:
-            makers += [(3, self._create_topic), (4, self._grow_topic), (2, self._drop_topic)]
+            makers += [(3, self._create_any), (4, self._grow_topic), (2, self._drop_topic)]
         return makers
 
     # ----------------------------------------------------------------------------- who and what
@@ -307,8 +307,10 @@ class _Generator:
     def _settle(self) -> Step:
         return Settle(self._someone()[0])
 
-    def _create_topic(self) -> Step:
-        name = self._own()
+    def _create_any(self) -> Step:
+        return self._create_topic(self._own())
+
+    def _create_topic(self, name: str) -> Step:
         self._own_topics.add(name)
         return CreateTopic(name, self._random.randint(1, 5))
 
