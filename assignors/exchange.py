@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.problem import Ints
+from assignors.problem import Flags, Ints
 from assignors.shares import ShareGraph, Shares
 
 _FAR = 1 << 29  # more than any cost; twice as much, shifted by the index, is still a number
@@ -157,11 +157,17 @@ def _move_along_chain(shares: Shares, search: _Search, member: int, fixed: Ints)
         shares.load[last] += 1
 
 
-def save_moves(shares: Shares, budget: Budget) -> None:
-    """Turn rings of shares while that leaves more partitions where they are."""
-    while shares.moves() > shares.fewest_moves():
-        to_take = np.where(shares.count < shares.held, -1, 0)
-        to_give = np.where(shares.count > shares.held, 0, 1)
+def save_moves(shares: Shares, budget: Budget, preferred: Flags | None = None) -> None:
+    """Turn rings of shares while that leaves more partitions where they are.
+
+    With `preferred` shares: while that leaves more in these, or as many and more where they are.
+    """
+    bonus = np.zeros_like(shares.count)
+    if preferred is not None:
+        bonus[preferred] = shares.graph.members + 2  # more than all moves of one ring
+    while preferred is not None or shares.moves() > shares.fewest_moves():
+        to_take = np.where(shares.count < shares.held, -1, 0) - bonus
+        to_give = np.where(shares.count > shares.held, 0, 1) + bonus
         to_give[shares.count == 0] = _FAR
         search = _Search.start(shares.graph, np.zeros_like(shares.load), to_give, to_take)
         trade = _Trade.of(shares)

@@ -70,7 +70,7 @@ def hand_over(shares: Shares) -> None:
     Those that nobody has owned so far go first: to move them costs nothing.
     """
     graph = shares.graph
-    average = int(graph.size.sum()) // len(graph.active)
+    average = int(shares.load[graph.active].sum()) // len(graph.active)
     nothing = np.zeros_like(shares.count)
     owned = np.minimum(shares.count, shares.held)
     for fixed in (owned, nothing) if shares.has_unowned() else (nothing,):

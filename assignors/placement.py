@@ -59,3 +59,11 @@ def order_by_level(level: Ints, upto: Ints) -> Members:
         for w, r in zip(width.tolist(), rise.tolist(), strict=True)
     ]
     return np.concatenate([*rounds, np.sort(receivers[end > common])])
+
+
+def deal_in_turns(level: Ints, upto: Ints) -> Members:
+    """As `order_by_level`, for any levels that are to be reached."""
+    gets = np.maximum(upto - level, 0)
+    holder = np.repeat(np.arange(len(gets)), gets)
+    turn = np.arange(len(holder)) - np.repeat(np.cumsum(gets) - gets - level, gets)
+    return holder[np.lexsort((holder, turn))].astype(np.int32)

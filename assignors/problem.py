@@ -15,10 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Members = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 
 NOBODY = -1
 """In `Problem.owner`: had no owner. In an answer: nobody subscribes to its topic."""
+
+NO_RACK = -1
+"""In `Racks.of_member`: the member did not say where it is."""
+
+DEFAULT_SKEW_LIMIT = 0.05
 
 
 class Subscriptions(ABC):
@@ -112,6 +119,55 @@ class HeterogeneousSubscriptions(Subscriptions):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Racks:
+    """Where members and replicas are; racks are numbers from 0 on.
+
+    The replicas of partition p are in `replica[replica_start[p]:replica_start[p + 1]]`, of which
+    none are known where that is empty. Raises ValueError when the arrays contradict each other.
+    """
+
+    of_member: Ints  # members; NO_RACK for one that said none
+    replica_start: Ints  # partitions + 1
+    replica: Ints
+
+    def __post_init__(self) -> None:
+        _check_offsets("replica_start", self.replica_start, len(self.replica))
+        if self.replica.min(initial=0) < 0 or self.of_member.min(initial=0) < NO_RACK:
+            raise ValueError("a rack is not a number from 0 on")
+
+    @property
+    def count(self) -> int:
+        """How many racks there are: one more than the greatest number."""
+        return 1 + int(max(self.of_member.max(initial=-1), self.replica.max(initial=-1)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """How much each partition is to carry, in any unit, and how uneven members may be.
+
+    Raises ValueError for a weight that is negative or no finite number.
+    """
+
+    of_partition: Floats
+    skew_limit: float = DEFAULT_SKEW_LIMIT
+    """By what part of its fair share a member may have more before partitions leave it."""
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.of_partition).all() and self.of_partition.min(initial=0) >= 0):
+            raise ValueError("a weight is not a finite number of 0 or more")
+        if not 0 <= self.skew_limit <= 1:
+            raise ValueError(f"the skew limit {self.skew_limit} is not within 0 and 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """What members have beside the partitions of the problem: it counts, and cannot be moved."""
+
+    partitions: Ints  # members: how many
+    weight: Floats  # members: what they weigh together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """One partition assignment to compute.
 
@@ -121,11 +177,15 @@ class Problem:
     topic_start: Ints  # topics + 1
     members: int
     """Members are 0..members-1, in Kafka's order: those with an instance id first, by instance
-    id, then the others by member id. The caller sorts; only `range` depends on it."""
+    id, then the others by member id. The caller sorts: so the answer depends on who the members
+    are, and not on the order in which they came."""
     owner: Members  # partitions
     """The member that the previous target gave the partition to, or NOBODY. An owner that does
     not subscribe to the topic counts as NOBODY."""
     subscriptions: Subscriptions
+    racks: Racks | None = None
+    weights: Weights | None = None
+    fixed: Fixed | None = None
 
     def __post_init__(self) -> None:
         _check_offsets("topic_start", self.topic_start, len(self.owner))
@@ -137,6 +197,18 @@ class Problem:
             )
         if len(self.owner) and not -1 <= self.owner.min() <= self.owner.max() < self.members:
             raise ValueError(f"an owner is neither -1 nor a member in 0..{self.members - 1}")
+        self._check_extras()
+
+    def _check_extras(self) -> None:
+        racks, weights, fixed = self.racks, self.weights, self.fixed
+        if racks is not None:
+            _check_length("racks", len(racks.of_member), self.members)
+            _check_length("replica_start", len(racks.replica_start), self.partitions + 1)
+        if weights is not None:
+            _check_length("weights", len(weights.of_partition), self.partitions)
+        if fixed is not None:
+            _check_length("fixed partitions", len(fixed.partitions), self.members)
+            _check_length("fixed weight", len(fixed.weight), self.members)
 
     @property
     def topics(self) -> int:
@@ -152,6 +224,34 @@ class Problem:
 
     def topic_of_partition(self) -> Ints:
         return np.repeat(np.arange(self.topics), self.partition_counts())
+
+    def restrict(self, kept: Flags, fixed: Fixed | None = None) -> Problem:
+        """The same problem with these partitions alone, numbered anew in their order."""
+        number = np.append(0, np.cumsum(kept))
+        racks, weights = self.racks, self.weights
+        if racks is not None:
+            width = np.diff(racks.replica_start)
+            racks = Racks(
+                racks.of_member,
+                np.append(0, np.cumsum(width[kept])),
+                racks.replica[np.repeat(kept, width)],
+            )
+        if weights is not None:
+            weights = Weights(weights.of_partition[kept], weights.skew_limit)
+        return Problem(
+            number[self.topic_start],
+            self.members,
+            self.owner[kept],
+            self.subscriptions,
+            racks,
+            weights,
+            fixed,
+        )
+
+
+def _check_length(name: str, length: int, expected: int) -> None:
+    if length != expected:
+        raise ValueError(f"{name} has {length} entries, not {expected}")
 
 
 def _check_offsets(name: str, start: Ints, total: int) -> None:

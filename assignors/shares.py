@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.problem import HeterogeneousSubscriptions, Ints, Problem
+from assignors.problem import NOBODY, HeterogeneousSubscriptions, Ints, Members, Problem
 
 NO_BUNDLE = -1
+
+_LARGEST_TABLE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +50,10 @@ class ShareGraph:
         """The shares of a bundle."""
         return slice(int(self.bundle_start[bundle]), int(self.bundle_start[bundle + 1]))
 
+    def regroup(self, size: Ints, bundle_start: Ints, member: Ints) -> ShareGraph:
+        """The same members with other bundles, of these sizes and subscribers; no topics."""
+        return _index_members(self.members, self.bundle_of_topic, size, bundle_start, member)
+
     def loads(self, count: Ints) -> Ints:
         """Partitions per member, given partitions per share."""
         return np.bincount(self.member, weights=count, minlength=self.members).astype(np.int64)
@@ -63,11 +69,15 @@ class Shares:
     count: Ints
     """Per share: partitions that its member shall have."""
     load: Ints
-    """Per member: the sum of its counts."""
+    """Per member: the sum of its counts, and what it has beside."""
+    fixed: Ints
+    """Per member: partitions that it has beside, and keeps."""
 
     @staticmethod
-    def keeping(graph: ShareGraph, held: Ints) -> Shares:
-        return Shares(graph, held, held.copy(), graph.loads(held))
+    def keeping(graph: ShareGraph, held: Ints, fixed: Ints | None = None) -> Shares:
+        if fixed is None:
+            fixed = np.zeros(graph.members, dtype=np.int64)
+        return Shares(graph, held, held.copy(), graph.loads(held) + fixed, fixed)
 
     def unassigned(self) -> Ints:
         """Per bundle: partitions that are in no share yet."""
@@ -90,7 +100,8 @@ class Shares:
         level = int(load.min())
         if load.max() - level > 1:
             return 0
-        excess = self.graph.loads(self.held)[self.graph.active] - level
+        excess = (self.graph.loads(self.held) + self.fixed)[self.graph.active] - level
+        excess = np.minimum(excess, self.graph.loads(self.held)[self.graph.active])
         with_odd = min(int((load > level).sum()), int((excess > 0).sum()))
         return int(np.maximum(excess, 0).sum()) - with_odd
 
@@ -104,7 +115,55 @@ class Shares:
         return int(load.max() - load.min())
 
     def copy(self) -> Shares:
-        return Shares(self.graph, self.held, self.count.copy(), self.load.copy())
+        return Shares(self.graph, self.held, self.count.copy(), self.load.copy(), self.fixed)
+
+
+def find_shares(graph: ShareGraph, bundle: Ints, owner: Members) -> Ints:
+    """Per partition, one more than the share it is held in; 0 without a subscribed owner.
+
+    `bundle`: of each partition.
+    """
+    owned = (owner != NOBODY) & (bundle != NO_BUNDLE)
+    if not owned.any():
+        return np.zeros(len(owner), dtype=np.int64)
+    cells = graph.bundles * graph.members
+    share_key = graph.bundle * graph.members + graph.member  # ascending
+    key = np.where(owned, bundle * graph.members + owner, cells)
+    if cells <= _LARGEST_TABLE:
+        table = np.zeros(cells + 1, dtype=np.int32)
+        table[share_key] = np.arange(1, graph.shares + 1)
+        return table[key].astype(np.int64)
+    found = np.minimum(np.searchsorted(share_key, key), graph.shares - 1)
+    return np.where(share_key[found] == key, found + 1, 0)
+
+
+def make_graph(problem: Problem) -> ShareGraph | None:
+    """The graph of any problem; `None` where nobody can be given anything."""
+    subscriptions = problem.subscriptions
+    if isinstance(subscriptions, HeterogeneousSubscriptions):
+        if not problem.partition_counts()[subscriptions.topic].any():
+            return None
+        return make_share_graph(problem, subscriptions)
+    return make_single_bundle(problem) if problem.members and problem.partitions else None
+
+
+def make_single_bundle(problem: Problem) -> ShareGraph:
+    """The graph of a group in which every member subscribes to everything; not an empty one."""
+    everyone = np.arange(problem.members)
+    one = np.zeros(problem.members, dtype=np.int64)
+    counts = problem.partition_counts()
+    return ShareGraph(
+        members=problem.members,
+        bundle_of_topic=np.where(counts > 0, 0, NO_BUNDLE),
+        size=np.array([problem.partitions]),
+        bundle_start=np.array([0, problem.members]),
+        bundle=one,
+        member=everyone,
+        by_member=everyone,
+        bundle_by_member=one,
+        active=everyone,
+        active_start=everyone,
+    )
 
 
 def make_share_graph(problem: Problem, subscriptions: HeterogeneousSubscriptions) -> ShareGraph:
@@ -125,12 +184,19 @@ def make_share_graph(problem: Problem, subscriptions: HeterogeneousSubscriptions
     bundle_start = np.append(0, np.cumsum(width))
     skipped = topic_start[sample] - bundle_start[:-1]
     member = subscriber[np.arange(bundle_start[-1]) + np.repeat(skipped, width)]
+    return _index_members(problem.members, bundle_of_topic, size, bundle_start, member)
+
+
+def _index_members(
+    members: int, bundle_of_topic: Ints, size: Ints, bundle_start: Ints, member: Ints
+) -> ShareGraph:
+    """`member`: of each share, by bundle, then ascending."""
     by_member = np.sort((member << 32) | np.arange(len(member))) & ((1 << 32) - 1)
-    shares_of_member = np.bincount(member, minlength=problem.members)
+    shares_of_member = np.bincount(member, minlength=members)
     active = np.flatnonzero(shares_of_member)
-    bundle = np.repeat(np.arange(len(sample)), width)
+    bundle = np.repeat(np.arange(len(size)), np.diff(bundle_start))
     return ShareGraph(
-        members=problem.members,
+        members=members,
         bundle_of_topic=bundle_of_topic,
         size=size,
         bundle_start=bundle_start,

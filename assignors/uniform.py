@@ -21,7 +21,8 @@ def assign_uniform(problem: Problem) -> Members:
     """
     subscriptions = problem.subscriptions
     if not isinstance(subscriptions, HeterogeneousSubscriptions):
-        return assign_homogeneous(problem.members, problem.owner)
+        fixed = problem.fixed.partitions if problem.fixed is not None else None
+        return assign_homogeneous(problem.members, problem.owner, fixed)
     if not problem.partition_counts()[subscriptions.topic].any():
         return np.full(problem.partitions, NOBODY, dtype=np.int32)
     return assign_heterogeneous(problem, subscriptions)

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from assignors.placement import find_excess, order_by_level
+from assignors.leveling import pour
+from assignors.placement import deal_in_turns, find_excess, order_by_level
 from assignors.problem import NOBODY, Ints, Members
 
 
-def assign_homogeneous(members: int, owner: Members) -> Members:
-    """The member of each partition: counts differ by at most one, as few moves as that allows."""
+def assign_homogeneous(members: int, owner: Members, fixed: Ints | None = None) -> Members:
+    """The member of each partition: counts differ by at most one, as few moves as that allows.
+
+    `fixed`: per member, partitions that it has beside these; they count, as far as they can.
+    """
     if members == 0:
         return np.full_like(owner, NOBODY)
+    if fixed is not None and fixed.any():
+        return _assign_beside(members, owner, fixed)
     if owner.max(initial=NOBODY) == NOBODY:
         nothing = np.zeros(members, dtype=np.int64)
         return order_by_level(nothing, compute_quotas(nothing, len(owner)))
@@ -27,6 +33,16 @@ def assign_homogeneous(members: int, owner: Members) -> Members:
     target = owner.copy()
     target[find_excess(owner_plus_one, held, quota)] = NOBODY
     target[target == NOBODY] = order_by_level(held, quota)
+    return target
+
+
+def _assign_beside(members: int, owner: Members, fixed: Ints) -> Members:
+    owner_plus_one = owner.astype(np.int64) + 1
+    held = np.bincount(owner_plus_one, minlength=members + 1)[1:]
+    quota = pour(fixed, len(owner), first=held)
+    target = owner.copy()
+    target[find_excess(owner_plus_one, held, quota)] = NOBODY
+    target[target == NOBODY] = deal_in_turns(fixed + np.minimum(held, quota), fixed + quota)
     return target
 
 

@@ -74,6 +74,15 @@ class Round:
                     named.setdefault(member_id, {}).setdefault(topic["name"], []).append(partition)
         return named
 
+    def kafkas_target(self) -> Members:
+        """What Kafka answered, as an answer of ours."""
+        number = {topic["name"]: i for i, topic in enumerate(self.line["topics"])}
+        target = np.full(self.topic_start[-1], NOBODY, dtype=np.int32)
+        for m, member in enumerate(self.members):
+            for topic, partitions in self.line["output"].get(member["memberId"], {}).items():
+                target[self.topic_start[number[topic]] + np.array(partitions, np.int64)] = m
+        return target
+
     def expected_assignment(self) -> Assignment:
         output: Assignment = self.line["output"]
         return {

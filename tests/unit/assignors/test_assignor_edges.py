@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from assignors import exchange, uniform_heterogeneous
+from assignors import exchange, shares
 from assignors.placement import find_excess
 from assignors.problem import (
     NOBODY,
@@ -33,11 +33,8 @@ each_assignor = pytest.mark.parametrize(
 Assign = Callable[[Problem], Members]
 
 
-def test_the_registry_knows_both() -> None:
-    assert {name: assignor.needs_member_order for name, assignor in ASSIGNORS.items()} == {
-        "uniform": False,
-        "range": True,
-    }
+def test_the_registry_knows_all_of_them() -> None:
+    assert list(ASSIGNORS) == ["uniform", "range", "rack", "weighted"]
     assert all(name == assignor.name for name, assignor in ASSIGNORS.items())
 
 
@@ -191,7 +188,7 @@ def test_owners_are_found_without_the_table_too(monkeypatch: pytest.MonkeyPatch)
     owner = [0, 1, 2, 0, 1, 2, NOBODY, 2, 2]
     problem = make_problem([3, 3, 3], [[0, 1], [1, 2], [0, 2]], owner)
     with_table = assign_uniform(problem).tolist()
-    monkeypatch.setattr(uniform_heterogeneous, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(shares, "_LARGEST_TABLE", 0)
     assert assign_uniform(problem).tolist() == with_table
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
 from assignors.range import assign_range
 from assignors.uniform import assign_uniform
-from tests.unit.assignors.cases import (
-    Round,
-    check_valid,
-    compute_checksum,
-    compute_loads,
-    count_moves,
-    read_rounds,
-)
+from tests.unit.assignors.beside_kafka import Tally, compare, compute_balance_score
+from tests.unit.assignors.cases import compute_checksum, read_rounds
 
 UNIFORM = ("server-uniform-homogeneous", "server-uniform-heterogeneous")
 BIG = "assignors_big.jsonl.gz"
@@ -36,25 +32,23 @@ def test_big_range_is_kafkas() -> None:
         assert compute_checksum(assignment) == each.line["checksum"], each.name
 
 
-@pytest.mark.parametrize(("file", "count"), [(SMALL, 90), (BIG, 8)])
-@pytest.mark.parametrize("assignor", UNIFORM)
-def test_uniform_is_at_least_as_even_and_sticky_as_kafkas(
-    assignor: str, file: str, count: int
-) -> None:
-    rounds = list(read_rounds(file, assignor))
-    assert len(rounds) == count
-    for each in rounds:
-        check_uniform(each, homogeneous=assignor == UNIFORM[0])
+def test_uniform_is_never_worse_than_kafkas() -> None:
+    tally = Tally()
+    for file, count in ((SMALL, 90), (BIG, 8)):
+        for assignor in UNIFORM:
+            rounds = list(read_rounds(file, assignor))
+            assert len(rounds) == count
+            for each in rounds:
+                problem = each.make_problem()
+                compare(tally, assignor, each, problem, assign_uniform(problem))
+    print(f"\nuniform beside Kafka's\n{tally.render()}")
+    assert sum(sum(counts.values()) for counts in tally.counts.values()) == 196
+    assert tally.losses == []
 
 
-def check_uniform(each: Round, *, homogeneous: bool) -> None:
-    problem = each.make_problem()
-    target = assign_uniform(problem)
-    check_valid(problem, target)
-    loads = compute_loads(problem, target)
-    assert int(loads.sum()) == each.quality["assigned"], each.name
-    assert loads.max() <= each.quality["max"], each.name
-    assert loads.min() >= each.quality["min"], each.name
-    assert count_moves(problem, target) <= each.quality["movedFromLiveOwner"], each.name
-    if homogeneous:
-        assert loads.max() - loads.min() <= 1, each.name
+@pytest.mark.parametrize(
+    ("loads", "score"), [([], 0), ([3], 0), ([2, 2, 2], 0), ([1, 2, 3], 4), ([0, 0, 6], 12)]
+)
+def test_the_balance_score_is_kip_54s(loads: list[int], score: int) -> None:
+    assert compute_balance_score(loads) == score
+    assert compute_balance_score(loads) == sum(abs(a - b) for a, b in combinations(loads, 2))

@@ -1,0 +1,272 @@
+"""How the cost of an assignment grows with the group; a table to stdout, a plot to scale.svg.
+
+    python -m bench.assignors.scale [--quick]
+
+Ten partitions a member in a hundred topics, all members subscribing to all of them, and the same
+group with one member more. Times are CPU time of this process, the least of some calls: the
+machine may be busy. Beside the assignors there is what the coordinator does around them: a group
+made into a problem, and an answer made into records. Both axes of the plot are logarithmic: a cost
+in proportion to the partitions is a line as steep as the grey ones. `slope` in the table is that
+of the line through the first and the last point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from math import log10
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
+from assignors.registry import ASSIGNORS
+from coordinator.core.replay import replay
+from coordinator.core.shard import Shard
+from coordinator.core.target import (
+    InstallTarget,
+    compute_target_problem,
+    handle_install_target,
+)
+from model.commands import Now
+from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
+from model.records import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    Record,
+)
+from model.settings import CoordinatorSettings
+from model.topics import Topic, compute_image_of
+
+TOPICS = 100
+PER_MEMBER = 10
+RACKS = 3
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+MOST_WEIGHTED = 300_000
+MOST_OF_CORE = 300_000
+RUNS = 5
+PLOT = Path(__file__).with_name("scale.svg")
+GROUP = GroupId("g")
+
+T = TypeVar("T")
+
+
+@dataclass
+class Line:
+    """One line of the plot: CPU milliseconds by number of partitions."""
+
+    name: str
+    points: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def slope(self) -> float:
+        """The power of the number of partitions that the cost grows with."""
+        points = list(self.points.items())
+        (size, cost), (last_size, last_cost) = points[0], points[-1]
+        return (log10(last_cost) - log10(cost)) / (log10(last_size) - log10(size))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="How the cost of an assignment grows.")
+    parser.add_argument("--quick", action="store_true", help="small groups alone, and no plot")
+    quick: bool = parser.parse_args().quick
+    sizes = SIZES[:3] if quick else SIZES
+    lines = [line for line in measure(sizes) if len(line.points) > 1]
+    print_table(lines, sizes)
+    if not quick:
+        PLOT.write_text(draw(lines), encoding="utf-8")
+    return 0
+
+
+def measure(sizes: Iterable[int]) -> list[Line]:
+    lines: dict[str, Line] = {}
+
+    def note(name: str, size: int, call: Callable[[], object]) -> None:
+        lines.setdefault(name, Line(name)).points[size] = time_call(call)
+
+    for size in sizes:
+        for name in ("uniform", "range", "rack", "weighted"):
+            if name == "weighted" and size > MOST_WEIGHTED:
+                continue
+            assign = ASSIGNORS[name].assign
+            problem = make_problem(size, name)
+            joining = make_joining(problem, np.asarray(assign(problem)))
+            note(f"{name}, full", size, lambda p=problem, a=assign: a(p))  # type: ignore[misc]
+            note(f"{name}, one joins", size, lambda p=joining, a=assign: a(p))  # type: ignore[misc]
+        if size <= MOST_OF_CORE:
+            measure_core(size, note)
+    return list(lines.values())
+
+
+def make_problem(partitions: int, assignor: str) -> Problem:
+    members = partitions // PER_MEMBER
+    chance = np.random.default_rng(partitions)
+    problem = Problem(
+        np.arange(TOPICS + 1) * (partitions // TOPICS),
+        members,
+        np.full(partitions, NOBODY, dtype=np.int32),
+        Subscriptions.all(members, TOPICS),
+    )
+    if assignor == "rack":
+        first = chance.integers(0, RACKS, partitions)
+        replica = np.stack((first, (first + chance.integers(1, RACKS, partitions)) % RACKS), axis=1)
+        racks = Racks(np.arange(members) % RACKS, np.arange(partitions + 1) * 2, replica.ravel())
+        return replace(problem, racks=racks)
+    if assignor == "weighted":
+        return replace(problem, weights=Weights(chance.exponential(1, partitions)))
+    return problem
+
+
+def make_joining(problem: Problem, target: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Problem:
+    racks = problem.racks
+    if racks is not None:
+        racks = Racks(np.append(racks.of_member, 0), racks.replica_start, racks.replica)
+    members = problem.members + 1
+    return replace(
+        problem,
+        members=members,
+        owner=target,
+        subscriptions=Subscriptions.all(members, TOPICS),
+        racks=racks,
+    )
+
+
+def measure_core(size: int, note: Callable[[str, int, Callable[[], object]], None]) -> None:
+    shard, names = make_shard(size)
+    group = shard.consumer_groups[GROUP]
+    first = compute_target_problem(shard, group)
+    answer = ASSIGNORS["uniform"].assign(first.problem)
+    command = InstallTarget(first, np.asarray(answer))
+    for record in handle_install_target(shard, command, Now(1, 1)).records:
+        replay(shard, record)
+    add_member(shard, MemberId("one more"), names)
+    replay(shard, Record(ConsumerGroupMetadataKey(GROUP), ConsumerGroupMetadataValue(3)))
+    problem = compute_target_problem(shard, group)
+    install = InstallTarget(problem, np.asarray(ASSIGNORS["uniform"].assign(problem.problem)))
+    note("group to problem", size, lambda: compute_target_problem(shard, group))
+    note(
+        "answer to records, one joins",
+        size,
+        lambda: handle_install_target(shard, install, Now(1, 1)),
+    )
+
+
+def make_shard(partitions: int) -> tuple[Shard, tuple[TopicName, ...]]:
+    """A group of members without a target."""
+    topics = tuple(
+        Topic(TopicName(f"t{n:03}"), TopicId(uuid.UUID(int=n + 1).bytes), partitions // TOPICS)
+        for n in range(TOPICS)
+    )
+    shard = Shard(LogPartition(0), CoordinatorSettings(), compute_image_of(topics))
+    names = tuple(topic.name for topic in topics)
+    for number in range(partitions // PER_MEMBER):
+        add_member(shard, MemberId(str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))), names)
+    replay(shard, Record(ConsumerGroupMetadataKey(GROUP), ConsumerGroupMetadataValue(2)))
+    return shard, names
+
+
+def add_member(shard: Shard, member_id: MemberId, names: tuple[TopicName, ...]) -> None:
+    value = ConsumerGroupMemberMetadataValue(
+        None, None, "client", "/127.0.0.1", names, None, 60_000, None
+    )
+    replay(shard, Record(ConsumerGroupMemberMetadataKey(GROUP, member_id), value))
+
+
+def time_call(call: Callable[[], T]) -> float:
+    """CPU milliseconds."""
+    call()
+    least = float("inf")
+    for _ in range(RUNS):
+        began = time.process_time()
+        call()
+        least = min(least, time.process_time() - began)
+    return max(least * 1000, 1e-3)
+
+
+def print_table(lines: list[Line], sizes: Iterable[int]) -> None:
+    sizes = list(sizes)
+    print(
+        "| CPU ms at so many partitions |", " | ".join(f"{size:,}" for size in sizes), "| slope |"
+    )
+    print("| --- |", " | ".join("--:" for _ in sizes), "| --: |")
+    for line in lines:
+        cells = (f"{line.points[n]:.2f}" if n in line.points else "–" for n in sizes)
+        print(f"| {line.name} |", " | ".join(cells), f"| {line.slope:.2f} |")
+
+
+# ------------------------------------------------------------------------------------- the plot
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 860, 470, 70, 36, 210, 50
+_COLOURS = (
+    "#1f77b4", "#6baed6", "#2ca02c", "#98df8a", "#d62728", "#ff9896", "#9467bd", "#c5b0d5",
+    "#444444", "#999999",
+)  # fmt: skip
+
+
+def draw(lines: list[Line]) -> str:
+    sizes = sorted({size for line in lines for size in line.points})
+    costs = [cost for line in lines for cost in line.points.values()]
+    low, high = int(np.floor(log10(min(costs)))), int(np.ceil(log10(max(costs))))
+
+    def x(size: float) -> float:
+        part = (log10(size) - log10(sizes[0])) / (log10(sizes[-1]) - log10(sizes[0]))
+        return _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(cost: float) -> float:
+        return _TOP + (high - log10(cost)) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<clipPath id="c"><rect x="{_LEFT}" y="{_TOP}" width="{right - _LEFT}" '
+        f'height="{bottom - _TOP}"/></clipPath>',
+        f'<text x="{_LEFT}" y="20" font-size="14">CPU time of an assignment by partitions, '
+        "ten a member; grey: in proportion</text>",
+    ]
+    for power in range(low - 3, high + 1):
+        ends = x(sizes[0]), y(10.0**power), x(sizes[-1]), y(10.0**power * sizes[-1] / sizes[0])
+        parts.append(_line(*ends, "#e4e4e4", 'clip-path="url(#c)"'))
+    for power in range(low, high + 1):
+        parts.append(_line(_LEFT - 4, y(10.0**power), _LEFT, y(10.0**power), "#333"))
+        parts.append(_text(_LEFT - 8, y(10.0**power) + 4, f"{10.0**power:g} ms", "end"))
+    for size in sizes:
+        parts.append(_line(x(size), bottom, x(size), bottom + 4, "#333"))
+        parts.append(_text(x(size), bottom + 18, f"{size:,}", "middle"))
+    parts.append(_text((_LEFT + right) / 2, bottom + 38, "partitions", "middle"))
+    parts += [
+        _line(_LEFT, _TOP, _LEFT, bottom, "#333"),
+        _line(_LEFT, bottom, right, bottom, "#333"),
+    ]
+    for number, line in enumerate(lines):
+        colour = _COLOURS[number % len(_COLOURS)]
+        points = " ".join(f"{x(n):.1f},{y(cost):.1f}" for n, cost in line.points.items())
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        )
+        at = _TOP + 14 + number * 20
+        parts.append(_line(right + 16, at - 4, right + 36, at - 4, colour, 'stroke-width="2"'))
+        parts.append(_text(right + 42, at, line.name, "start"))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str, more: str = "") -> str:
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" {more}/>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+if __name__ == "__main__":
+    sys.exit(main())

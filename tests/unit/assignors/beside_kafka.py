@@ -1,0 +1,80 @@
+"""Our answers beside those of Kafka's own assignors, to the same questions.
+
+What is compared, in this order, is what KIP-54 asks of an assignor: legal partitions that are left
+without an owner, the balance score, partitions that are taken from live owners. Less is better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from assignors.problem import NOBODY, Members, Problem
+from tests.unit.assignors.cases import (
+    Round,
+    check_valid,
+    compute_loads,
+    count_moves,
+    subscriber_table,
+)
+
+
+class Score(NamedTuple):
+    """Smaller is better; the first that differs decides."""
+
+    unowned: int
+    imbalance: int
+    moves: int
+
+
+class Tally:
+    """Wins, ties and losses, by what they were of."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, Counter[str]] = {}
+        self.losses: list[str] = []
+
+    def add(self, name: str, case: str, ours: Score, theirs: Score) -> None:
+        """Count one answer. A loss is kept with both scores."""
+        result = "tie" if ours == theirs else "win" if ours < theirs else "loss"
+        self.counts.setdefault(name, Counter())[result] += 1
+        if result == "loss":
+            self.losses.append(f"{name} {case}: ours {ours}, Kafka's {theirs}")
+
+    def render(self) -> str:
+        """The table, one line an assignor."""
+        width = max(map(len, self.counts), default=0)
+        lines = [f"{'':{width}}  wins  ties  losses"]
+        for name, found in self.counts.items():
+            lines.append(f"{name:{width}}  {found['win']:4}  {found['tie']:4}  {found['loss']:6}")
+        return "\n".join(lines)
+
+
+def score_target(problem: Problem, target: Members) -> Score:
+    """The score of a valid answer."""
+    subscribed = np.array([bool(members) for members in subscriber_table(problem)], dtype=np.bool_)
+    legal = subscribed[problem.topic_of_partition()]
+    loads = compute_loads(problem, target)
+    return Score(
+        int((legal & (target == NOBODY)).sum()),
+        compute_balance_score(loads.tolist()),
+        count_moves(problem, target),
+    )
+
+
+def compute_balance_score(loads: Iterable[int]) -> int:
+    """KIP-54's: the differences between the loads of all pairs of members, summed up."""
+    ascending = sorted(loads)
+    last = len(ascending) - 1
+    return sum((2 * place - last) * load for place, load in enumerate(ascending))
+
+
+def compare(tally: Tally, name: str, each: Round, problem: Problem, target: Members) -> None:
+    """Check both answers, and count who is better."""
+    theirs = each.kafkas_target()
+    check_valid(problem, target)
+    check_valid(problem, theirs)
+    tally.add(name, each.name, score_target(problem, target), score_target(problem, theirs))
