@@ -1,0 +1,1 @@
+"""Whether a log keeps the invariants of groups, and which groups can migrate."""

@@ -1,0 +1,145 @@
+"""S21: a group id has one type; a conversion is one write that keeps offsets and assignments."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+)
+from pipeline.audit.findings import add_violation
+from pipeline.tables.group_log import Change, LoggedRecord, OffsetChange
+from pipeline.tables.group_state import (
+    CLASSIC,
+    CONSUMER,
+    GroupState,
+    Place,
+    read_classic_assignments,
+    read_standing,
+)
+from pipeline.tables.rows import Rows
+
+_Shape = Counter[tuple[int, ...]]
+"""The partitions of each topic. Classic members hold topics by name and others by id, so that
+what a member holds before and after a conversion is compared without their names."""
+
+
+class ConversionRules:
+    """Follows what one write deletes of one type and makes of the other."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._classic: GroupMetadataValue | None = None
+        self._left: LoggedRecord | None = None
+        """The tombstone of a group that had members until this write."""
+        self._left_type = ""
+        self._members_left = 0
+        """Members of the consumer group that went since its last epoch."""
+        self._targets: dict[str, frozenset[Place]] = {}
+        self._held: dict[str, frozenset[Place]] = {}
+        self._offsets: list[OffsetChange] = []
+        """Deleted between the tombstone of the one type and the record of the other."""
+        self._upgraded: dict[str, frozenset[Place]] = {}
+        self._last: LoggedRecord | None = None
+
+    def see(self, state: GroupState, change: Change) -> None:
+        if isinstance(change, OffsetChange):
+            if change.is_deletion and (self._left is not None or self._members_left):
+                self._offsets.append(change)
+            return
+        at, value = change.at, change.value
+        self._last = at
+        match change.key:
+            case GroupMetadataKey():
+                if isinstance(value, GroupMetadataValue):
+                    self._see_classic(state, at, value)
+                elif state.classic is not None and state.classic.members:
+                    self._classic = state.classic
+                    self._left, self._left_type = at, CLASSIC
+            case ConsumerGroupMetadataKey():
+                self._see_epoch(state, at, is_deletion=value is None)
+            case ConsumerGroupMemberMetadataKey() if value is None:
+                self._members_left += 1
+            case ConsumerGroupTargetAssignmentMemberKey(member_id=member_id) if value is None:
+                self._targets[member_id] = state.targets.get(member_id, frozenset())
+            case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
+                if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+                    self._see_upgraded(member_id, at, value)
+                elif (standing := state.standings.get(member_id)) is not None:
+                    self._held[member_id] = frozenset(standing.assigned)
+            case _:
+                pass
+
+    def _see_epoch(self, state: GroupState, at: LoggedRecord, *, is_deletion: bool) -> None:
+        if not is_deletion:
+            if self._classic is not None:
+                self._upgraded = dict(read_classic_assignments(self._classic))
+                self._end_conversion(at)
+        elif self._members_left or state.members:
+            self._left, self._left_type = at, CONSUMER
+        self._members_left = 0
+
+    def _see_classic(self, state: GroupState, at: LoggedRecord, value: GroupMetadataValue) -> None:
+        if self._left is None or self._left_type != CONSUMER:
+            return
+        for member_id, places in read_classic_assignments(value).items():
+            known = [
+                found[member_id] for found in (self._targets, self._held) if member_id in found
+            ]
+            if known and all(_shape(places) != _shape(before) for before in known):
+                detail = f"{member_id} holds other partitions after the conversion than before"
+                add_violation(self._rows, "S21", at, detail)
+        self._end_conversion(at)
+
+    def _see_upgraded(
+        self, member_id: str, at: LoggedRecord, value: ConsumerGroupCurrentMemberAssignmentValue
+    ) -> None:
+        """The first record of a member that was a classic one before this write."""
+        before = self._upgraded.pop(member_id, None)
+        if before is None:
+            return
+        after = frozenset(place for place, _ in read_standing(value).held())
+        if _shape(after) - _shape(before):
+            detail = f"{member_id} holds other partitions after the conversion than before"
+            add_violation(self._rows, "S21", at, detail)
+
+    def _end_conversion(self, at: LoggedRecord) -> None:
+        for change in self._offsets:
+            detail = f"a conversion deletes the offset of {change.topic}-{change.partition}"
+            add_violation(self._rows, "S21", change.at, detail)
+        self._offsets.clear()
+        self._left = self._classic = None
+
+    def end_write(self, state: GroupState) -> None:
+        types = state.types()
+        if len(types) > 1 and self._last is not None:
+            names = " and ".join(sorted(types))
+            add_violation(self._rows, "S21", self._last, f"the group is of the types {names}")
+        if self._left is not None:
+            detail = (
+                f"a {self._left_type} group with members is deleted, and nothing that was written "
+                "with it takes its place"
+            )
+            add_violation(self._rows, "S21", self._left, detail)
+        self._left = self._classic = self._last = None
+        self._members_left = 0
+        for kept in (self._targets, self._held, self._upgraded):
+            kept.clear()
+        self._offsets.clear()
+
+    def finish(self, state: GroupState) -> None:
+        pass
+
+
+def _shape(places: Iterable[Place]) -> _Shape:
+    by_topic: defaultdict[bytes | str, list[int]] = defaultdict(list)
+    for topic, partition in places:
+        by_topic[topic].append(partition)
+    return Counter(tuple(sorted(partitions)) for partitions in by_topic.values())

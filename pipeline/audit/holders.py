@@ -1,0 +1,102 @@
+"""S3 and S7, and S1 within one record: what a member may hold at its epoch."""
+
+from __future__ import annotations
+
+from model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from pipeline.audit.findings import add_violation
+from pipeline.tables.group_log import Change, GroupRecord, LoggedRecord
+from pipeline.tables.group_state import GroupState, Place, Standing, read_standing, show_topic_id
+from pipeline.tables.rows import Rows
+
+
+class HolderRules:
+    """Looks at each record of type 8, in the order in which a coordinator writes them.
+
+    A target is written before the members that go to it, so it is known when they do.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def see(self, state: GroupState, change: Change) -> None:
+        if not isinstance(change, GroupRecord):
+            return
+        key, value = change.key, change.value
+        if not isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            return
+        if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            standing = read_standing(value)
+            self._check_epochs(value, standing, change.at)
+            self._check_target(state, key.member_id, standing, change.at)
+            before = state.standings.get(key.member_id)
+            if before is not None:
+                self._check_revocation(key.member_id, before, standing, change.at)
+
+    def end_write(self, state: GroupState) -> None:
+        pass
+
+    def finish(self, state: GroupState) -> None:
+        pass
+
+    def _check_epochs(
+        self,
+        value: ConsumerGroupCurrentMemberAssignmentValue,
+        standing: Standing,
+        at: LoggedRecord,
+    ) -> None:
+        topics = value.assigned_partitions + value.partitions_pending_revocation
+        for topic in topics:
+            epochs, partitions = topic.assignment_epochs, topic.partitions
+            if epochs and len(epochs) != len(partitions):
+                detail = f"{len(partitions)} partitions with {len(epochs)} epochs"
+                add_violation(self._rows, "S3", at, detail)
+        if sum(len(topic.partitions) for topic in topics) != len(
+            standing.assigned.keys() | standing.pending.keys()
+        ):
+            add_violation(self._rows, "S1", at, "the member holds a partition twice")
+        for place, epoch in standing.held():
+            if 0 <= standing.epoch < epoch:
+                detail = (
+                    f"{show_place(place)} has epoch {epoch}, above its holder's {standing.epoch}"
+                )
+                add_violation(self._rows, "S3", at, detail)
+
+    def _check_target(
+        self, state: GroupState, member_id: str, standing: Standing, at: LoggedRecord
+    ) -> None:
+        if standing.epoch < 0 or standing.epoch != state.target_epoch:
+            return
+        for place, _ in standing.held():
+            owner = state.target_owner.get(place, member_id)
+            if owner != member_id:
+                detail = (
+                    f"{member_id} is at epoch {standing.epoch} and holds {show_place(place)}, "
+                    f"which the target gives to {owner}"
+                )
+                add_violation(self._rows, "S7", at, detail)
+
+    def _check_revocation(
+        self, member_id: str, before: Standing, standing: Standing, at: LoggedRecord
+    ) -> None:
+        """While a member must revoke, it gets no newer target."""
+        if before.epoch < 0 or not before.pending.keys() & standing.pending.keys():
+            return
+        if standing.epoch > before.epoch:
+            detail = (
+                f"{member_id} goes from epoch {before.epoch} to {standing.epoch} and has not "
+                "revoked what it must"
+            )
+            add_violation(self._rows, "S7", at, detail)
+        elif any(not before.holds(place) for place in standing.assigned):
+            detail = f"{member_id} gets partitions and has not revoked what it must"
+            add_violation(self._rows, "S7", at, detail)
+
+
+def show_place(place: Place) -> str:
+    """A partition in words."""
+    topic, partition = place
+    name = topic if isinstance(topic, str) else show_topic_id(topic)
+    return f"{name}-{partition}"

@@ -1,0 +1,106 @@
+"""Pieces of a log as Arrow: what can be read as rows, what cannot as one row that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.decoding.bounds import ALL, Bounds, select_batches, select_records, select_rows
+from pipeline.decoding.byte_source import BytesInMemory
+from pipeline.decoding.record_rows import RecordRows, make_damage_row
+from pipeline.decoding.scan import KEPT_BYTES, Damage, Piece, scan_batches
+from pipeline.schema import RECORDS, UNREADABLE_BATCH
+from storage.codec.errors import CodecError
+from storage.columnar.batch_columns import BatchColumns, split_block
+from storage.columnar.record_columns import RecordColumns, read_record_columns
+from storage.compression import decompress
+
+MAX_COMPRESSED_BYTES = 512 << 10
+"""So much at once where batches are compressed: nobody knows how much comes out of it."""
+
+Columns = tuple[BatchColumns, RecordColumns]
+
+
+def decode_blocks(data: bytes, partition: int = 0, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
+    """The rows of whole batches, as a segment file holds them; nothing that is wrong raises.
+
+    ``schema`` is ``RECORDS`` or some of its columns: what is not asked for is not decoded.
+    """
+    found = [
+        rows
+        for piece in scan_batches(BytesInMemory(data))
+        for rows in decode_piece(piece, partition, schema)
+    ]
+    if not found:
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    return pa.concat_batches(found)
+
+
+def decode_piece(
+    piece: Piece, partition: int, schema: pa.Schema, bounds: Bounds = ALL
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a piece that are within the bounds, with columns of ``schema.RECORDS``."""
+    for found in read_records(piece, bounds):
+        if not isinstance(found, Damage):
+            yield RecordRows(partition, *found).make(schema)
+        elif bounds.holds_offset(found.offset):
+            yield make_damage_row(
+                schema, partition, found.offset, found.data, found.problem, found.detail
+            )
+
+
+def read_records(piece: Piece, bounds: Bounds = ALL) -> Iterator[Columns | Damage]:
+    """The records of a piece that are within the bounds.
+
+    A batch whose CRC is right, but of which the records are not what they should be, is damage.
+    """
+    if isinstance(piece, Damage):
+        yield piece
+        return
+    wanted = select_batches(piece, bounds)
+    for part in _split_compressed(wanted):
+        try:
+            columns = read_record_columns(part, decompress)
+        except CodecError:
+            yield from _read_one_by_one(part, bounds)
+            continue
+        records = select_records(columns, bounds)
+        if len(records.offsets):
+            yield part, records
+
+
+def find_first_offset(pieces: Iterable[Piece], bounds: Bounds) -> int | None:
+    """The offset of the first record of these pieces that is within the bounds."""
+    for piece in pieces:
+        for found in read_records(piece, bounds):
+            if not isinstance(found, Damage):
+                return int(found[1].offsets[0])
+    return None
+
+
+def _split_compressed(batches: BatchColumns) -> Iterator[BatchColumns]:
+    if not len(batches.starts):
+        return
+    if not batches.compressions.any():
+        yield batches
+        return
+    numbers = np.cumsum(batches.sizes) // MAX_COMPRESSED_BYTES
+    for number in np.unique(numbers):
+        yield select_rows(batches, numbers == number)
+
+
+def _read_one_by_one(batches: BatchColumns, bounds: Bounds) -> Iterator[Columns | Damage]:
+    for start, size in zip(batches.starts.tolist(), batches.sizes.tolist(), strict=True):
+        data = batches.data[start : start + size]
+        batch = split_block(data)
+        try:
+            records = select_records(read_record_columns(batch, decompress), bounds)
+        except CodecError as error:
+            offset = int(batch.base_offsets[0])
+            kept = data[:KEPT_BYTES]
+            yield Damage(0, size, offset, UNREADABLE_BATCH, str(error), kept)
+            continue
+        if len(records.offsets):
+            yield batch, records

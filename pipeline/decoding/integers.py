@@ -1,0 +1,27 @@
+"""Big-endian integers at many positions at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storage.columnar.batch_columns import Int64Array
+
+
+def read_int16s(data: bytes, positions: Int64Array) -> Int64Array:
+    """Two bytes each; every position must have so many."""
+    return _read(data, positions, ">i2", 2)
+
+
+def read_int32s(data: bytes, positions: Int64Array) -> Int64Array:
+    """Four bytes each."""
+    return _read(data, positions, ">i4", 4)
+
+
+def read_int64s(data: bytes, positions: Int64Array) -> Int64Array:
+    """Eight bytes each."""
+    return _read(data, positions, ">i8", 8)
+
+
+def _read(data: bytes, positions: Int64Array, kind: str, size: int) -> Int64Array:
+    shape = (max(0, len(data) - size + 1),)
+    return np.ndarray(shape, dtype=kind, buffer=data, strides=(1,))[positions].astype(np.int64)

@@ -1,0 +1,1 @@
+"""The jobs of the pipeline, each a module with a ``main`` that ``spark-submit`` can run."""

@@ -1,0 +1,122 @@
+"""A Spark session that knows the log of groups, and the log as a DataFrame."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pipeline.schema import RECORDS
+from pipeline.source.data_source import NAME, GroupLogDataSource
+from pipeline.source.offsets import check_partitions
+from pipeline.source.options import LogOptions, parse_options
+from pipeline.source.reading import open_log
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_SHIPPED = ("model", "assignors", "storage", "pipeline")
+"""What an executor imports; numpy, pyarrow and the other packages have to be there."""
+
+
+def make_session(
+    app_name: str = "muster-pipeline", *, master: str | None = None, **settings: str
+) -> SparkSession:
+    """A session with ``grouplog`` registered, by default on all processors of this machine.
+
+    Under ``spark-submit`` it is the one that was started, with its master. ``settings`` have
+    Spark's names with ``_`` for ``.``: ``spark_driver_memory="4g"``.
+    """
+    builder = SparkSession.builder.appName(app_name)
+    is_submitted = "SPARK_ENV_LOADED" in os.environ
+    if master is None and not is_submitted:
+        master = "local[*]"
+    if master is not None:
+        builder = builder.master(master)
+    is_local = master is not None and master.startswith("local")
+    if is_local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name, value in _compute_settings(is_local=is_local).items():
+        builder = builder.config(name, value)
+    for name, value in settings.items():
+        builder = builder.config(name.replace("_", "."), value)
+    spark = builder.getOrCreate()
+    register(spark)
+    if not str(spark.sparkContext.master).startswith("local"):
+        ship_package(spark)
+    return spark
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``format("grouplog")`` known, and lets Spark push conditions down to it."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(GroupLogDataSource)
+
+
+def read_records(
+    spark: SparkSession, path: str | Path, *, columns: list[str] | None = None, **options: str
+) -> DataFrame:
+    """The log at a path as a batch, with the columns of ``schema.RECORDS`` or some of them.
+
+    Options are those of the source. Raises ``SourceError`` at once for what is wrong with them or
+    with the path.
+    """
+    chosen = {"decode": "records", **options, "path": str(path)}
+    check(parse_options(chosen))
+    reader = spark.read.format(NAME).options(**chosen)
+    if columns is not None:
+        # A schema, not a selection: what it does not name is not decoded.
+        reader = reader.schema(from_arrow_schema(pa.schema([RECORDS.field(n) for n in columns])))
+    return reader.load()
+
+
+def stream_records(spark: SparkSession, path: str | Path, **options: str) -> DataFrame:
+    """As ``read_records``, as a stream; it begins at the end unless ``startingOffsets`` says so."""
+    chosen = {"decode": "records", **options, "path": str(path)}
+    check(parse_options(chosen))
+    return spark.readStream.format(NAME).options(**chosen).load()
+
+
+def check(options: LogOptions) -> None:
+    """Raises ``SourceError`` where a log cannot be read so."""
+    log = open_log(options.path)
+    try:
+        for offsets in (options.starting_offsets, options.ending_offsets):
+            check_partitions(log, () if offsets is None else tuple(offsets.by_partition))
+    finally:
+        log.close()
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Sends what executors of a cluster import; on one machine they find it themselves."""
+    # Executors fetch it when they start, so it stays as long as this process.
+    folder = Path(mkdtemp(prefix="muster-package-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / "muster-package.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
+        for name in _SHIPPED:
+            for file in sorted((_CHECKOUT / name).rglob("*.py")):
+                package.write(file, file.relative_to(_CHECKOUT))
+    spark.sparkContext.addPyFile(str(archive))
+
+
+def _compute_settings(*, is_local: bool) -> dict[str, str]:
+    settings = {
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if is_local:
+        settings |= {
+            "spark.ui.enabled": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            # 200 tasks for each shuffle of a micro-batch cost more than they share.
+            "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        }
+    return settings

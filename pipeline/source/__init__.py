@@ -1,0 +1,1 @@
+"""``format("grouplog")``: a log of groups as a Spark data source, batch and streaming."""

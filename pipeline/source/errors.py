@@ -1,0 +1,23 @@
+"""What a reader of a log raises; each message is one line for people."""
+
+from __future__ import annotations
+
+
+class SourceError(Exception):
+    """The log cannot be read as it was asked for."""
+
+
+class OptionError(SourceError, ValueError):
+    """An option is unknown, or its value cannot be."""
+
+
+class NotALog(SourceError):
+    """The path holds neither a store nor segments, or does not exist."""
+
+
+class NewerStore(SourceError):
+    """A newer version of Muster wrote the store."""
+
+
+class DataLoss(SourceError):
+    """Records that were asked for are gone, and ``failOnDataLoss`` is not false."""

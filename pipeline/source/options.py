@@ -1,0 +1,157 @@
+"""The options of ``format("grouplog")``: those of Spark's Kafka source, and two of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from pipeline.schema import TOPIC
+from pipeline.source.errors import OptionError
+
+EARLIEST, LATEST = -2, -1
+"""What Kafka's JSON of offsets has for the beginning and the end."""
+
+_NAMES = (
+    "path",
+    "decode",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+)
+_KNOWN = {name.lower(): name for name in _NAMES}
+_OF_KAFKA = {"subscribe", "subscribepattern", "assign", "groupidprefix"}
+"""What says where Kafka's topic is, and has no meaning for a path."""
+
+
+class Decode(Enum):
+    """What a row is: a record as Kafka's source has it, or all that its bytes say."""
+
+    RAW = "raw"
+    RECORDS = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Where to begin or to end: ``EARLIEST``, ``LATEST`` or an offset, some by partition."""
+
+    default: int
+    by_partition: Mapping[int, int] = field(default_factory=dict)
+
+    def of(self, partition: int) -> int:
+        """The one of a partition."""
+        return self.by_partition.get(partition, self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The options, checked; ``None`` is where nothing was said."""
+
+    path: str
+    decode: Decode = Decode.RAW
+    starting_offsets: Offsets | None = None
+    ending_offsets: Offsets | None = None
+    starting_timestamp_ms: int | None = None
+    is_latest_without_match: bool = False
+    max_offsets_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+
+
+def parse_options(options: Mapping[str, str]) -> LogOptions:
+    """Raises ``OptionError``; names count without their case, as everywhere in Spark."""
+    given = {name.lower(): value for name, value in options.items()}
+    for name in given:
+        if name not in _KNOWN and name not in _OF_KAFKA and not name.startswith("kafka."):
+            raise OptionError(f"option {name} is unknown: there are {', '.join(_NAMES)}")
+    if not given.get("path"):
+        raise OptionError("option path is missing: a store, a folder of segments, or a segment")
+    strategy = given.get("startingoffsetsbytimestampstrategy", "error")
+    if strategy not in ("error", "latest"):
+        raise OptionError(
+            f"startingOffsetsByTimestampStrategy is error or latest, not {strategy!r}"
+        )
+    return LogOptions(
+        given["path"],
+        _parse_decode(given.get("decode", Decode.RAW.value)),
+        _parse_offsets("startingOffsets", given),
+        _parse_offsets("endingOffsets", given),
+        _parse_number("startingTimestamp", given, 0),
+        strategy == "latest",
+        _parse_number("maxOffsetsPerTrigger", given, 1),
+        _parse_number("minPartitions", given, 1),
+        _parse_flag("failOnDataLoss", given, default=True),
+        _parse_flag("includeHeaders", given, default=False),
+    )
+
+
+def _parse_decode(value: str) -> Decode:
+    try:
+        return Decode(value)
+    except ValueError:
+        raise OptionError(f"decode is raw or records, not {value!r}") from None
+
+
+def _parse_number(name: str, given: Mapping[str, str], least: int) -> int | None:
+    value = given.get(name.lower())
+    if value is None:
+        return None
+    try:
+        number = int(value)
+    except ValueError:
+        number = least - 1
+    if number < least or number >= 1 << 63:
+        raise OptionError(f"{name} is a whole number from {least} on, not {value!r}")
+    return number
+
+
+def _parse_flag(name: str, given: Mapping[str, str], *, default: bool) -> bool:
+    value = given.get(name.lower())
+    if value is None:
+        return default
+    if value.lower() not in ("true", "false"):
+        raise OptionError(f"{name} is true or false, not {value!r}")
+    return value.lower() == "true"
+
+
+def _parse_offsets(name: str, given: Mapping[str, str]) -> Offsets | None:
+    value = given.get(name.lower())
+    is_start = name == "startingOffsets"
+    default = EARLIEST if is_start else LATEST
+    match value:
+        case None:
+            return None
+        case "latest":
+            return Offsets(LATEST)
+        case "earliest" if is_start:
+            return Offsets(EARLIEST)
+        case _:
+            return Offsets(default, _parse_partitions(name, value))
+
+
+def _parse_partitions(name: str, text: str) -> dict[int, int]:
+    wanted = f'{{"{TOPIC}":{{"0":23,"1":-1}}}}'
+    words = "earliest, latest or" if name == "startingOffsets" else "latest or"
+    wrong = OptionError(f"{name} is {words} JSON such as {wanted}, not {text!r}")
+    try:
+        parsed: Any = json.loads(text)
+    except ValueError:
+        raise wrong from None
+    if not isinstance(parsed, dict) or not isinstance(parsed.get(TOPIC), dict) or len(parsed) != 1:
+        raise wrong
+    offsets: dict[int, int] = {}
+    for partition, offset in parsed[TOPIC].items():
+        if not partition.isdigit() or type(offset) is not int or offset < EARLIEST:
+            raise wrong
+        offsets[int(partition)] = offset
+    if name == "endingOffsets" and EARLIEST in offsets.values():
+        raise OptionError("endingOffsets cannot be earliest (-2)")
+    return offsets

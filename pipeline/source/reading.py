@@ -1,0 +1,64 @@
+"""A path as a log, and slices of it as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline.decoding.blocks import decode_piece, read_records
+from pipeline.decoding.raw_rows import make_raw_rows
+from pipeline.decoding.scan import Damage, Piece
+from pipeline.source.errors import DataLoss, NotALog
+from pipeline.source.group_log import GroupLog, SegmentSlice, Slice, StoreSlice
+from pipeline.source.options import Decode, LogOptions
+from pipeline.source.segment_log import SegmentLog, read_segment_slice
+from pipeline.source.store_log import StoreLog, read_store_slices
+from storage.data_folder import find_store
+
+
+def open_log(path: str) -> GroupLog:
+    """Opens what is at a path: a store, a data folder, segments. Raises ``SourceError``."""
+    found = Path(path.removeprefix("file://") if path.startswith("file:///") else path)
+    if not found.exists():
+        raise NotALog(f"{path} does not exist")
+    store = find_store(found)
+    return SegmentLog(found) if store is None else StoreLog(store)
+
+
+def read_slices(
+    slices: Sequence[Slice], options: LogOptions, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of slices, with the columns of the schema.
+
+    Of Kafka's columns none says that bytes cannot be read, so that this is ``DataLoss`` there,
+    unless ``failOnDataLoss`` is false.
+    """
+    for part, piece in _read_pieces(slices):
+        if options.decode is Decode.RECORDS:
+            yield from decode_piece(piece, part.partition, schema, part.bounds)
+            continue
+        for found in read_records(piece, part.bounds):
+            if not isinstance(found, Damage):
+                rows = make_raw_rows(part.partition, *found, schema)
+                if rows.num_rows:
+                    yield rows
+            elif options.fail_on_data_loss and part.bounds.holds_offset(found.offset):
+                raise DataLoss(
+                    f"partition {part.partition}, offset {found.offset}: {found.detail}; "
+                    "failOnDataLoss=false goes on behind it"
+                )
+
+
+def _read_pieces(slices: Sequence[Slice]) -> Iterator[tuple[Slice, Piece]]:
+    for _, group in groupby(slices, type):
+        parts = list(group)
+        stores = [part for part in parts if isinstance(part, StoreSlice)]
+        if stores:
+            yield from read_store_slices(stores)
+        for part in parts:
+            if isinstance(part, SegmentSlice):
+                for piece in read_segment_slice(part):
+                    yield part, piece

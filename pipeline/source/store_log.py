@@ -1,0 +1,126 @@
+"""A Muster store as a log, read beside its server: only what is durable counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+from model.ids import LogOffset, LogPartition
+from pipeline.decoding.blocks import find_first_offset
+from pipeline.decoding.bounds import Bounds
+from pipeline.decoding.byte_source import BytesInMemory
+from pipeline.decoding.scan import BLOCK_BYTES, Piece, scan_batches
+from pipeline.source.errors import NewerStore, SourceError
+from pipeline.source.group_log import Slice, StoreSlice, pack_slices
+from storage.log_store import FormatTooNew, StoreError, read_batch_range
+from storage.rocks_reader import RocksLogReader, open_store_reader
+
+SLICE_OFFSETS = 250_000
+"""What one task reads at most."""
+
+
+class StoreLog:
+    """See ``GroupLog``: the store as it was when this was made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._reader = _open(folder)
+        self.partitions = tuple(range(self._reader.partitions))
+
+    def beginning(self, partition: int) -> int:
+        """See ``GroupLog``: trimming leaves each key's last record at its own offset."""
+        return 0
+
+    def end(self, partition: int) -> int:
+        """See ``GroupLog``."""
+        with _errors():
+            return int(self._reader.durable_offset(LogPartition(partition)))
+
+    def find_time(self, partition: int, wall_ms: int) -> int | None:
+        """See ``GroupLog``; reads all batches up to there."""
+        bounds = Bounds(end_offset=self.end(partition), start_ms=wall_ms)
+        return find_first_offset(_read_pieces(self._reader, partition, bounds), bounds)
+
+    def plan(
+        self, wanted: Sequence[tuple[int, Bounds]], min_slices: int | None
+    ) -> list[list[Slice]]:
+        """See ``GroupLog``."""
+        ranges = []
+        for partition, bounds in wanted:
+            closed = bounds.intersect(Bounds(end_offset=self.end(partition)))
+            if not closed.is_empty():
+                ranges.append((partition, closed))
+        total = sum(_compute_weight(bounds) for _, bounds in ranges)
+        most = SLICE_OFFSETS if min_slices is None else min(SLICE_OFFSETS, total // min_slices + 1)
+        slices: list[Slice] = [
+            part for partition, bounds in ranges for part in self._split(partition, bounds, most)
+        ]
+        if min_slices is not None:
+            return [[part] for part in slices]
+        return pack_slices(slices, most)
+
+    def refresh(self) -> None:
+        """See ``GroupLog``."""
+        self.close()
+        self._reader = _open(self._folder)
+        self.partitions = tuple(range(self._reader.partitions))
+
+    def close(self) -> None:
+        """See ``GroupLog``."""
+        self._reader.close()
+
+    def _split(self, partition: int, bounds: Bounds, most: int) -> Iterator[StoreSlice]:
+        weight = _compute_weight(bounds)
+        count = -(-weight // most)
+        edges = [bounds.start_offset + weight * number // count for number in range(count + 1)]
+        for start, end in pairwise(edges):
+            part = bounds.intersect(Bounds(start, end))
+            yield StoreSlice(partition, str(self._folder.absolute()), part, end - start)
+
+
+def read_store_slices(slices: Sequence[StoreSlice]) -> Iterator[tuple[StoreSlice, Piece]]:
+    """The pieces of slices of one store, which is opened once for them."""
+    reader = _open(Path(slices[0].folder))
+    try:
+        for part in slices:
+            for piece in _read_pieces(reader, part.partition, part.bounds):
+                yield part, piece
+    finally:
+        reader.close()
+
+
+def _read_pieces(reader: RocksLogReader, partition: int, bounds: Bounds) -> Iterator[Piece]:
+    held: list[bytes] = []
+    size = 0
+    with _errors():
+        for batch in reader.read_log(LogPartition(partition), LogOffset(bounds.start_offset)):
+            if bounds.end_offset is not None and read_batch_range(batch)[0] >= bounds.end_offset:
+                break
+            held.append(batch)
+            size += len(batch)
+            if size >= BLOCK_BYTES:
+                yield from scan_batches(BytesInMemory(b"".join(held)))
+                held, size = [], 0
+    yield from scan_batches(BytesInMemory(b"".join(held)))
+
+
+def _open(folder: Path) -> RocksLogReader:
+    with _errors():
+        return open_store_reader(folder)
+
+
+def _compute_weight(bounds: Bounds) -> int:
+    assert bounds.end_offset is not None
+    return bounds.end_offset - bounds.start_offset
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except FormatTooNew as error:
+        raise NewerStore(str(error)) from error
+    except StoreError as error:
+        raise SourceError(str(error)) from error

@@ -1,0 +1,85 @@
+"""End offsets of topics at some times: from a file, so that lag can be told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+class EndOffsetsError(ValueError):
+    """A file that holds no end offsets; the message says where, and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndOffset:
+    """Where a partition of a topic ended at a time."""
+
+    topic: str
+    partition: int
+    end_offset: int
+    time: datetime
+
+
+def read_end_offsets(path: Path, default_time: datetime) -> list[EndOffset]:
+    """End offsets from a file of JSON lines, or of one JSON object.
+
+    A line is ``{"topic": "t", "partition": 0, "end_offset": 12, "ts": "2026-01-31T12:00:00Z"}``;
+    the object ``{"t": {"0": 12}}``. Without ``ts``, which may also be in milliseconds, it is the
+    default time.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise EndOffsetsError(f"{path} cannot be read: {error}") from None
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError:
+        return list(_read_lines(path, text, default_time))
+    if isinstance(whole, dict) and "topic" in whole:
+        return [_read_line(path, 1, whole, default_time)]
+    return list(_read_object(path, whole, default_time))
+
+
+def _read_lines(path: Path, text: str, default_time: datetime) -> Iterator[EndOffset]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError:
+            entry = None
+        yield _read_line(path, number, entry, default_time)
+
+
+def _read_line(path: Path, number: int, entry: Any, default_time: datetime) -> EndOffset:
+    try:
+        ts = entry.get("ts")
+        time = default_time if ts is None else _read_time(ts)
+        partition, end_offset = int(entry["partition"]), int(entry["end_offset"])
+        return EndOffset(str(entry["topic"]), partition, end_offset, time)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        raise EndOffsetsError(
+            f'{path}, line {number}: expected {{"topic": ..., "partition": 0, "end_offset": 12}}'
+        ) from None
+
+
+def _read_object(path: Path, whole: Any, default_time: datetime) -> Iterator[EndOffset]:
+    try:
+        for topic, partitions in whole.items():
+            for partition, end_offset in partitions.items():
+                yield EndOffset(topic, int(partition), int(end_offset), default_time)
+    except (AttributeError, TypeError, ValueError):
+        raise EndOffsetsError(
+            f'{path}: expected {{"topic": {{"0": 12}}}}, or a line each'
+        ) from None
+
+
+def _read_time(ts: Any) -> datetime:
+    if isinstance(ts, int):
+        return datetime.fromtimestamp(ts / 1000, UTC)
+    time = datetime.fromisoformat(ts)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

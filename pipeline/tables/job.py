@@ -1,0 +1,85 @@
+"""All tables of a log, written one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.history import KIND, compute_group_history, select_table
+from pipeline.tables.history_tables import HISTORY_TABLES, PARTITION_OWNERSHIP, REBALANCES
+from pipeline.tables.lag import compute_flapping, compute_group_lag, make_end_offsets
+from pipeline.tables.offsets import compute_offset_commits, compute_topic_names
+from pipeline.tables.records import count_problems
+from pipeline.tables.writing import PARQUET, TableFolder
+
+RECORDS = "records"
+OFFSET_COMMITS = "offset_commits"
+GROUP_LAG = "group_lag"
+FLAPPING = "flapping"
+TABLES = (RECORDS, OFFSET_COMMITS, *HISTORY_TABLES, GROUP_LAG, FLAPPING)
+
+_HISTORY = "history"
+
+Tell = Callable[[str, int], None]
+"""Is told the name of each table that is there, and how many rows it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablesSummary:
+    """What was written: rows by table, and rows with a problem by its name."""
+
+    rows: dict[str, int]
+    problems: dict[str, int] = field(default_factory=dict)
+
+
+def write_tables(
+    spark: SparkSession,
+    records: DataFrame,
+    out: str,
+    *,
+    file_format: str = PARQUET,
+    end_offsets: list[EndOffset] | None = None,
+    tell: Tell = lambda name, rows: None,
+) -> TablesSummary:
+    """Writes every table of the records of a log to a folder, each in the place of the one before.
+
+    The log is decoded once: all other tables are made from ``records`` as it was written.
+    """
+    folder = TableFolder(spark, out, file_format)
+    folder.recover()
+    folder.delete_manifest()
+    rows: dict[str, int] = {}
+
+    def write(name: str, table: DataFrame) -> DataFrame:
+        rows[name] = folder.write(name, table)
+        tell(name, rows[name])
+        return folder.read(name, table).drop("date")
+
+    written = write(RECORDS, records)
+    problems = count_problems(written)
+    commits = write(OFFSET_COMMITS, compute_offset_commits(written))
+    kept = folder.scratch(_HISTORY)
+    history = compute_group_history(written)
+    history.write.mode("overwrite").partitionBy(KIND).parquet(kept)
+    history = spark.read.schema(history.schema).parquet(kept)
+    tables = {name: select_table(history, name) for name in HISTORY_TABLES}
+    tables[PARTITION_OWNERSHIP] = _name_topics(tables[PARTITION_OWNERSHIP], commits)
+    for name, table in tables.items():
+        tables[name] = write(name, table)
+    folder.delete_scratch(_HISTORY)
+    ends = make_end_offsets(spark, end_offsets or [])
+    write(GROUP_LAG, compute_group_lag(commits, ends))
+    write(FLAPPING, compute_flapping(tables[REBALANCES]))
+    folder.write_manifest({"tables": rows, "problems": problems, "format": file_format})
+    return TablesSummary(rows, problems)
+
+
+def _name_topics(ownership: DataFrame, commits: DataFrame) -> DataFrame:
+    """With the names of topics that a commit has ever told."""
+    names = compute_topic_names(commits).withColumnRenamed("topic", "known_name")
+    named = ownership.join(sql.broadcast(names), "topic_id", "left")
+    return named.withColumn("topic", sql.coalesce("topic", "known_name")).select(*ownership.columns)

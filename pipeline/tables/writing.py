@@ -1,0 +1,103 @@
+"""Tables as folders of files: whole, or not there.
+
+A table is written beside the one that it replaces and takes its place by a rename, on any file
+system that Hadoop knows. A run that was killed leaves at most folders whose names begin with
+``_``, which readers leave alone and the next run takes away or puts back.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DateType, StructField, StructType
+
+MANIFEST = "_tables.json"
+_WRITING = "_writing-"
+_REPLACED = "_replaced-"
+_DATE = "date"
+
+PARQUET, JSON = "parquet", "json"
+FORMATS = (PARQUET, JSON)
+
+
+class TableFolder:
+    """A folder with a folder for each table."""
+
+    def __init__(self, spark: SparkSession, path: str, file_format: str = PARQUET) -> None:
+        if file_format not in FORMATS:
+            raise ValueError(f"{file_format} is none of {', '.join(FORMATS)}")
+        self._spark = spark
+        self._format = file_format
+        context: Any = spark.sparkContext
+        self._make_path = context._jvm.org.apache.hadoop.fs.Path
+        self._root = self._make_path(path)
+        self._files = self._root.getFileSystem(context._jsc.hadoopConfiguration())
+
+    def recover(self) -> None:
+        """Ends what a killed run has left."""
+        self._files.mkdirs(self._root)
+        for status in self._files.listStatus(self._root):
+            name = str(status.getPath().getName())
+            if name.startswith(_WRITING):
+                self._files.delete(status.getPath(), True)
+            elif name.startswith(_REPLACED):
+                table = self._at(name.removeprefix(_REPLACED))
+                if self._files.exists(table):
+                    self._files.delete(status.getPath(), True)
+                else:
+                    self._files.rename(status.getPath(), table)
+
+    def write(self, name: str, table: DataFrame, *, by_date: bool = True) -> int:
+        """Puts a table in the place of the one of its name; how many rows it has.
+
+        ``by_date``: partitioned by the day of ``ts``, as a column ``date``.
+        """
+        writing = self._at(_WRITING + name)
+        rows = table.withColumn(_DATE, sql.to_date("ts")) if by_date else table
+        writer = rows.write.mode("overwrite").format(self._format)
+        if by_date:
+            writer = writer.partitionBy(_DATE)
+        writer.save(str(writing))
+        self._swap(name, writing)
+        return self.read(name, table).count()
+
+    def read(self, name: str, like: DataFrame) -> DataFrame:
+        """A table that was written, with the columns of another and its ``date``."""
+        fields = [*like.schema.fields, StructField(_DATE, DateType())]
+        schema = StructType(fields) if "ts" in like.columns else like.schema
+        return self._spark.read.schema(schema).format(self._format).load(str(self._at(name)))
+
+    def _swap(self, name: str, writing: Any) -> None:
+        table, replaced = self._at(name), self._at(_REPLACED + name)
+        if self._files.exists(table) and not self._files.rename(table, replaced):
+            raise OSError(f"{table} could not be moved out of the way")
+        if not self._files.rename(writing, table):
+            raise OSError(f"{writing} could not be renamed to {name}")
+        self._files.delete(replaced, True)
+
+    def write_manifest(self, content: dict[str, Any]) -> None:
+        """Says, last of all, what the tables are of; a folder without it has not been finished."""
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        writing = self._at(_WRITING + "manifest")
+        stream = self._files.create(writing, True)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+        self._files.delete(self._at(MANIFEST), False)
+        self._files.rename(writing, self._at(MANIFEST))
+
+    def delete_manifest(self) -> None:
+        """The tables are about to be of different runs."""
+        self._files.delete(self._at(MANIFEST), False)
+
+    def scratch(self, name: str) -> str:
+        """A place for files that are gone after the run, and after the next where it is killed."""
+        return str(self._at(_WRITING + name))
+
+    def delete_scratch(self, name: str) -> None:
+        self._files.delete(self._at(_WRITING + name), True)
+
+    def _at(self, name: str) -> Any:
+        return self._make_path(self._root, name)

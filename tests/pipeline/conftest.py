@@ -1,0 +1,51 @@
+"""One Spark session for all tests of the pipeline, and one worker of pytest that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kafka.prerequisites import check_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FIXTURE = "spark"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that use Spark share a session, so they run one after another."""
+    for item in items:
+        if _FIXTURE in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(_FIXTURE))
+            # The first of them starts a JVM.
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two processors of this machine; files of its own go to a temporary folder."""
+    check_java()
+    from pipeline.session import make_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = make_session(
+        "muster-tests",
+        master="local[2]",
+        spark_local_dir=str(folder / "local"),
+        spark_sql_warehouse_dir=str(folder / "warehouse"),
+        spark_sql_shuffle_partitions="2",
+        spark_driver_memory="1g",
+        spark_ui_showConsoleProgress="false",
+        # Small data: compiling a plan costs more than it saves.
+        spark_sql_adaptive_enabled="false",
+        spark_sql_codegen_wholeStage="false",
+        spark_sql_codegen_factoryMode="NO_CODEGEN",
+        # The first compiler alone: queries of tests end before the second one pays.
+        spark_driver_extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -1,0 +1,59 @@
+"""The audit in Spark: Kafka's own log, and all planted breaches at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pipeline.decoding.blocks import decode_blocks
+from pipeline.schema import RECORDS
+from tests.pipeline.logged import GOLDEN, SEGMENTS
+from tests.pipeline.planted_groups import KINDS, Log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINUTE_MS = 60 * 1000
+
+
+def test_kafkas_own_log_is_clean(spark: SparkSession) -> None:
+    from pipeline.audit.job import audit_records
+    from pipeline.tables.records import read_records
+
+    audit = audit_records(read_records(spark, SEGMENTS))
+    assert audit.is_clean
+    assert (audit.records, audit.violations, audit.problems) == (6144, [], {})
+    assert audit.deletions == {"group_deleted": 36, "topic_gone": 16, "unexplained": 3}
+
+
+def test_kafkas_own_expiry_is_clean(spark: SparkSession) -> None:
+    from pipeline.audit.job import audit_records
+    from pipeline.tables.records import read_records
+
+    records = read_records(spark, GOLDEN / "expiry" / "segments")
+    audit = audit_records(records, MINUTE_MS)
+    assert audit.is_clean
+    assert audit.deletions["expired"] > sum(audit.deletions.values()) / 2
+
+
+def test_every_planted_breach_is_found_with_its_record(spark: SparkSession) -> None:
+    """Each in a log partition of its own, so that one audit looks at all of them."""
+    from pipeline.audit.job import audit_records, show_violation
+    from pipeline.tables.records import name_columns
+
+    batches, planted = [], {}
+    for number, kind in enumerate(KINDS):
+        log = Log(kind.partition)
+        planted[number] = kind, kind.plant(log)
+        batches.append(decode_blocks(log.encode(), number))
+    table = pa.Table.from_batches(batches, RECORDS)
+    audit = audit_records(name_columns(spark.createDataFrame(table)))
+    for number, (kind, offset) in planted.items():
+        found = [v for v in audit.violations if v.log_partition == number]
+        assert {v.rule for v in found} <= {kind.rule} | kind.others, kind.name
+        (violation, *_) = [v for v in found if (v.rule, v.offset) == (kind.rule, offset)]
+        assert violation.record is not None
+        assert violation.record["type"]
+        assert f"offset {offset} " in show_violation(violation)
+    assert sum(audit.counts.values()) == len(audit.violations)

@@ -1,0 +1,127 @@
+"""Lag by windows, in messages and in seconds, and what it says of a group."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(minutes: float) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+COMMITS = [
+    # group, partition, committed offset, minute: the topic grows by 100 a minute.
+    ("keeps up", 0, 500, 5.0),
+    ("keeps up", 0, 1_500, 15.0),
+    ("falls behind", 1, 400, 5.0),
+    ("falls behind", 1, 700, 15.0),
+    ("stalls", 2, 300, 5.0),
+    ("stalls", 2, 300, 15.0),
+    ("stops", 3, 300, 5.0),
+    ("goes back", 4, 900, 9.0),
+    ("goes back", 4, 100, 15.0),
+    ("is deleted", 4, 100, 5.0),
+    ("is deleted", 4, None, 15.0),
+]
+ENDS = [
+    EndOffset("t", partition, minute * 100, at(minute))
+    for partition in range(5)
+    for minute in (0, 9, 19)
+]
+
+
+def test_lag_of_each_window(spark: SparkSession) -> None:
+    from pyspark.sql import functions as sql
+
+    from pipeline.tables.lag import compute_group_lag, make_end_offsets
+
+    rows = [
+        (0, group, "t", partition, offset, number, at(minute), offset is None)
+        for number, (group, partition, offset, minute) in enumerate(COMMITS)
+    ]
+    commits = spark.createDataFrame(
+        rows,
+        "log_partition int, group_id string, topic string, partition int, committed_offset long, "
+        "offset long, effective_ts timestamp, is_tombstone boolean",
+    )
+    lag = compute_group_lag(commits, make_end_offsets(spark, ENDS))
+    found = {
+        (row["group_id"], row["minute"]): row
+        for row in lag.withColumn("minute", sql.minute("window.start")).collect()
+    }
+    shown = {
+        place: (row["lag"], round(row["lag_seconds"]), row["status"])
+        for place, row in found.items()
+    }
+    # The last end offset of the first window is 900, after 9 minutes, of the second 1,900.
+    assert shown == {
+        ("keeps up", 0): (400, 240, "OK"),
+        ("keeps up", 10): (400, 240, "OK"),
+        ("falls behind", 0): (500, 300, "OK"),
+        ("falls behind", 10): (1_200, 720, "FALLING_BEHIND"),
+        ("stalls", 0): (600, 360, "OK"),
+        ("stalls", 10): (1_600, 960, "STALLED"),
+        ("stops", 0): (600, 360, "OK"),
+        ("stops", 10): (1_600, 960, "STOPPED"),
+        ("goes back", 0): (0, 0, "OK"),
+        ("goes back", 10): (1_800, 1_080, "REWOUND"),
+        ("is deleted", 0): (800, 480, "OK"),
+    }
+    assert found["stops", 10]["commit_rate"] == 0
+    assert found["stops", 0]["commit_rate"] == pytest.approx(1 / 600)
+    late = [EndOffset("t", 3, 1_900, at(19)), EndOffset("t", 3, 2_000, at(20))]
+    (before,) = [
+        row
+        for row in compute_group_lag(commits, make_end_offsets(spark, late)).collect()
+        if row["group_id"] == "stops" and row["window"]["start"].minute == 10
+    ]
+    # When the topic ended at 300 was before the first end offset that is known.
+    assert (before["lag"], before["lag_seconds"]) == (1_600, None)
+    unknown = compute_group_lag(commits, make_end_offsets(spark, [])).collect()
+    assert {(row["lag"], row["lag_seconds"], row["status"]) for row in unknown} == {
+        (None, None, "UNKNOWN"),
+        (None, None, "REWOUND"),
+    }
+
+
+def test_end_offsets_are_read_from_lines_or_an_object(tmp_path: Path) -> None:
+    file = tmp_path / "ends"
+    file.write_text(
+        '{"topic": "t", "partition": 0, "end_offset": 12, "ts": "2026-01-01T00:00:00Z"}\n'
+        '{"topic": "t", "partition": 1, "end_offset": 13, "ts": 1767225600000}\n'
+        '{"topic": "u", "partition": 0, "end_offset": 14}\n',
+        encoding="utf-8",
+    )
+    assert read_end_offsets(file, at(1)) == [
+        EndOffset("t", 0, 12, START),
+        EndOffset("t", 1, 13, START),
+        EndOffset("u", 0, 14, at(1)),
+    ]
+    file.write_text('{"t": {"0": 12, "1": 13}}', encoding="utf-8")
+    assert read_end_offsets(file, START) == [
+        EndOffset("t", 0, 12, START),
+        EndOffset("t", 1, 13, START),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "1", "{}\nx", '{"t": 1}', '{"topic": "t"}', '{"t": {"x": 1}}']
+)
+def test_what_is_no_end_offsets_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "ends"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(EndOffsetsError, match="expected"):
+        read_end_offsets(file, START)
+    with pytest.raises(EndOffsetsError, match="cannot be read"):
+        read_end_offsets(tmp_path / "nothing", START)

@@ -1,0 +1,225 @@
+"""The tables of Kafka's own log beside what the broker showed, and the fold of the log."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from model.ids import LogPartition
+from storage.codec.batches import decode_batches
+from storage.fold import PartitionFold
+from storage.log_store import LatestEntry
+from tests.golden.kafka_log import final_state
+from tests.pipeline.logged import SEGMENTS, compute_rows, golden_table, read_group_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.tables.job import TablesSummary
+
+COMMITTED = 410
+WAITING = 8
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def summary(spark: SparkSession, out: Path) -> TablesSummary:
+    return write(spark, SEGMENTS, out)
+
+
+def write(spark: SparkSession, path: Path, out: Path, **options: Any) -> TablesSummary:
+    from pipeline.tables.job import write_tables
+    from pipeline.tables.records import read_records
+
+    return write_tables(spark, read_records(spark, path), str(out), **options)
+
+
+def read(spark: SparkSession, out: Path, table: str) -> DataFrame:
+    return spark.read.parquet(str(out / table))
+
+
+def test_every_table_is_there_and_whole(summary: TablesSummary, out: Path) -> None:
+    from pipeline.tables.job import TABLES
+
+    assert list(summary.rows) == list(TABLES)
+    assert all(summary.rows.values())
+    assert summary.rows["records"] == golden_table().num_rows
+    assert summary.problems == {}
+    folders = {path.name for path in out.iterdir() if not path.name.startswith(".")}
+    assert folders == {*TABLES, "_tables.json"}
+    manifest = json.loads((out / "_tables.json").read_text(encoding="utf-8"))
+    assert manifest["tables"] == summary.rows
+
+
+def test_history_is_that_of_one_pass_without_spark(summary: TablesSummary) -> None:
+    rows = compute_rows(read_group_events(golden_table()))
+    assert {name: len(found) for name, found in rows.items()} == {
+        name: summary.rows[name] for name in rows
+    }
+
+
+def test_offsets_are_those_of_the_broker_after_a_restart(
+    spark: SparkSession, summary: TablesSummary, out: Path
+) -> None:
+    from pipeline.tables.offsets import compute_latest_offsets, compute_waiting_offsets
+
+    commits = read(spark, out, "offset_commits")
+    latest = compute_latest_offsets(commits).collect()
+    waiting = compute_waiting_offsets(commits).collect()
+    assert (len(latest), len(waiting)) == (COMMITTED, WAITING)
+    unstable = {(row["group_id"], row["topic"], row["partition"]) for row in waiting}
+    ours: dict[str, dict[tuple[str, int], Any]] = defaultdict(dict)
+    for row in latest:
+        place = row["topic"], row["partition"]
+        leader_epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
+        ours[row["group_id"]][place] = row["committed_offset"], leader_epoch, row["metadata"]
+    compared = 0
+    for group in final_state()["groups"]:
+        group_id = group["groupId"]
+        kafkas = read_offsets(group["offsetFetch.v9"])
+        found = ours.pop(group_id, {})
+        # Offsets of a topic that is there again under another id are not shown any more.
+        assert {place: found[place] for place in kafkas} == kafkas, group_id
+        for place, (_, _, _, error) in read_stable(group).items():
+            assert (error == 88) == ((group_id, *place) in unstable)
+        compared += len(kafkas)
+    assert compared > 100
+    assert not ours
+
+
+def read_offsets(answer: dict[str, Any]) -> dict[tuple[str, int], tuple[int, int, str]]:
+    return {
+        (topic["name"], found["partitionIndex"]): (
+            found["committedOffset"],
+            found["committedLeaderEpoch"],
+            found["metadata"],
+        )
+        for topic in answer["topics"]
+        for found in topic["partitions"]
+        if found["committedOffset"] != -1 or found["metadata"]
+    }
+
+
+def read_stable(group: dict[str, Any]) -> dict[tuple[str, int], tuple[int, int, str, int]]:
+    return {
+        (topic["name"], found["partitionIndex"]): (
+            found["committedOffset"],
+            found["committedLeaderEpoch"],
+            found["metadata"],
+            found["errorCode"],
+        )
+        for topic in group["offsetFetch.v9.requireStable"]["topics"]
+        for found in topic["partitions"]
+    }
+
+
+def test_offsets_are_those_of_the_servers_own_fold(
+    spark: SparkSession, summary: TablesSummary, out: Path
+) -> None:
+    from pipeline.tables.offsets import compute_latest_offsets, compute_waiting_offsets
+
+    latest: set[tuple[int, int]] = set()
+    pending: set[tuple[int, int, int]] = set()
+    for file in sorted(SEGMENTS.glob("*/*.log")):
+        partition = LogPartition(int(file.parent.name.rpartition("-")[2]))
+        fold = PartitionFold()
+        for batch in decode_batches(file.read_bytes()):
+            fold.apply_batch(batch)
+        entries = [entry for entry in fold.latest.values() if is_offset(entry)]
+        latest.update((partition, entry.offset) for entry in entries)
+        for producer_id, waiting in fold.pending.items():
+            pending.update((partition, producer_id, entry.offset) for entry in waiting.values())
+    commits = read(spark, out, "offset_commits")
+    ours = compute_latest_offsets(commits).select("log_partition", "offset").collect()
+    assert {tuple(row) for row in ours} == latest
+    waiting_rows = compute_waiting_offsets(commits)
+    found = waiting_rows.select("log_partition", "producer_id", "offset").collect()
+    assert {tuple(row) for row in found} == pending
+
+
+def is_offset(entry: LatestEntry) -> bool:
+    return entry.key[:2] == b"\0\1"
+
+
+def test_groups_are_those_of_the_broker_after_a_restart(
+    spark: SparkSession, summary: TablesSummary, out: Path
+) -> None:
+    """Types, states, epochs and generations; nobody is a member any more."""
+    epochs = read_last(spark, out, "group_epochs", "group_epoch")
+    generations = read_last(spark, out, "classic_generations", "generation")
+    members = read(spark, out, "member_epochs").collect()
+    standing = {}
+    for row in sorted(members, key=lambda row: row["offset"]):
+        standing[row["group_id"], row["member_id"]] = row["member_epoch"]
+    live = {group_id for (group_id, _), epoch in standing.items() if epoch is not None}
+    compared = 0
+    for group in final_state()["groups"]:
+        group_id, listed = group["groupId"], group["listed"]
+        if listed["type"] == "consumer":
+            described = group["consumerGroupDescribe.v1"]
+            assert (epochs[group_id], described["groupState"]) == (described["groupEpoch"], "Empty")
+            assert group_id not in live
+        elif listed["type"] == "classic":
+            row = generations.get(group_id)
+            # A simple group has nothing but offsets.
+            assert (row is None) == (listed["protocolType"] == "")
+            assert epochs.get(group_id) is None
+        compared += 1
+    assert compared == len(final_state()["groups"])
+    open_ended = read(spark, out, "partition_ownership").where("valid_to is null")
+    assert open_ended.count() == 0
+
+
+def read_last(spark: SparkSession, out: Path, table: str, column: str) -> dict[str, Any]:
+    rows = read(spark, out, table).select("group_id", "offset", column).collect()
+    return {row["group_id"]: row[column] for row in sorted(rows, key=lambda row: row["offset"])}
+
+
+def test_nobody_owned_what_another_did(
+    spark: SparkSession, summary: TablesSummary, out: Path
+) -> None:
+    from pipeline.audit.job import find_overlaps
+
+    ownership = read(spark, out, "partition_ownership")
+    assert find_overlaps(ownership).count() == 0
+    unnamed = ownership.where("topic is null").select("topic_id").distinct().count()
+    assert unnamed < ownership.select("topic_id").distinct().count()
+
+
+def test_running_again_and_after_a_crash_gives_the_same_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from pipeline.tables.job import TABLES
+
+    segment = SEGMENTS / "__consumer_offsets-5"
+    first = write(spark, segment, tmp_path)
+    before = {name: read_all(spark, tmp_path, name) for name in TABLES}
+    # As if killed while one table was written and another one swapped.
+    (tmp_path / "_writing-records").mkdir()
+    (tmp_path / "rebalances").rename(tmp_path / "_replaced-rebalances")
+    assert write(spark, segment, tmp_path) == first
+    assert {name: read_all(spark, tmp_path, name) for name in TABLES} == before
+    assert not list(tmp_path.glob("_writing*")) + list(tmp_path.glob("_replaced*"))
+
+
+def test_a_log_without_records_has_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
+    from pipeline.tables.job import TABLES
+
+    folder = tmp_path / "log" / "__consumer_offsets-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(b"")
+    summary = write(spark, folder, tmp_path / "out")
+    assert summary.rows == dict.fromkeys(TABLES, 0)
+    assert (tmp_path / "out" / "_tables.json").exists()
+
+
+def read_all(spark: SparkSession, out: Path, table: str) -> list[str]:
+    return sorted(str(row) for row in read(spark, out, table).collect())
