@@ -150,6 +150,19 @@ class AdminClient:
         )
         self._call(self._stub.AlterGroupConfigs, request)
 
+    def plan_migration(self, group_id: str) -> admin_pb2.PlanMigrationResponse:
+        """What is in the way of a group's conversion to the consumer protocol."""
+        return self._call(
+            self._stub.PlanMigration, admin_pb2.PlanMigrationRequest(group_id=group_id)
+        )
+
+    def convert_to_classic_group(self, group_id: str, validate_only: bool) -> None:
+        """Make a consumer group a classic one, or see whether it could be."""
+        request = admin_pb2.ConvertToClassicGroupRequest(
+            group_id=group_id, validate_only=validate_only, request_id=str(uuid.uuid4())
+        )
+        self._call(self._stub.ConvertToClassicGroup, request)
+
     def list_transactions(self) -> list[admin_pb2.Transaction]:
         """The open transactions."""
         request = admin_pb2.ListTransactionsRequest()

@@ -23,6 +23,7 @@ from cli.options import (
 from cli.output import Format, Listing, print_listing, print_note
 from cli.settings import SETTINGS
 from cli.settings.setting import Address, render_value
+from cli.weigh_command import weigh
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -117,6 +118,9 @@ def unset(
 ) -> None:
     """Take settings of its own from a group: the server's are in force again."""
     _alter(group, dict.fromkeys(names), "unset", dry_run, quiet, server, timeout)
+
+
+app.command("weigh")(weigh)
 
 
 def _alter(

@@ -10,12 +10,13 @@ import sys
 
 import typer
 
-from cli import config_commands, group_commands, topic_commands, txn_commands
+from cli import config_commands, group_commands, migrate_commands, topic_commands, txn_commands
 from cli.demo_command import demo
 from cli.errors import CommandError
 from cli.log.app import log_app
 from cli.options import SETTINGS_CONTEXT, OutputOption
 from cli.output import Format, print_note
+from cli.pipeline.app import pipeline_app
 from cli.serve_command import SERVE_EPILOG, serve
 
 app = typer.Typer(
@@ -30,9 +31,11 @@ app.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
 app.command()(demo)
 app.add_typer(topic_commands.app, name="topic")
 app.add_typer(group_commands.app, name="group")
+app.add_typer(migrate_commands.app, name="migrate")
 app.add_typer(txn_commands.app, name="txn")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(log_app, name="log")
+app.add_typer(pipeline_app, name="pipeline")
 
 
 @app.command()

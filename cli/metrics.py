@@ -61,6 +61,7 @@ class Snapshot:
     commands: Mapping[str, int]
     errors: Mapping[str, int]
     members_expired: Mapping[str, int]
+    assignor_failures: Mapping[str, int]
     flush_seconds: HistogramFigures
     assignor_seconds: HistogramFigures
     loop_lag_seconds: HistogramFigures
@@ -69,7 +70,6 @@ class Snapshot:
 _PLAIN_COUNTERS = (
     "group_epoch_bumps",
     "targets_installed",
-    "assignor_failures",
     "offsets_committed",
     "offsets_expired",
     "groups_expired",
@@ -123,6 +123,7 @@ def compute_snapshot(
         commands=dict(stats.commands),
         errors=dict(stats.errors),
         members_expired=dict(stats.members_expired),
+        assignor_failures=dict(stats.assignor_failures_by_reason),
         flush_seconds=_copy(stats.flush_seconds),
         assignor_seconds=_copy(stats.assignor_seconds),
         loop_lag_seconds=_copy(loop_lag),
@@ -240,10 +241,11 @@ class SnapshotCollector(Collector):
             "How long computing a target assignment took.",
             snapshot.assignor_seconds,
         )
-        yield _counter(
+        yield _labelled(
             "muster_assignor_failures",
             "Target assignments that could not be computed.",
-            counters["assignor_failures"],
+            "reason",
+            snapshot.assignor_failures,
         )
         yield _labelled("muster_commands", "Commands handled.", "command", snapshot.commands)
         yield _labelled("muster_errors", "Error answers.", "error", snapshot.errors)

@@ -15,6 +15,7 @@ from typing import NoReturn, Protocol
 import structlog
 from prometheus_client.exposition import choose_encoder
 
+from assignors.registry import Assignors
 from cli.collector import hold_collector, settle_collector
 from cli.data_folder import DataFolder
 from cli.disk_room import DiskRoom
@@ -28,6 +29,7 @@ from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.backups import StoreBackups
+from coordinator.runtime.custom_assignors import AssignorNotFound, load_assignors
 from coordinator.runtime.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.offset_reads import read_highest_offsets
 from coordinator.runtime.runtime import Runtime
@@ -99,6 +101,7 @@ class Service:
             self._coordinator_settings,
             free_bytes=self._disk_room.free_bytes,
             authorizer=self._authorizer,
+            assignors=self._load_assignors(),
             on_failure=end_process,
         )
         hold_collector()
@@ -136,6 +139,12 @@ class Service:
             load_seconds=stats.load_seconds,
             start_seconds=round(time.monotonic() - self._began_at, 3),
         )
+
+    def _load_assignors(self) -> Assignors:
+        try:
+            return load_assignors(self._coordinator_settings.group_consumer_assignors)
+        except AssignorNotFound as error:
+            raise CommandError(str(error)) from error
 
     def _prepare_disk(self) -> DiskRoom:
         reserve_bytes = self._resolved.integer("log.reserve.bytes")

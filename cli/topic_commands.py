@@ -34,6 +34,9 @@ app = typer.Typer(
 TopicsArgument = Annotated[
     list[str], typer.Argument(metavar="NAME=PARTITIONS...", help="Topics, such as orders=12.")
 ]
+PatternArgument = Annotated[
+    str, typer.Argument(metavar="REGEX", help="A regular expression in RE2's syntax.")
+]
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of topics.")]
 
 
@@ -49,6 +52,27 @@ def list_topics(
     with connect(server, timeout) as client:
         topics = client.list_topics()
     print_listing(compute_listing("topic.list", topics), output)
+
+
+@app.command()
+def match(
+    pattern: PatternArgument,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """List the topics that a pattern of a subscription matches now, from end to end."""
+    from cli.admin_client import connect
+    from cli.topic_match import check_pattern, compute_matching
+
+    check_pattern(pattern)
+    with connect(server, timeout) as client:
+        topics = client.list_topics()
+    matching = compute_matching(pattern, topics)
+    print_listing(compute_listing("topic.match", matching), output)
+    if not quiet:
+        print_note(f"matched: {len(matching)} of {len(topics)}")
 
 
 @app.command()

@@ -32,25 +32,35 @@ def check_heartbeat(request: Any, version: int, client_id: str, id_max_bytes: in
         raise InvalidRequest(f"MemberEpoch {epoch} is below -2, the lowest there is.")
 
 
+_BLANK: Final = "".join(map(chr, range(ord(" ") + 1)))
+"""What Java's ``String.trim`` takes away: control characters too, and no blanks beyond ASCII."""
+
+
 def check_not_blank(value: str | None, name: str) -> None:
-    """Null passes; a text of nothing but spaces does not."""
-    if value is not None and not value.strip():
+    """Null passes; a text of nothing but blanks and control characters does not."""
+    if value is not None and not value.strip(_BLANK):
         raise InvalidRequest(f"{name} must not be blank.")
 
 
 def _check_lengths(request: Any, client_id: str, id_max_bytes: int) -> None:
     """What goes into records is bounded; the group id is bounded by the coordinator."""
-    for name, value in (
+    check_sizes(
+        id_max_bytes,
         ("ClientId", client_id),
         ("MemberId", request.member_id),
         ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
         ("ServerAssignor", request.server_assignor),
-    ):
-        if value is not None and len(value.encode()) > id_max_bytes:
-            raise InvalidRequest(f"{name} is longer than {id_max_bytes} bytes.")
+    )
     if any(len(name) > id_max_bytes for name in request.subscribed_topic_names or ()):
         raise InvalidRequest(f"A subscribed topic name is longer than {id_max_bytes} characters.")
+
+
+def check_sizes(id_max_bytes: int, *named: tuple[str, str | None]) -> None:
+    """Raise ``InvalidRequest`` for a text that is too long, by its name."""
+    for name, value in named:
+        if value is not None and len(value.encode()) > id_max_bytes:
+            raise InvalidRequest(f"{name} is longer than {id_max_bytes} bytes.")
 
 
 def _check_join(request: Any) -> None:

@@ -119,8 +119,7 @@ class Heartbeats:
         if self.settings.gateway_park_ms:
             first_ms = step_ms = self.pace.return_ms
             if not is_settled:
-                first_ms = self.settings.gateway_wait_interval_ms
-                step_ms = self.settings.gateway_park_gap_ms
+                first_ms, step_ms = self.pace.wait_ms, self.pace.wait_step_ms
             first_ms = max(first_ms, round(2 * self._latency_ms))
             previous_ms = 0 if is_news else member.told_ms
             told_ms = compute_told_ms(previous_ms, first_ms, step_ms, rest_ms)

@@ -16,17 +16,25 @@ from dataclasses import dataclass
 
 from gateway.settings import GatewaySettings
 
+WAITS_IN_A_ROUND = 20
+WAIT_STEPS_IN_A_ROUND = 5
+"""Of the time that one heartbeat of every member takes at ``gateway.park.rate.max``: these parts
+are the first interval of a member that waits for partitions, and its growth."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """What holds for members: at rest parked for ``park_ms`` and told ``interval_ms``.
 
-    ``return_ms`` is told a settled member after news, and is the step to the rest.
+    ``return_ms`` is told a settled member after news, and is the step to the rest. One that waits
+    for partitions is told ``wait_ms``, and then ``wait_step_ms`` more with every answer.
     """
 
     park_ms: int
     interval_ms: int
     return_ms: int
+    wait_ms: int
+    wait_step_ms: int
 
 
 def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms: int) -> Pace:
@@ -34,15 +42,23 @@ def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms:
 
     The park stretches so that ``gateway.park.rate.max`` heartbeats a second are not exceeded, up
     to ``gateway.park.max.ms``; beyond that only the interval grows, at most to Kafka's. Nor are
-    they by all members that return after news: those of a large group go straight to rest.
+    they by all members that return after news: those of a large group go straight to rest. Where
+    very many wait for partitions at once, as when all of a large group join, they ask less often.
     """
+    wait, gap = settings.gateway_wait_interval_ms, settings.gateway_park_gap_ms
     if settings.gateway_park_ms == 0:
-        return Pace(0, heartbeat_interval_ms, heartbeat_interval_ms)
-    gap = settings.gateway_park_gap_ms
+        rest = heartbeat_interval_ms
+        return Pace(0, rest, rest, wait, gap)
     needed = members * 1_000 // settings.gateway_park_rate_max
     park = max(settings.gateway_park_ms, min(needed - gap, settings.gateway_park_max_ms))
     interval = max(park + gap, min(needed, heartbeat_interval_ms))
-    return Pace(park, interval, min(max(2 * gap, needed), interval))
+    return Pace(
+        park,
+        interval,
+        min(max(2 * gap, needed), interval),
+        min(max(wait, needed // WAITS_IN_A_ROUND), interval),
+        min(max(gap, needed // WAIT_STEPS_IN_A_ROUND), interval),
+    )
 
 
 def compute_told_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int) -> int:

@@ -10,6 +10,33 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from model.assignor_configs import AssignorConfigs
+from model.caller import INTERNAL as INTERNAL
+from model.caller import Caller as Caller
+from model.classic_commands import (
+    AssignmentFailure as AssignmentFailure,
+)
+from model.classic_commands import (
+    ClassicDeadline as ClassicDeadline,
+)
+from model.classic_commands import (
+    ClassicHeartbeat as ClassicHeartbeat,
+)
+from model.classic_commands import (
+    ExpireClassicDeadline as ExpireClassicDeadline,
+)
+from model.classic_commands import (
+    JoinGroup as JoinGroup,
+)
+from model.classic_commands import (
+    JoinProtocol as JoinProtocol,
+)
+from model.classic_commands import (
+    MemberAssignment as MemberAssignment,
+)
+from model.classic_commands import (
+    SyncGroup as SyncGroup,
+)
 from model.ids import (
     GroupId,
     InstanceId,
@@ -41,19 +68,6 @@ class Now(NamedTuple):
 
     wall_ms: int
     monotonic_ms: int
-
-
-@value
-class Caller:
-    """Who asks. ``client_host`` is Java's form of an address: ``/127.0.0.1``."""
-
-    principal: str
-    client_id: str
-    client_host: str
-
-
-INTERNAL: Final = Caller("", "", "")
-"""The coordinator itself: timers, targets, topic changes."""
 
 
 # ------------------------------------------------------------------------------ consumer groups
@@ -96,11 +110,12 @@ class ConsumerGroupLeave:
 class LeavingMember:
     """Who is to leave: a member by its id, or the one that is an instance now.
 
-    With both the member must be that instance.
+    With both the member must be that instance. ``reason`` is what the client says (KIP-800).
     """
 
     member_id: MemberId | None
     instance_id: InstanceId | None = None
+    reason: str | None = None
 
 
 @value
@@ -121,7 +136,7 @@ class ReconcileMember:
     as the numbers of its group's partitions; the answer carries the assignment when it differs
     or when ``full`` is set. ``epoch_before`` is the epoch that the client sent, ``epoch_known``
     the one that the member was at: if another heartbeat has moved it since, ``owned`` is of before
-    that, and says nothing.
+    that, and says nothing. ``by_join_group``: it was a JoinGroup, and is answered as one.
     """
 
     caller: Caller
@@ -133,6 +148,7 @@ class ReconcileMember:
     before: tuple[int, ...]
     epoch_before: int
     epoch_known: int
+    by_join_group: bool = False
 
 
 class Deadline(Enum):
@@ -248,7 +264,8 @@ class TxnOffsetCommit:
 class WriteTxnMarkers:
     """A transaction coordinator says how a producer's transaction ended, to one log partition.
 
-    It may concern many groups. ``coordinator_epoch`` is the transaction coordinator's.
+    It may concern many groups. ``coordinator_epoch`` is the transaction coordinator's. From
+    ``transaction_version`` 2 on (KIP-890) each transaction has a producer epoch of its own.
     """
 
     caller: Caller
@@ -257,6 +274,16 @@ class WriteTxnMarkers:
     producer_epoch: int
     coordinator_epoch: int
     committed: bool
+    transaction_version: int = 0
+
+
+@value
+class ExpireProducers:
+    """Forget producers of one log partition that have been silent for long."""
+
+    caller: Caller
+    partition: LogPartition
+    producer_ids: tuple[ProducerId, ...]
 
 
 @value
@@ -317,6 +344,23 @@ class DeleteTopic:
 
 
 @value
+class PlanMigration:
+    """What is in the way of a group's conversion to the consumer protocol, member by member."""
+
+    caller: Caller
+    group_ids: tuple[GroupId]
+
+
+@value
+class ConvertToClassicGroup:
+    """Make a consumer group without members of the consumer protocol a classic group."""
+
+    caller: Caller
+    group_id: GroupId
+    validate_only: bool = False
+
+
+@value
 class DeleteGroup:
     """Delete an empty group with all its offsets, those that wait for a marker too."""
 
@@ -342,6 +386,7 @@ class RefreshAssignor:
     caller: Caller
     group_id: GroupId
     assignors_before: tuple[str, ...]
+    assignor_configs_before: AssignorConfigs
 
 
 @value
@@ -436,6 +481,11 @@ GroupCommand: TypeAlias = (
     ConsumerGroupHeartbeat
     | ConsumerGroupLeave
     | LeaveGroup
+    | JoinGroup
+    | SyncGroup
+    | ClassicHeartbeat
+    | ExpireClassicDeadline
+    | ConvertToClassicGroup
     | ReconcileMember
     | ExpireMember
     | RefreshTopics
@@ -458,10 +508,10 @@ ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupC
 DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
 """Commands of one group that have to look into its offsets."""
 
-TransactionCommand: TypeAlias = TxnOffsetCommit | WriteTxnMarkers
+TransactionCommand: TypeAlias = TxnOffsetCommit | WriteTxnMarkers | ExpireProducers
 """Commands of transactions: of one group, and of one partition of the log."""
 
-ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups
+ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration
 """Commands that read groups of several shards and change nothing."""
 
 Command: TypeAlias = (

@@ -49,6 +49,7 @@ class ErrorCode(IntEnum):
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     DUPLICATE_SEQUENCE_NUMBER = 46
     INVALID_PRODUCER_EPOCH = 47
+    TRANSACTION_COORDINATOR_FENCED = 52
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     KAFKA_STORAGE_ERROR = 56
     UNKNOWN_PRODUCER_ID = 59
@@ -107,6 +108,36 @@ class InvalidGroupId(GroupError):
 
 class UnknownMemberId(GroupError):
     code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class InconsistentGroupProtocol(GroupError):
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+class InvalidSessionTimeout(GroupError):
+    code = ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+class RebalanceInProgress(GroupError):
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+
+
+class MemberIdRequired(GroupError):
+    """The member has to join again, with ``member_id``."""
+
+    code = ErrorCode.MEMBER_ID_REQUIRED
+
+    def __init__(self, message: str, member_id: str) -> None:
+        super().__init__(message)
+        self.member_id = member_id
+
+
+class AssignmentFailed(GroupError):
+    """The leader of a classic group said so, with the code that it chose."""
+
+    def __init__(self, message: str, code: ErrorCode) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class IllegalGeneration(GroupError):
@@ -191,6 +222,10 @@ class InvalidRegularExpression(GroupError):
 
 class InvalidProducerEpoch(GroupError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class TransactionCoordinatorFenced(GroupError):
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
 class StaleMemberEpoch(GroupError):

@@ -1,7 +1,7 @@
 """The settings that a group may have of its own: names, defaults, bounds.
 
 The names without a server's field are those of groups that are kept and not served: they are
-kept as Kafka keeps them. Source: Kafka 4.3's ``GroupConfig``; the last three are Muster's own.
+kept as Kafka keeps them. Source: Kafka 4.3's ``GroupConfig``; the last nine are Muster's own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.value import value
 
 INT_MAX: Final = 2_147_483_647
@@ -47,6 +48,7 @@ class GroupConfig:
     documentation: str
     setting: str | None = None
     minimum: int = 0
+    maximum: int = INT_MAX
     lower: Bound | None = None
     upper: Bound | None = None
     choices: tuple[str, ...] = ()
@@ -75,8 +77,16 @@ SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 ASSIGNORS: Final = "consumer.assignors"
+BUILT_IN_ASSIGNORS: Final = ("uniform", "range", "rack", "weighted")
+"""What ``consumer.assignors`` may name, beside what the server's own list has."""
 MAX_SIZE: Final = "consumer.max.size"
+MIGRATION_POLICY: Final = "consumer.migration.policy"
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"
+PINS: Final = "consumer.assignor.pins"
+WEIGHTS: Final = "consumer.assignor.weights"
+SKEW_LIMIT: Final = "consumer.assignor.skew.limit.percent"
+MOVE_BUDGET: Final = "consumer.assignor.move.budget"
+CO_PARTITION: Final = "consumer.assignor.copartition.enable"
 
 _RESET_PATTERN: Final = (
     r"earliest|latest|by_duration:[pP](?=[\dtT])(\d+[dD])?"
@@ -157,7 +167,7 @@ _ALL = (
         "uniform,range",
         "The assignors that members may ask for; the first is the default.",
         setting="group.consumer.assignors",
-        choices=("uniform", "range"),
+        choices=BUILT_IN_ASSIGNORS,
     ),
     GroupConfig(
         MAX_SIZE,
@@ -168,12 +178,57 @@ _ALL = (
         minimum=1,
     ),
     GroupConfig(
+        MIGRATION_POLICY,
+        ConfigType.STRING,
+        BIDIRECTIONAL,
+        "Whether the group is converted while its members work, and which way.",
+        setting="group.consumer.migration.policy",
+        choices=MIGRATION_POLICIES,
+    ),
+    GroupConfig(
         OFFSETS_RETENTION,
         ConfigType.INT,
         "10080",
         "How long the group's offsets are kept.",
         setting="offsets.retention.minutes",
         minimum=1,
+    ),
+    GroupConfig(
+        PINS,
+        ConfigType.LIST,
+        "",
+        "Partitions that are fixed to an instance while it is in the group: "
+        "`TOPIC:PARTITION=INSTANCE`, `TOPIC:FIRST-LAST=INSTANCE` or `TOPIC=INSTANCE`.",
+    ),
+    GroupConfig(
+        WEIGHTS,
+        ConfigType.LIST,
+        "",
+        "What partitions weigh for `weighted`, 1 where nothing is said: "
+        "`TOPIC:PARTITION=WEIGHT`, `TOPIC:FIRST-LAST=WEIGHT` or `TOPIC=WEIGHT`.",
+    ),
+    GroupConfig(
+        SKEW_LIMIT,
+        ConfigType.INT,
+        "5",
+        "By how much, in percent of its fair share, a member may have more weight before "
+        "`weighted` takes partitions from it.",
+        maximum=100,
+    ),
+    GroupConfig(
+        MOVE_BUDGET,
+        ConfigType.INT,
+        str(INT_MAX),
+        "Partitions that may be taken from live members in one epoch. The next epoch begins when "
+        "the members have followed, until none is left to move.",
+        minimum=1,
+    ),
+    GroupConfig(
+        CO_PARTITION,
+        ConfigType.BOOLEAN,
+        "false",
+        "Whether all partitions of one number, of topics with as many partitions and the same "
+        "subscribers, go to one member.",
     ),
 )
 

@@ -13,7 +13,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.ids import (
+    ZERO_TOPIC_ID,
+    GroupId,
+    InstanceId,
+    LogPartition,
+    MemberId,
+    ProducerId,
+    TopicId,
+    TopicName,
+)
 from model.share_records import ShareRecordKey, ShareRecordValue
 from model.streams_records import StreamsRecordKey, StreamsRecordValue
 from model.value import value
@@ -483,8 +492,33 @@ class GroupConfigsSideValue:
     configs: tuple[tuple[str, str], ...]
 
 
+@value
+class ProducerStateKey:
+    """What one partition of the log knows of a transactional producer."""
+
+    partition: LogPartition
+    producer_id: ProducerId
+
+
+@value
+class ProducerStateValue:
+    """The highest epochs of the producer, and of the coordinators that ended its transactions.
+
+    ``coordinator_epoch`` is -1 before the first of them; ``last_timestamp`` is wall ms.
+    """
+
+    producer_epoch: int
+    coordinator_epoch: int
+    last_timestamp: int
+
+
 SideKey: TypeAlias = (
-    TopicSideKey | TopicDeletionKey | ProducerIdBlockKey | ImportGraceKey | GroupConfigsSideKey
+    TopicSideKey
+    | TopicDeletionKey
+    | ProducerIdBlockKey
+    | ImportGraceKey
+    | GroupConfigsSideKey
+    | ProducerStateKey
 )
 SideValue: TypeAlias = (
     TopicSideValue
@@ -492,6 +526,7 @@ SideValue: TypeAlias = (
     | ProducerIdBlockValue
     | ImportGraceValue
     | GroupConfigsSideValue
+    | ProducerStateValue
 )
 
 

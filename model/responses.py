@@ -52,6 +52,46 @@ class LeaveGroupResponse:
 
 
 @value
+class JoinedMember:
+    """A member as the leader is told of it: what it said for the protocol that was chosen."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    metadata: bytes
+
+
+@value
+class JoinGroupResponse:
+    """The member is in the generation. ``members`` are all, for the leader; else there are none.
+
+    ``leader`` is ``None`` where nobody assigns. ``skip_assignment``: the leader is told of the
+    members, and must not assign anything (KIP-814).
+    """
+
+    member_id: MemberId
+    generation: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader: MemberId | None
+    members: tuple[JoinedMember, ...] = ()
+    skip_assignment: bool = False
+
+
+@value
+class SyncGroupResponse:
+    """The assignment of the member."""
+
+    protocol_type: str | None
+    protocol_name: str | None
+    assignment: bytes
+
+
+@value
+class ClassicHeartbeatResponse:
+    """The member is in its group, and there is nothing that it has to do."""
+
+
+@value
 class PartitionResult:
     """The result for one partition of a commit."""
 
@@ -200,6 +240,54 @@ class DescribeGroupsResponse:
 
 
 @value
+class MigrationReason:
+    """What stands in the way of a conversion, or needs care; ``kind`` is for programs."""
+
+    kind: str
+    detail: str
+    is_blocking: bool
+
+
+@value
+class ClientChange:
+    """A setting of a client that changes; ``value`` ``None`` where it goes away."""
+
+    name: str
+    value: str | None
+    reason: str
+
+
+@value
+class PlannedMember:
+    """A member of a classic group: ``verdict`` READY, WARN or BLOCKED, and its own reasons."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    verdict: str
+    reasons: tuple[MigrationReason, ...]
+    changes: tuple[ClientChange, ...]
+
+
+@value
+class MigrationPlan:
+    """What becomes of a group when the first member of the consumer protocol joins it.
+
+    ``group_type`` and ``state`` in Kafka's spelling. ``reasons`` are those of the group itself.
+    """
+
+    group_id: GroupId
+    group_type: str
+    state: str
+    protocol_type: str
+    protocol_name: str
+    policy: str
+    verdict: str
+    reasons: tuple[MigrationReason, ...]
+    members: tuple[PlannedMember, ...]
+
+
+@value
 class TopicResponse:
     """The topic as it is after a create or grow, or as it was before a delete."""
 
@@ -256,6 +344,8 @@ class ListedTransaction:
     partition: LogPartition
     since_ms: int
     offsets: tuple[PendingOffset, ...]
+    coordinator_epoch: int = 0
+    """The highest of those that have ended transactions of the producer there."""
 
 
 @value
@@ -272,11 +362,15 @@ Response: TypeAlias = (
     ConsumerGroupHeartbeatResponse
     | ConsumerGroupLeaveResponse
     | LeaveGroupResponse
+    | JoinGroupResponse
+    | SyncGroupResponse
+    | ClassicHeartbeatResponse
     | OffsetCommitResponse
     | OffsetFetchResponse
     | ConsumerGroupDescribeResponse
     | ListGroupsResponse
     | DescribeGroupsResponse
+    | MigrationPlan
     | TopicResponse
     | ProducerIdResponse
     | OffsetDeleteResponse

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.assignor_configs import NO_ASSIGNOR_CONFIGS, AssignorConfigs
+from model.migration_policy import BIDIRECTIONAL
+
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
@@ -20,15 +23,23 @@ class CoordinatorSettings:
     group_consumer_assignment_interval_ms: int = 0
     group_consumer_min_assignment_interval_ms: int = 0
     group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_migration_policy: str = BIDIRECTIONAL
+    group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer")
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_regex_batch_refresh_min_interval_ms: int = 100
     group_regex_max_bytes: int = 4_096
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 2_147_483_647
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
     offsets_expiry: str = "on"
     group_id_max_bytes: int = 32_767
     group_subscriptions_max: int = 10_000
+    assignor_configs: AssignorConfigs = NO_ASSIGNOR_CONFIGS
+    """Of a group alone; the server has none."""
     assignor_inline_budget_ms: int = 5
     assignor_time_limit_ms: int = 30_000
     log_min_free_bytes: int = 256 * 1024 * 1024

@@ -4,8 +4,13 @@
         async for partitions in member.changes():
             ...
 
-``muster.v1`` has the generated stubs.
+`ClassicMember` and `ClassicWorker` are members of classic groups. ``muster.v1`` has the generated
+stubs.
 """
+
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from muster.client import Client
 from muster.errors import (
@@ -20,10 +25,36 @@ from muster.errors import (
 from muster.member import Member
 from muster.partitions import OffsetAndMetadata, TopicPartition
 
+if TYPE_CHECKING:
+    from muster.classic_member import ClassicMember, ClassicWorker
+    from muster.classic_protocol import AssignmentFailed, Generation
+
+_CLASSIC: Final = MappingProxyType(
+    {
+        "AssignmentFailed": "muster.classic_protocol",
+        "ClassicMember": "muster.classic_member",
+        "ClassicWorker": "muster.classic_member",
+        "Generation": "muster.classic_protocol",
+    }
+)
+"""Imported when they are asked for: who leads a classic group needs numpy, and others do not."""
+
+
+def __getattr__(name: str) -> Any:
+    module = _CLASSIC.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
+
+
 __all__ = [
+    "AssignmentFailed",
     "CallbackFailed",
+    "ClassicMember",
+    "ClassicWorker",
     "Client",
     "CommitFailed",
+    "Generation",
     "JoinRefused",
     "JoinTimeout",
     "Member",

@@ -15,7 +15,7 @@ import grpc.aio
 from muster.errors import MusterError
 from muster.lease import read_clock
 from muster.stream import Stream
-from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
+from muster.v1 import admin_pb2_grpc, group_pb2, group_pb2_grpc, legacy_pb2_grpc, types_pb2
 
 _LOG = logging.getLogger("muster")
 _BACKOFF_MIN_S: Final = 0.05
@@ -72,7 +72,7 @@ class Client:
         self._credentials = credentials
         self._options = (*_OPTIONS, *options)
         self._channel = self._open_channel()
-        self.stub = group_pb2_grpc.GroupServiceStub(self._channel)
+        self._make_stubs()
         self._members: dict[tuple[str, str], StreamMember] = {}
         self._commits: dict[int, asyncio.Future[group_pb2.CommitResult | None]] = {}
         self._correlation_ids = itertools.count(1)
@@ -179,10 +179,15 @@ class Client:
             return grpc.aio.insecure_channel(self.target, options=self._options)
         return grpc.aio.secure_channel(self.target, self._credentials, options=self._options)
 
+    def _make_stubs(self) -> None:
+        self.stub = group_pb2_grpc.GroupServiceStub(self._channel)
+        self.legacy = legacy_pb2_grpc.LegacyServiceStub(self._channel)
+        self.admin = admin_pb2_grpc.AdminServiceStub(self._channel)
+
     async def _replace_channel(self) -> None:
         """A connection whose other end is gone without a word looks well: begin a new one."""
         old, self._channel = self._channel, self._open_channel()
-        self.stub = group_pb2_grpc.GroupServiceStub(self._channel)
+        self._make_stubs()
         await old.close(None)
 
     async def _run(self) -> None:

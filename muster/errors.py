@@ -8,7 +8,12 @@ from typing import Final
 from muster.partitions import TopicPartition
 from muster.v1 import types_pb2
 
+ILLEGAL_GENERATION: Final = 22
 UNKNOWN_MEMBER_ID: Final = 25
+REBALANCE_IN_PROGRESS: Final = 27
+GROUP_AUTHORIZATION_FAILED: Final = 30
+MEMBER_ID_REQUIRED: Final = 79
+FENCED_INSTANCE_ID: Final = 82
 STALE_MEMBER_EPOCH: Final = 113
 UNRELEASED_INSTANCE_ID: Final = 111
 FENCED_MEMBER_EPOCH: Final = 110

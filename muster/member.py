@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final
 
 from muster.callbacks import Callback, Callbacks
+from muster.changes import iterate_changes, wait_until_joined
 from muster.client import Client, acquire_shared_client, release_shared_client
 from muster.engine import Engine, MemberOptions
 from muster.errors import JoinTimeout, MemberLost, MusterError, PollIntervalExceeded
@@ -143,17 +144,11 @@ class Member:
 
         Ends when the member is closed. Raises why the member is out of its group for good.
         """
-        engine = self._running()
-        seen: Partitions | None = None
-        while not self._is_closing:
-            assignment = self.assignment
-            if assignment != seen:
-                seen = assignment
-                yield assignment
-            elif engine.failure is not None:
-                raise engine.failure
-            else:
-                await engine.wait_for_change()
+        changes = iterate_changes(
+            self._running(), lambda: self.assignment, lambda: self._is_closing
+        )
+        async for assignment in changes:
+            yield assignment
 
     async def commit(
         self,
@@ -199,11 +194,9 @@ class Member:
         self._start_watchdog()
         try:
             engine.start()
-            async with asyncio.timeout(self._join_timeout_ms / 1000):
-                while engine.membership.status is not Status.MEMBER:
-                    if engine.failure is not None:
-                        raise engine.failure
-                    await engine.wait_for_change()
+            await wait_until_joined(
+                engine, lambda: engine.membership.status is Status.MEMBER, self._join_timeout_ms
+            )
             # In the next turn of the loop: callbacks may use what our caller is about to bind.
             asyncio.get_running_loop().call_soon(engine.begin)
         except TimeoutError:

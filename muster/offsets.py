@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import grpc
@@ -22,7 +22,7 @@ from muster.errors import (
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
 from muster.v1 import group_pb2, types_pb2
 
-_RETRY_DELAY_S: Final = 0.1
+RETRY_DELAY_S: Final = 0.1
 
 
 async def commit_offsets(
@@ -32,11 +32,7 @@ async def commit_offsets(
     membership = engine.membership
     incarnation = membership.incarnation
     check_holds(engine)
-    strange = [key for key in offsets if TopicPartition(*key) not in membership.owned]
-    if strange:
-        # The server would take them: they would overwrite what the owner commits.
-        error = MusterError("the member does not own it")
-        raise CommitFailed({TopicPartition(*key): error for key in strange})
+    check_owned(membership.owned, offsets)
     topics = encode_offsets(offsets, membership.owned)
     while topics:
         epoch = await _wait_for_epoch(engine, incarnation)
@@ -47,9 +43,9 @@ async def commit_offsets(
         if result.HasField("error"):
             await _handle_error(engine, result.error, epoch)
             continue
-        passing = _find_passing(result)
+        passing = find_passing(result)
         if passing is None:
-            failures = _decode_failures(result, topics)
+            failures = decode_failures(result, topics)
             if failures:
                 raise CommitFailed(failures)
             return
@@ -74,12 +70,10 @@ async def fetch_offsets(
         try:
             response = await engine.client.stub.FetchOffsets(request)
         except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.UNAVAILABLE:
-                raise MusterError(error.details() or error.code().name) from error
-            await asyncio.sleep(_RETRY_DELAY_S)
+            await wait_until_available(error)
             continue
         if not response.HasField("error"):
-            return _decode_offsets(response)
+            return decode_offsets(response)
         await _handle_error(engine, response.error, epoch)
 
 
@@ -87,6 +81,23 @@ def check_holds(engine: Engine) -> None:
     """Raises ``MemberLost``, or why the member is out, unless it is one."""
     if not engine.holds:
         raise engine.failure or MemberLost("the member was fenced or has expired")
+
+
+def check_owned(
+    owned: Collection[TopicPartition], offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+) -> None:
+    """The server would take them: they would overwrite what the owner commits."""
+    strange = [TopicPartition(*key) for key in offsets if TopicPartition(*key) not in owned]
+    if strange:
+        error = MusterError("the member does not own it")
+        raise CommitFailed(dict.fromkeys(strange, error))
+
+
+async def wait_until_available(error: grpc.aio.AioRpcError) -> None:
+    """Returns when it makes sense to ask a server again that could not be reached; else raises."""
+    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+        raise MusterError(error.details() or error.code().name) from error
+    await asyncio.sleep(RETRY_DELAY_S)
 
 
 async def _wait_for_epoch(engine: Engine, incarnation: int) -> int:
@@ -104,7 +115,7 @@ async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> N
     if error.error_code in FENCING:
         raise decode_error(error, MemberLost)
     if error.error_code in PASSING:
-        await asyncio.sleep(_RETRY_DELAY_S)
+        await asyncio.sleep(RETRY_DELAY_S)
     elif error.error_code == STALE_MEMBER_EPOCH:
         # The new epoch is on its way to us.
         while engine.holds and engine.membership.member_epoch == epoch:
@@ -113,7 +124,9 @@ async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> N
         raise decode_error(error)
 
 
-def _find_passing(result: group_pb2.CommitResult) -> types_pb2.Error | None:
+def find_passing(
+    result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse,
+) -> types_pb2.Error | None:
     """An error that a partition failed with and that a repeated commit may not meet."""
     for topic in result.failures:
         for partition in topic.partitions:
@@ -122,9 +135,11 @@ def _find_passing(result: group_pb2.CommitResult) -> types_pb2.Error | None:
     return None
 
 
-def _decode_failures(
-    result: group_pb2.CommitResult, topics: list[types_pb2.TopicOffsets]
+def decode_failures(
+    result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse,
+    topics: list[types_pb2.TopicOffsets],
 ) -> dict[TopicPartition, MusterError]:
+    """The partitions that were not committed."""
     names = {topic.topic_id: topic.topic_name for topic in topics}
     return {
         TopicPartition(
@@ -135,9 +150,10 @@ def _decode_failures(
     }
 
 
-def _decode_offsets(
+def decode_offsets(
     response: group_pb2.FetchOffsetsResponse,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """Offsets by partition; ``None`` where there is none. Raises the error of a partition."""
     offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     for topic in response.topics:
         for entry in topic.partitions:

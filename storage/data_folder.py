@@ -14,8 +14,19 @@ from storage.watermark import Watermark, WatermarkHeader, create_watermark, open
 ROCKSDB_NAME = "rocksdb"
 WATERMARK_NAME = "watermark"
 LOCK_NAME = "lock"
+STORE_NAME = "store"
+"""What a server calls the folder of its store in its data folder."""
+
 _OURS = {ROCKSDB_NAME, WATERMARK_NAME, LOCK_NAME, "watermark.new"}
 _HARMLESS = {"lost+found"}
+
+
+def find_store(path: Path) -> Path | None:
+    """The store at a path, which may be a data folder; ``None`` where there is none."""
+    for folder in (path / STORE_NAME, path):
+        if (folder / WATERMARK_NAME).is_file() or (folder / ROCKSDB_NAME).is_dir():
+            return folder
+    return None
 
 
 class FolderLock:

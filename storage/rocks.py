@@ -1,4 +1,4 @@
-"""``LogStore`` on RocksDB; the only module that knows rocksdict.
+"""``LogStore`` on RocksDB; with ``rocks_options`` all that knows rocksdict.
 
 A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
 mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
@@ -18,13 +18,10 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from rocksdict import (
     AccessType,
-    BlockBasedOptions,
-    Cache,
     Checkpoint,
     DBCompressionType,
     DBRecoveryMode,
@@ -64,6 +61,7 @@ from storage.rocks_checkpoint import RocksCheckpoint
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.rocks_damage import check_blobs, describe_readable
 from storage.rocks_load import LoadTarget, RocksLoad
+from storage.rocks_options import FAMILIES, RAW_MODE, compute_family_options, make_options
 from storage.rocks_rewrite import put_rewrite
 from storage.wal_tail import cut_torn_tail
 from storage.watermark import (
@@ -79,22 +77,8 @@ MAX_PARTITIONS = 1 << 16
 _PARTITION = struct.Struct(">H")
 _OFFSET = struct.Struct(">Q")
 _LOG_KEY = struct.Struct(">HQ")
-_FAMILIES = ("log", "latest", "pending", "kept", "side", "meta")
 _FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
 _LOG_START = LogOffset(0)
-_WRITE_BUFFER_SIZE = 32 << 20
-_MAX_TOTAL_WAL_SIZE = 64 << 20
-"""What a start after a kill replays at most, and so how long it takes."""
-
-_BASE_OPTIONS = """\
-[Version]
-  rocksdb_version=9.8.4
-  options_file_version=1.1
-[DBOptions]
-  track_and_verify_wals_in_manifest=true
-[CFOptions "default"]
-"""
-_RAW_MODE = '{"raw_mode":true,"prefix_extractors":{}}'
 
 
 def open_store(
@@ -143,8 +127,8 @@ class RocksLogStore:
         self._db = db
         self._watermark = watermark
         self._lock = lock
-        self._families = {name: db.get_column_family(name) for name in _FAMILIES}
-        self._handles = {name: db.get_column_family_handle(name) for name in _FAMILIES}
+        self._families = {name: db.get_column_family(name) for name in FAMILIES}
+        self._handles = {name: db.get_column_family_handle(name) for name in FAMILIES}
         self._prefixes = tuple(map(_PARTITION.pack, range(self.partitions)))
         self._write_options = WriteOptions()
         self._write_options.no_slowdown = True
@@ -269,7 +253,7 @@ class RocksLogStore:
     def begin_load(self) -> RocksLoad:
         """For a store without a log that nobody else uses, until ``end_load``."""
         self._check_open()
-        table_options = _compute_family_options("log")
+        table_options = compute_family_options("log")
         table_options.set_compression_type(DBCompressionType.lz4())
         write_options = WriteOptions()
         # A property, which rocksdict's stub takes for a method.
@@ -472,16 +456,16 @@ def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
 
 def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
     with errors_of(path):
-        options = _compute_options(path.parent, create=create)
-        return Rdict(str(path), options, column_families=_compute_families())
+        options, families = make_options(path.parent, create=create)
+        return Rdict(str(path), options, column_families=families)
 
 
 def _open_rocksdb_before_damage(path: Path) -> Rdict:
     """What comes before the first damage of the write-ahead log. Changes nothing on disk."""
-    options = _compute_options(path.parent, create=False)
+    options, families = make_options(path.parent, create=False)
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     access = AccessType.read_only(error_if_log_file_exist=False)
-    return Rdict(str(path), options, column_families=_compute_families(), access_type=access)
+    return Rdict(str(path), options, column_families=families, access_type=access)
 
 
 def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
@@ -489,9 +473,9 @@ def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
 
     Not as a secondary: reading blobs in one ends the process (RocksDB 9.8 as of rocksdict 0.3.29).
     """
-    (path / "rocksdict-config.json").write_text(_RAW_MODE)
+    (path / "rocksdict-config.json").write_text(RAW_MODE)
     options = Options(raw_mode=True)
-    names = {name: _compute_family_options(name) for name in ("default", *families)}
+    names = {name: compute_family_options(name) for name in ("default", *families)}
     access = AccessType.read_only(error_if_log_file_exist=False)
     return Rdict(str(path), options, column_families=names, access_type=access)
 
@@ -535,61 +519,3 @@ def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
             f"{folder}: the watermark belongs to another store ({header.cluster_id}); "
             "restore the data folder from one backup"
         )
-
-
-def _compute_options(folder: Path, *, create: bool) -> Options:
-    options = _load_base_options(folder)
-    options.create_if_missing(create)
-    options.create_missing_column_families(True)
-    # A torn record at the end of the WAL was never acknowledged; any other damage is refused.
-    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
-    options.set_paranoid_checks(True)
-    options.set_max_total_wal_size(_MAX_TOTAL_WAL_SIZE)
-    options.set_max_background_jobs(2)
-    options.set_bytes_per_sync(1 << 20)
-    options.set_skip_stats_update_on_db_open(True)
-    options.set_stats_dump_period_sec(0)
-    options.set_stats_persist_period_sec(0)
-    options.set_keep_log_file_num(4)
-    options.set_max_log_file_size(4 << 20)
-    return options
-
-
-def _load_base_options(folder: Path) -> Options:
-    """Options that notice a WAL file that is gone or cut though a newer one is there.
-
-    Without it RocksDB opens such a store as if nothing were missing. rocksdict has no setter for
-    it, but reads any option from a file.
-    """
-    with TemporaryDirectory(prefix="options-", dir=folder) as name:
-        (Path(name) / "OPTIONS-000001").write_text(_BASE_OPTIONS)
-        (Path(name) / "rocksdict-config.json").write_text(_RAW_MODE)
-        options, _ = Options.load_latest(name)
-    return options
-
-
-def _compute_families() -> dict[str, Options]:
-    return {name: _compute_family_options(name) for name in ("default", *_FAMILIES)}
-
-
-def _compute_family_options(name: str) -> Options:
-    options = Options(raw_mode=True)
-    table = BlockBasedOptions()
-    if name == "log":
-        # Batches go to blob files and are never rewritten: only their keys are compacted. (FIFO
-        # compaction would do as well, but RocksDB gives it a time to live of 30 days.)
-        options.set_enable_blob_files(True)
-        options.set_min_blob_size(0)
-        options.set_blob_compression_type(DBCompressionType.lz4())
-        options.set_enable_blob_gc(True)
-    if name == "latest":
-        table.set_bloom_filter(10, False)
-        table.set_block_cache(Cache(32 << 20))
-        options.set_compression_type(DBCompressionType.lz4())
-    if name in ("log", "latest"):
-        options.set_write_buffer_size(_WRITE_BUFFER_SIZE)
-        options.set_max_write_buffer_number(4)
-    else:
-        options.set_write_buffer_size(4 << 20)
-    options.set_block_based_table_factory(table)
-    return options

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from model.ids import GroupId, TopicId, TopicName
+from model.ids import GroupId, LogPartition, ProducerId, TopicId, TopicName
 from model.records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -14,6 +15,8 @@ from model.records import (
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    ProducerStateKey,
+    ProducerStateValue,
     SideKey,
     SideRecord,
     SideValue,
@@ -30,8 +33,11 @@ PRODUCER_ID_BLOCK_KIND = b"\x02"
 TOPIC_DELETION_KIND = b"\x03"
 IMPORT_GRACE_KIND = b"\x04"
 GROUP_CONFIGS_KIND = b"\x05"
+PRODUCER_STATE_KIND = b"\x06"
 
 _TOPIC_ID_SIZE = 16
+_PRODUCER = struct.Struct(">iq")
+_PARTITION = struct.Struct(">i")
 
 
 def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
@@ -49,6 +55,11 @@ def decode_side(key: bytes, value: bytes | None) -> SideRecord:
         raise CodecError(f"side record {key.hex()}: {error}") from None
 
 
+def encode_producer_prefix(partition: LogPartition) -> bytes:
+    """What the keys of all producers of a log partition begin with."""
+    return PRODUCER_STATE_KIND + _PARTITION.pack(partition)
+
+
 def encode_side_key(key: SideKey) -> bytes:
     """Kind and name."""
     match key:
@@ -62,6 +73,8 @@ def encode_side_key(key: SideKey) -> bytes:
             return IMPORT_GRACE_KIND
         case GroupConfigsSideKey():
             return GROUP_CONFIGS_KIND + key.group_id.encode()
+        case ProducerStateKey():
+            return PRODUCER_STATE_KIND + _PRODUCER.pack(key.partition, key.producer_id)
         case _:
             assert_never(key)
 
@@ -88,6 +101,12 @@ def _compute_message(value: SideValue) -> Message:
             return side_pb2.GroupConfigs(
                 configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs]
             )
+        case ProducerStateValue():
+            return side_pb2.ProducerState(
+                producer_epoch=value.producer_epoch,
+                coordinator_epoch=value.coordinator_epoch,
+                last_timestamp=value.last_timestamp,
+            )
         case _:
             assert_never(value)
 
@@ -104,6 +123,9 @@ def _decode_key(key: bytes) -> SideKey:
         return ImportGraceKey()
     if kind == GROUP_CONFIGS_KIND and name:
         return GroupConfigsSideKey(GroupId(name.decode()))
+    if kind == PRODUCER_STATE_KIND and len(name) == _PRODUCER.size:
+        partition, producer_id = _PRODUCER.unpack(name)
+        return ProducerStateKey(LogPartition(partition), ProducerId(producer_id))
     raise CodecError("unknown kind, or a name that this kind cannot have")
 
 
@@ -126,5 +148,10 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case GroupConfigsSideKey():
             configs = side_pb2.GroupConfigs.FromString(data).configs
             return GroupConfigsSideValue(tuple((config.name, config.value) for config in configs))
+        case ProducerStateKey():
+            state = side_pb2.ProducerState.FromString(data)
+            return ProducerStateValue(
+                state.producer_epoch, state.coordinator_epoch, state.last_timestamp
+            )
         case _:
             assert_never(key)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"-\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"\x1e\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"8\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"-\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"\x1e\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"8\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\"Z\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,6 +41,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMPORTGRACE']._serialized_end=192
   _globals['_GROUPCONFIGS']._serialized_start=194
   _globals['_GROUPCONFIGS']._serialized_end=250
-  _globals['_CONFIG']._serialized_start=252
-  _globals['_CONFIG']._serialized_end=289
+  _globals['_PRODUCERSTATE']._serialized_start=252
+  _globals['_PRODUCERSTATE']._serialized_end=342
+  _globals['_CONFIG']._serialized_start=344
+  _globals['_CONFIG']._serialized_end=381
 # @@protoc_insertion_point(module_scope)

@@ -38,6 +38,16 @@ class GroupConfigs(_message.Message):
     configs: _containers.RepeatedCompositeFieldContainer[Config]
     def __init__(self, configs: _Optional[_Iterable[_Union[Config, _Mapping]]] = ...) -> None: ...
 
+class ProducerState(_message.Message):
+    __slots__ = ("producer_epoch", "coordinator_epoch", "last_timestamp")
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    COORDINATOR_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    producer_epoch: int
+    coordinator_epoch: int
+    last_timestamp: int
+    def __init__(self, producer_epoch: _Optional[int] = ..., coordinator_epoch: _Optional[int] = ..., last_timestamp: _Optional[int] = ...) -> None: ...
+
 class Config(_message.Message):
     __slots__ = ("name", "value")
     NAME_FIELD_NUMBER: _ClassVar[int]

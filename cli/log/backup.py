@@ -92,7 +92,7 @@ def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
         try:
             opened = open_store(store, partitions=_PARTITIONS_OF_A_NEW_STORE)
         except StoreLocked as error:
-            raise CommandError(_compute_advice(data_dir, error), ExitCode.PRECONDITION) from error
+            raise CommandError(compute_advice(data_dir, error), ExitCode.PRECONDITION) from error
         try:
             made = make_backup(opened, store, folder, time.time_ns() // 1_000_000)
         finally:
@@ -120,7 +120,7 @@ def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
     )
 
 
-def _compute_advice(data_dir: Path, error: Exception) -> str:
+def compute_advice(data_dir: Path, error: Exception) -> str:
     """How to reach the server that has the store, where it says so."""
     import json
 

@@ -10,7 +10,7 @@ tell the commits of an open transaction from plain ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from importlib import import_module
 from pathlib import Path
@@ -123,6 +123,24 @@ class Cluster:
             (each.topic, each.partition): each.offset
             for each in found.topic_partitions
             if each.error is None and each.offset >= 0
+        }
+
+    def list_end_offsets(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Where these partitions end; those that the cluster does not have are left out."""
+        latest = kafka_admin.OffsetSpec.latest()
+        asked = {kafka.TopicPartition(topic, number): latest for topic, number in places}
+        known = self.list_topics()
+        asked = {
+            place: spec
+            for place, spec in asked.items()
+            if place.topic in known and place.partition < known[place.topic].partitions
+        }
+        if not asked:
+            return {}
+        answers = self._ask(self._admin.list_offsets, asked)
+        return {
+            (place.topic, place.partition): self._wait(answer).offset
+            for place, answer in answers.items()
         }
 
     def commit(

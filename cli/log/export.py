@@ -19,6 +19,8 @@ _SIDE_NAMES = {
     2: "producer id blocks",
     3: "topic deletions",
     4: "import graces",
+    5: "settings of groups",
+    6: "producers",
 }
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cli.data_folder import STORE
 from cli.errors import CommandError, ExitCode
 from cli.output import print_note
 from model.ids import LogPartition
@@ -117,10 +116,9 @@ def open_source(path: Path) -> Iterator[LogSource]:
 
 def find_store(path: Path) -> Path | None:
     """The store at a path, which may be a data folder; ``None`` where there is none."""
-    for folder in (path / STORE, path):
-        if (folder / "watermark").is_file() or (folder / "rocksdb").is_dir():
-            return folder
-    return None
+    from storage import data_folder
+
+    return data_folder.find_store(path)
 
 
 def _open(path: Path) -> LogSource:

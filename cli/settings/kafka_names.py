@@ -34,12 +34,11 @@ _TEXT: Final = """
     delegation.token.master.key delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests delete.topic.enable early.start.listeners
     eligible.leader.replicas.enable fetch.purgatory.purge.interval.requests
-    follower.fetch.last.tiered.offset.enable group.consumer.migration.policy
+    follower.fetch.last.tiered.offset.enable
     group.consumer.regex.refresh.interval.ms group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
-    group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
-    group.min.session.timeout.ms group.share.assignment.interval.ms group.share.assignors
+    group.coordinator.new.enable group.coordinator.threads
+    group.share.assignment.interval.ms group.share.assignors
     group.share.delivery.count.limit group.share.heartbeat.interval.ms
     group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms
     group.share.max.delivery.count.limit group.share.max.heartbeat.interval.ms

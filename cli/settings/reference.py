@@ -47,7 +47,7 @@ _GROUP_HEAD = """\
 Settings that a group may have of its own, in force at once: `muster config set --group GROUP`, or
 Kafka's `kafka-configs --entity-type groups`. A value must lie within the server's `min` and `max`
 settings; if these move later, it is clamped. Those of share and streams groups are kept, for such
-groups are not served. The last three are Muster's own.
+groups are not served. The last eight are Muster's own.
 
 | Setting | Kind | Default | Without it | Meaning |
 | --- | --- | --- | --- | --- |"""

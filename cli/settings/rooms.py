@@ -23,6 +23,9 @@ _OTHER_NAMES = {
     "advertised_port": "advertised.kafka",
 }
 
+OF_GROUPS_ALONE = ("assignor_configs",)
+"""Fields for which the server has no setting."""
+
 
 def compute_setting_name(field: str) -> str:
     """The name of the setting that a field of a room stands for."""
@@ -32,7 +35,9 @@ def compute_setting_name(field: str) -> str:
 def compute_room(room: type[Room], resolved: Resolved) -> Room:
     """The settings of one room. Raises ``SettingsError`` where the room finds they do not fit."""
     fields: dict[str, Any] = {
-        field.name: _compute_field(field.name, resolved) for field in dataclasses.fields(room)
+        field.name: _compute_field(field.name, resolved)
+        for field in dataclasses.fields(room)
+        if field.name not in OF_GROUPS_ALONE
     }
     try:
         return room(**fields)

@@ -44,6 +44,10 @@ def _check_relations(values: Mapping[str, Value]) -> list[str]:
             f"group.consumer.session.timeout.ms ({session}) must be above "
             f"group.consumer.heartbeat.interval.ms ({heartbeat})"
         )
+    protocols = values["group.coordinator.rebalance.protocols"]
+    assert isinstance(protocols, tuple)
+    if "classic" not in protocols:
+        mistakes.append("group.coordinator.rebalance.protocols must contain classic")
     if _number(values, "grpc.page.size") > _number(values, "grpc.page.size.max"):
         mistakes.append("grpc.page.size is above grpc.page.size.max")
     if _number(values, "gateway.park.ms") > _number(values, "gateway.park.max.ms"):

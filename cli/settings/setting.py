@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib.metadata import entry_points
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 INT_MAX: Final = 2**31 - 1
@@ -60,7 +61,8 @@ class Setting:
     """One setting. ``minimum`` and ``maximum`` bound numbers, ``choices`` bound texts.
 
     ``is_kafka`` says that Kafka has a setting of this name and meaning. ``aliases`` are other
-    spellings of choices. A default of ``None`` means none.
+    spellings of choices; ``entry_points`` a group of entry points, whose names are choices too.
+    A default of ``None`` means none.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     is_kafka: bool = False
     aliases: tuple[tuple[str, str], ...] = ()
+    entry_points: str | None = None
 
     @property
     def flag(self) -> str:
@@ -177,8 +180,13 @@ def _parse_list(setting: Setting, raw: object) -> tuple[str, ...]:
 
 def _check_choice(setting: Setting, text: str) -> str:
     choice = dict(setting.aliases).get(text, text)
-    if choice not in setting.choices:
-        raise ValueError(f"{text} is none of {', '.join(setting.choices)}")
+    if choice in setting.choices:
+        return choice
+    choices = setting.choices
+    if setting.entry_points is not None:
+        choices += tuple(sorted({e.name for e in entry_points(group=setting.entry_points)}))
+    if choice not in choices:
+        raise ValueError(f"{text} is none of {', '.join(choices)}")
     return choice
 
 

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from cli.settings.kafka_names import is_kafka_name
 from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
+from model.group_configs import BUILT_IN_ASSIGNORS
+from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 
@@ -179,13 +181,69 @@ _GROUP_SETTINGS = (
         is_kafka=True,
     ),
     Setting(
+        "group.consumer.migration.policy",
+        Kind.STRING,
+        BIDIRECTIONAL,
+        Scope.GROUP,
+        "Which groups are converted while their members work: classic groups when a member of the "
+        "consumer protocol joins (upgrade), consumer groups when only classic members are left "
+        "(downgrade), both (bidirectional) or none (disabled). Empty groups always are.",
+        choices=MIGRATION_POLICIES,
+        is_kafka=True,
+        aliases=tuple((policy.upper(), policy) for policy in MIGRATION_POLICIES),
+    ),
+    Setting(
+        "group.coordinator.rebalance.protocols",
+        Kind.LIST,
+        ("classic", "consumer"),
+        Scope.GROUP,
+        "The protocols that members may speak. `classic` alone switches the consumer protocol off: "
+        "consumer groups are kept, listed and described, their members are refused.",
+        choices=("classic", "consumer", "share", "streams"),
+        is_kafka=True,
+    ),
+    Setting(
+        "group.initial.rebalance.delay.ms",
+        Kind.INT,
+        3_000,
+        Scope.GROUP,
+        "How long an empty classic group waits for more members before its first rebalance.",
+        is_kafka=True,
+    ),
+    Setting(
+        "group.min.session.timeout.ms",
+        Kind.INT,
+        6_000,
+        Scope.GROUP,
+        "The least session timeout that a member of a classic group may have.",
+        is_kafka=True,
+    ),
+    Setting(
+        "group.max.session.timeout.ms",
+        Kind.INT,
+        1_800_000,
+        Scope.GROUP,
+        "The greatest session timeout that a member of a classic group may have.",
+        is_kafka=True,
+    ),
+    Setting(
+        "group.max.size",
+        Kind.INT,
+        2_147_483_647,
+        Scope.GROUP,
+        "Members that a classic group may have.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    Setting(
         "group.consumer.assignors",
         Kind.LIST,
         ("uniform", "range"),
         Scope.GROUP,
         "The assignors that members may ask for; the first is the default. Kafka's class names "
-        "are understood.",
-        choices=("uniform", "range"),
+        "are understood; others come from installed packages: see docs/assignors.md.",
+        choices=BUILT_IN_ASSIGNORS,
+        entry_points="muster.assignors",
         is_kafka=True,
         aliases=(
             (f"{_KAFKA_ASSIGNORS}.UniformAssignor", "uniform"),

@@ -1,36 +1,43 @@
-"""A classic group: what its one record says, as Kafka's loader takes it.
+"""A classic group: what its one record says, and what its members do since.
 
-The state is derived: Stable with members, Empty without. The states in between belong to a
-rebalance that is under way in a live coordinator; no record has them (Kafka's
-``GroupMetadataManager.replay`` of ``GroupMetadataValue``).
+The record of type 2 is what lasts. From it alone a group is Stable with members and Empty without
+(Kafka's ``GroupMetadataManager.replay`` of ``GroupMetadataValue``). The states in between, who
+waits for what, and what members said but for the protocol that was chosen are of a rebalance that
+is under way: no record has them, and after a restart the members join again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from enum import Enum
 
+from coordinator.core.classic_states import ClassicGroupState as ClassicGroupState
 from coordinator.core.consumer_protocol import PROTOCOL_TYPE, decode_subscribed_topics
+from model.commands import JoinProtocol
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.records import ClassicGroupMember, GroupMetadataValue
+from model.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.value import value
 
 NO_TIMESTAMP = -1
 NO_TIMEOUT = -1
 
 
-class ClassicGroupState(Enum):
-    """The states of a classic group, in Kafka's spelling."""
+class Phase(Enum):
+    """The two phases of a rebalance; in each a member may wait for its answer."""
 
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
+    JOIN = "join"
+    SYNC = "sync"
 
 
 @value
 class ClassicMember:
-    """A member. ``metadata`` is what it said for the protocol that was chosen."""
+    """A member.
+
+    ``metadata`` is what it said for the protocol that was chosen, ``protocols`` all that it said
+    last. ``awaits`` says which answer it waits for. ``is_new`` until it knows its id for sure:
+    until the end of the join phase that it came in.
+    """
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -40,16 +47,39 @@ class ClassicMember:
     session_timeout_ms: int
     metadata: bytes
     assignment: bytes
+    protocols: tuple[JoinProtocol, ...] = ()
+    awaits: Phase | None = None
+    is_new: bool = False
+
+    def metadata_for(self, protocol_name: str | None) -> bytes:
+        """What the member said for a protocol; nothing where it does not follow it."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        return b""
+
+
+@value
+class InitialDelay:
+    """An empty group fills: how long it waits now, and how much longer it may (KIP-134)."""
+
+    delay_ms: int
+    left_ms: int
+    has_new_member: bool = False
 
 
 @value
 class ClassicGroup:
-    """One classic group, with its members in the order of the record.
+    """One classic group, with its members in the order in which they came.
 
     ``protocol_type`` and ``protocol_name`` are ``None`` where no member has said one.
     ``current_state_timestamp_ms`` is the wall time since which the group is in its state, ``None``
     in records of old versions. ``subscribed_topics`` are those of all members; ``None`` where
     the group is not of the type ``consumer`` or a member's metadata cannot be read.
+
+    ``instances`` are the static members, ``protocol_counts`` says how many members follow each
+    protocol. ``pending_members`` have been given an id and are to join with it, ``pending_syncs``
+    have not asked for their assignment yet. ``initial_delay`` is there while an empty group fills.
     """
 
     group_id: GroupId
@@ -59,14 +89,21 @@ class ClassicGroup:
     protocol_name: str | None
     leader: MemberId | None
     current_state_timestamp_ms: int | None
-    members: tuple[ClassicMember, ...]
+    members: Mapping[MemberId, ClassicMember]
     subscribed_topics: frozenset[TopicName] | None
+    instances: Mapping[InstanceId, MemberId] = field(default_factory=dict)
+    protocol_counts: Mapping[str, int] = field(default_factory=dict)
+    awaiting_joins: int = 0
+    pending_members: frozenset[MemberId] = frozenset()
+    pending_syncs: frozenset[MemberId] = frozenset()
+    initial_delay: InitialDelay | None = None
 
 
 def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> ClassicGroup:
     """The group that a record of type 2 stands for."""
-    members = tuple(_member(member) for member in record.members)
-    first = members[0].member_id if members else None
+    members = {
+        member.member_id: _member(member, record.protocol or "") for member in record.members
+    }
     since_ms = record.current_state_timestamp
     return ClassicGroup(
         group_id,
@@ -74,14 +111,20 @@ def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> Clas
         record.generation,
         record.protocol_type or None,
         record.protocol,
-        record.leader if record.leader is not None else first,
+        record.leader if record.leader is not None else next(iter(members), None),
         None if since_ms == NO_TIMESTAMP else since_ms,
         members,
         compute_subscribed_topics(record.protocol_type, record.protocol, members),
+        {
+            member.instance_id: member.member_id
+            for member in members.values()
+            if member.instance_id is not None
+        },
+        {record.protocol or "": len(members)} if members else {},
     )
 
 
-def _member(member: ClassicGroupMember) -> ClassicMember:
+def _member(member: ClassicGroupMember, protocol_name: str) -> ClassicMember:
     rebalance_timeout_ms = member.rebalance_timeout
     return ClassicMember(
         member.member_id,
@@ -93,19 +136,54 @@ def _member(member: ClassicGroupMember) -> ClassicMember:
         member.session_timeout,
         member.subscription,
         member.assignment,
+        (JoinProtocol(protocol_name, member.subscription),),
     )
 
 
 def compute_subscribed_topics(
-    protocol_type: str, protocol_name: str | None, members: tuple[ClassicMember, ...]
+    protocol_type: str | None,
+    protocol_name: str | None,
+    members: Mapping[MemberId, ClassicMember],
 ) -> frozenset[TopicName] | None:
     """The topics that the members subscribe to, where that can be known."""
     if protocol_type != PROTOCOL_TYPE:
         return None
     topics: set[TopicName] = set()
-    for member in members:
+    for member in members.values():
         said = None if protocol_name is None else decode_subscribed_topics(member.metadata)
         if said is None:
             return None
         topics.update(said)
     return frozenset(topics)
+
+
+def compute_new_group(group_id: GroupId, wall_ms: int) -> ClassicGroup:
+    """A group that nobody has joined yet."""
+    empty = ClassicGroupState.EMPTY
+    return ClassicGroup(group_id, empty, 0, None, None, None, wall_ms, {}, None)
+
+
+def compute_group_record(group: ClassicGroup) -> Record:
+    """The group as its record of type 2."""
+    since_ms = group.current_state_timestamp_ms
+    value = GroupMetadataValue(
+        group.protocol_type or "",
+        group.generation,
+        group.protocol_name,
+        group.leader,
+        NO_TIMESTAMP if since_ms is None else since_ms,
+        tuple(
+            ClassicGroupMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.metadata,
+                member.assignment,
+            )
+            for member in group.members.values()
+        ),
+    )
+    return Record(GroupMetadataKey(group.group_id), value)

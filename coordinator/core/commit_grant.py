@@ -31,7 +31,7 @@ class CommitGrant:
             shard.image is self.image
             and shard.consumer_groups.get(self.group_id) is group
             and (
-                self.group_id not in shard.classic_groups
+                shard.classic_group(self.group_id) is None
                 if group is None
                 else group.revision == self.revision
             )
@@ -49,7 +49,7 @@ def compute_commit_grant(shard: Shard, command: OffsetCommit) -> CommitGrant | N
         topic is None
         or len(command.topics) != 1
         or command.retention_time_ms is not None
-        or command.group_id in shard.classic_groups
+        or shard.classic_group(command.group_id) is not None
         or check_commit(shard, command) is not None
     ):
         return None

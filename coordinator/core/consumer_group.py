@@ -14,8 +14,12 @@ from enum import Enum
 from typing import TypeAlias
 
 from coordinator.core.partition_numbers import PartitionNumbers
-from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
-from model.records import ConsumerGroupMemberMetadataValue, MemberState
+from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.records import (
+    ClassicMemberMetadata,
+    ConsumerGroupMemberMetadataValue,
+    MemberState,
+)
 from model.topics import TopicImage
 
 INITIAL_EPOCH = 1
@@ -29,6 +33,9 @@ NOBODY = -1
 
 NO_NUMBERS: array[int] = array("i")
 """Shared by all members that hold nothing; never changed."""
+
+NOTHING_SAID = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
+"""Of a member that has not said anything of itself yet."""
 
 Subscription: TypeAlias = tuple[tuple[TopicName, ...], str]
 """Names and a pattern, which is empty for none."""
@@ -80,6 +87,11 @@ class Member:
         """The numbers that the target gives it; ``None`` before a target named the member."""
 
     @property
+    def classic(self) -> ClassicMemberMetadata | None:
+        """What it said as a member of the classic protocol; ``None`` for one of the consumer's."""
+        return None if self.metadata is None else self.metadata.classic_member_metadata
+
+    @property
     def is_member(self) -> bool:
         """Whether it counts: a target alone does not make a member (Kafka replays likewise)."""
         return self.metadata is not None or self.has_current
@@ -96,6 +108,8 @@ class ConsumerGroup:
         "_free_slots",
         "assignment_epoch_of",
         "assignment_timestamp",
+        "classic_member_count",
+        "classic_protocols",
         "entries",
         "group_epoch",
         "group_id",
@@ -145,6 +159,10 @@ class ConsumerGroup:
         """Of how many patterns that members have each topic is."""
         self.server_assignors: dict[str, int] = {}
         """How many members prefer each server assignor."""
+        self.classic_member_count = 0
+        """How many members speak the classic protocol."""
+        self.classic_protocols: dict[str, int] = {}
+        """How many of them can follow each protocol."""
         self.untargeted: set[int] = set()
         """Slots of members that no target has named yet."""
         self.metadata_values: dict[
@@ -243,9 +261,8 @@ class ConsumerGroup:
 
     # ------------------------------------------------- changes, for coordinator.core.replay only
 
-    def ensure_numbers(self, topic_id: TopicId, partitions: int) -> None:
-        """Number the partitions of a topic up to that count, and lengthen the arrays."""
-        self.numbers.ensure(topic_id, partitions)
+    def lengthen(self) -> None:
+        """Make the arrays as long as there are numbers."""
         missing = len(self.numbers) - len(self.target)
         if missing > 0:
             nobody = [NOBODY] * missing
@@ -298,6 +315,19 @@ class ConsumerGroup:
                 self.server_assignors[name] = count
             else:
                 self.server_assignors.pop(name, None)
+
+    def count_classic(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
+        """Add ``by`` to the number of members of the classic protocol, if that is of one."""
+        if metadata.classic_member_metadata is None:
+            return
+        self.classic_member_count += by
+        protocols = metadata.classic_member_metadata.supported_protocols
+        for name in {protocol.name for protocol in protocols}:
+            count = self.classic_protocols.get(name, 0) + by
+            if count > 0:
+                self.classic_protocols[name] = count
+            else:
+                self.classic_protocols.pop(name, None)
 
     def change_instance(
         self, member_id: MemberId, old: InstanceId | None, new: InstanceId | None

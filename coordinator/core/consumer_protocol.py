@@ -1,20 +1,22 @@
-"""What members of classic groups of the type ``consumer`` say: topics and partitions, read only.
+"""What members of classic groups of the type ``consumer`` say, in the words of the core.
 
-Facts of Kafka's ``ConsumerProtocol``. Subscription and assignment begin with a version; every
-version begins with what version 0 has, and no more is read here.
+The bytes are read in `assignors.embedded`. The coordinator needs no more than topics and
+partitions, and bytes that it cannot read are the members' affair: it only has to know that it
+cannot say what they mean.
 """
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Iterable
 
+from assignors import embedded
 from model.ids import TopicName
 from model.value import value
 
-PROTOCOL_TYPE = "consumer"
+PROTOCOL_TYPE = embedded.PROTOCOL_TYPE
+NO_GENERATION = embedded.NO_GENERATION
 
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
+_VERSION_SIZE = 2
 
 
 @value
@@ -25,69 +27,58 @@ class AssignedPartitions:
     partitions: tuple[int, ...]
 
 
-class _Reader:
-    """Reads on from a position; ``ValueError`` where the bytes do not last."""
+@value
+class MemberSubscription:
+    """What a member says when it joins: its topics, and what it owns since which generation.
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._pos = 0
+    ``generation`` is ``NO_GENERATION`` where it does not say.
+    """
 
-    def _take(self, size: int) -> bytes:
-        taken = self._data[self._pos : self._pos + size]
-        if size < 0 or len(taken) < size:
-            raise ValueError(f"{size} bytes expected at byte {self._pos}")
-        self._pos += size
-        return taken
+    topics: tuple[TopicName, ...]
+    owned: tuple[AssignedPartitions, ...]
+    generation: int
+    rack: str | None
 
-    def int16(self) -> int:
-        return int(_INT16.unpack(self._take(2))[0])
 
-    def int32(self) -> int:
-        return int(_INT32.unpack(self._take(4))[0])
+def decode_subscription(metadata: bytes) -> MemberSubscription | None:
+    """A subscription as a whole; ``None`` for bytes that are none."""
+    try:
+        decoded = embedded.decode_subscription(metadata)
+    except embedded.MalformedProtocolError:
+        return None
+    return MemberSubscription(
+        tuple(map(TopicName, decoded.topics)),
+        tuple(
+            AssignedPartitions(TopicName(each.topic), each.partitions)
+            for each in decoded.owned_partitions
+        ),
+        decoded.generation,
+        decoded.rack,
+    )
 
-    def text(self) -> str:
-        return self._take(self.int16()).decode()
 
-    def count(self, item_size: int) -> int:
-        """The length of an array whose items have at least so many bytes."""
-        count = self.int32()
-        if count < 0 or count * item_size > len(self._data) - self._pos:
-            raise ValueError(f"an array of {count} items before byte {self._pos}")
-        return count
-
-    def partitions(self) -> tuple[int, ...]:
-        return tuple(self.int32() for _ in range(self.count(4)))
-
-    def skip_user_data(self) -> None:
-        size = self.int32()
-        if size != -1:
-            self._take(size)
+def encode_assignment(partitions: Iterable[AssignedPartitions], subscription: bytes) -> bytes:
+    """An assignment in the version of the member's subscription, as far as there is one of it."""
+    version = int.from_bytes(subscription[:_VERSION_SIZE], "big", signed=True)
+    version = min(max(version, 0), embedded.HIGHEST_VERSION)
+    assigned = tuple(embedded.TopicPartitions(each.topic, each.partitions) for each in partitions)
+    return embedded.encode_assignment(embedded.Assignment(assigned), version)
 
 
 def decode_subscribed_topics(metadata: bytes) -> tuple[TopicName, ...] | None:
     """The topics of a subscription; ``None`` for bytes that are no subscription."""
-    reader = _Reader(metadata)
     try:
-        if reader.int16() < 0:
-            return None
-        topics = tuple(TopicName(reader.text()) for _ in range(reader.count(2)))
-        reader.skip_user_data()
-    except ValueError:
+        return tuple(map(TopicName, embedded.decode_subscribed_topics(metadata)))
+    except embedded.MalformedProtocolError:
         return None
-    return topics
 
 
 def decode_assigned_partitions(assignment: bytes) -> tuple[AssignedPartitions, ...] | None:
     """The partitions of an assignment; ``None`` for bytes that are no assignment."""
-    reader = _Reader(assignment)
     try:
-        if reader.int16() < 0:
-            return None
-        topics = tuple(
-            AssignedPartitions(TopicName(reader.text()), reader.partitions())
-            for _ in range(reader.count(6))
-        )
-        reader.skip_user_data()
-    except ValueError:
+        decoded = embedded.decode_assignment(assignment)
+    except embedded.MalformedProtocolError:
         return None
-    return topics
+    return tuple(
+        AssignedPartitions(TopicName(each.topic), each.partitions) for each in decoded.partitions
+    )

@@ -27,7 +27,8 @@ DEAD = "Dead"
 
 def list_groups(shard: Shard) -> Iterator[ListedGroup]:
     """All groups of a shard. Groups that only have offsets are classic, Empty, of no protocol."""
-    consumers, foreign, classic = shard.consumer_groups, shard.foreign_groups, shard.classic_groups
+    consumers, foreign = shard.consumer_groups, shard.foreign_groups
+    classic = shard.all_classic_groups()
     for group_id, group in consumers.items():
         yield ListedGroup(
             group_id, CONSUMER, group.state().value, CONSUMER, group.member_count, group.group_epoch
@@ -120,7 +121,7 @@ def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicG
     if group_id in shard.consumer_groups or group_id in shard.foreign_groups:
         message = f"Group {group_id} is not a classic group."
         return _compute_dead(group_id, message)
-    group = shard.classic_groups.get(group_id)
+    group = shard.classic_group(group_id)
     if group is not None:
         return _describe_known(group)
     if shard.has_simple_group(group_id):
@@ -152,6 +153,6 @@ def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:
                 member.metadata if is_stable else b"",
                 member.assignment,
             )
-            for member in group.members
+            for member in group.members.values()
         ),
     )

@@ -20,18 +20,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.group_tombstones import compute_group_tombstones
 from coordinator.core.outcome import Outcome
-from coordinator.core.regexes import compute_all_regex_tombstones
 from coordinator.core.shard import Shard
 from model.commands import ExpireOffsets
 from model.ids import GroupId, TopicName
 from model.records import (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    GroupMetadataKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -65,7 +59,7 @@ def compute_expiry_rule(shard: Shard, group_id: GroupId) -> ExpiryRule | None:
         return ExpiryRule(None, group.subscribed_topic_names())
     if group_id in shard.foreign_groups:
         return None
-    classic = shard.classic_groups.get(group_id)
+    classic = shard.classic_group(group_id)
     return _EACH_COMMIT if classic is None else _compute_classic_rule(classic)
 
 
@@ -104,7 +98,7 @@ def is_removable(shard: Shard, group_id: GroupId) -> bool:
         return group.member_count == 0
     if group_id in shard.foreign_groups:
         return False
-    classic = shard.classic_groups.get(group_id)
+    classic = shard.classic_group(group_id)
     return classic is None or classic.state is ClassicGroupState.EMPTY
 
 
@@ -121,27 +115,3 @@ def handle_expire_offsets(shard: Shard, command: ExpireOffsets) -> Outcome:
     if command.removes_group and is_removable(shard, group_id):
         records += compute_group_tombstones(shard, group_id)
     return Outcome(records=tuple(records), response=Done())
-
-
-def compute_group_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
-    """What removes an empty group; a group of offsets alone gets the tombstone of a classic one."""
-    group = shard.consumer_groups.get(group_id)
-    if group is None:
-        return [Record(GroupMetadataKey(group_id), None)]
-    return _compute_consumer_tombstones(group)
-
-
-def _compute_consumer_tombstones(group: ConsumerGroup) -> list[Record]:
-    group_id = group.group_id
-    # Of members whose other records are gone a compaction may have left the target.
-    records = [
-        Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None)
-        for member_id in group.entries
-    ]
-    records += (
-        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
-        *compute_all_regex_tombstones(group),
-        Record(ConsumerGroupPartitionMetadataKey(group_id), None),
-        Record(ConsumerGroupMetadataKey(group_id), None),
-    )
-    return records

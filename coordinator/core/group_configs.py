@@ -7,23 +7,31 @@ the server's bounds move later, it is clamped where it is read (KIP-1240).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.outcome import ApplyGroupSettings, Outcome
+from model.assignor_configs import AssignorConfigs, parse_pins, parse_weights
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.errors import InvalidConfig, InvalidRequest
 from model.group_configs import (
     ASSIGNMENT_INTERVAL,
     ASSIGNORS,
+    BUILT_IN_ASSIGNORS,
+    CO_PARTITION,
     GROUP_CONFIGS,
     HEARTBEAT_INTERVAL,
     INT_MAX,
     MAX_SIZE,
+    MIGRATION_POLICY,
+    MOVE_BUDGET,
     OFFSETS_RETENTION,
+    PINS,
     SESSION_RULES,
     SESSION_TIMEOUT,
+    SKEW_LIMIT,
+    WEIGHTS,
     Bound,
     ConfigType,
     GroupConfig,
@@ -37,6 +45,8 @@ OwnConfigs = Mapping[str, str]
 """What a group has of its own, by name."""
 
 _NUMBER = re.compile(r"[+-]?\d+")
+
+_PARSERS: Mapping[str, Callable[[list[str]], object]] = {PINS: parse_pins, WEIGHTS: parse_weights}
 
 
 # ------------------------------------------------------------------------------------- changes
@@ -55,7 +65,11 @@ def handle_alter_group_configs(
     return Outcome(
         side=(SideRecord(GroupConfigsSideKey(command.group_id), value),),
         response=Done(),
-        effects=(ApplyGroupSettings(command.group_id, before.group_consumer_assignors),),
+        effects=(
+            ApplyGroupSettings(
+                command.group_id, before.group_consumer_assignors, before.assignor_configs
+            ),
+        ),
     )
 
 
@@ -80,7 +94,7 @@ def compute_configs_after(
     for name in after:
         if name not in GROUP_CONFIGS:
             raise InvalidConfig(f"Unknown group config name: {name}")
-    after = {name: _normalise(GROUP_CONFIGS[name], text) for name, text in after.items()}
+    after = {name: _normalise(settings, GROUP_CONFIGS[name], text) for name, text in after.items()}
     for name, text in after.items():
         _check_bounds(settings, GROUP_CONFIGS[name], text)
     _check_rules(settings, after)
@@ -114,7 +128,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _normalise(config: GroupConfig, text: str) -> str:
+def _normalise(settings: CoordinatorSettings, config: GroupConfig, text: str) -> str:
     """The text in the form that it is shown in; raises what is wrong with it in itself."""
     shown = text
     text = text.strip()
@@ -125,13 +139,15 @@ def _normalise(config: GroupConfig, text: str) -> str:
                 raise InvalidConfig(invalid + "Not a number of type INT")
             if int(text) < config.minimum:
                 raise InvalidConfig(f"{invalid}Value must be at least {config.minimum}")
+            if int(text) > config.maximum:
+                raise InvalidConfig(f"{invalid}Value must be no more than {config.maximum}")
             return str(int(text))
         case ConfigType.BOOLEAN:
             if text.lower() not in ("true", "false"):
                 raise InvalidConfig(invalid + "Expected value to be either true or false")
             return text.lower()
         case ConfigType.LIST:
-            return _normalise_list(config, text, invalid)
+            return _normalise_list(settings, config, text, invalid)
         case ConfigType.STRING:
             if config.choices and text not in config.choices:
                 choices = ", ".join(config.choices)
@@ -141,16 +157,31 @@ def _normalise(config: GroupConfig, text: str) -> str:
             return text
 
 
-def _normalise_list(config: GroupConfig, text: str, invalid: str) -> str:
+def _normalise_list(
+    settings: CoordinatorSettings, config: GroupConfig, text: str, invalid: str
+) -> str:
     parts = _split(text)
+    parse = _PARSERS.get(config.name)
+    if parse is not None:
+        try:
+            parse(parts)
+        except ValueError as error:
+            raise InvalidConfig(f"{invalid}{error}") from error
+        return ",".join(parts)
     if not parts:
         raise InvalidConfig(invalid + "The list must not be empty")
     if len(set(parts)) < len(parts):
         raise InvalidConfig(invalid + "The list has an entry twice")
+    choices = compute_assignor_choices(settings)
     for part in parts:
-        if part not in config.choices:
-            raise InvalidConfig(f"{invalid}Entries must be of: {', '.join(config.choices)}")
+        if part not in choices:
+            raise InvalidConfig(f"{invalid}Entries must be of: {', '.join(choices)}")
     return ",".join(parts)
+
+
+def compute_assignor_choices(settings: CoordinatorSettings) -> tuple[str, ...]:
+    """The assignors that a group may list: those that are built in, and what the server lists."""
+    return tuple(dict.fromkeys((*BUILT_IN_ASSIGNORS, *settings.group_consumer_assignors)))
 
 
 def _check_bounds(settings: CoordinatorSettings, config: GroupConfig, text: str) -> None:
@@ -207,15 +238,39 @@ def compute_group_settings(settings: CoordinatorSettings, own: OwnConfigs) -> Co
     def number(name: str) -> int:
         return int(compute_value(settings, own, GROUP_CONFIGS[name]))
 
-    assignors = compute_value(settings, own, GROUP_CONFIGS[ASSIGNORS])
     return replace(
         settings,
         group_consumer_session_timeout_ms=number(SESSION_TIMEOUT),
         group_consumer_heartbeat_interval_ms=number(HEARTBEAT_INTERVAL),
         group_consumer_assignment_interval_ms=number(ASSIGNMENT_INTERVAL),
-        group_consumer_assignors=tuple(assignors.split(",")),
+        group_consumer_assignors=_compute_assignors(settings, own),
         group_consumer_max_size=number(MAX_SIZE),
+        group_consumer_migration_policy=compute_value(
+            settings, own, GROUP_CONFIGS[MIGRATION_POLICY]
+        ),
         offsets_retention_minutes=number(OFFSETS_RETENTION),
+        assignor_configs=_compute_assignor_configs(settings, own),
+    )
+
+
+def _compute_assignors(settings: CoordinatorSettings, own: OwnConfigs) -> tuple[str, ...]:
+    """Without those that the server has no more; if none is left, the server's."""
+    choices = compute_assignor_choices(settings)
+    listed = _split(compute_value(settings, own, GROUP_CONFIGS[ASSIGNORS]))
+    found = tuple(name for name in listed if name in choices)
+    return found or settings.group_consumer_assignors
+
+
+def _compute_assignor_configs(settings: CoordinatorSettings, own: OwnConfigs) -> AssignorConfigs:
+    def text(name: str) -> str:
+        return compute_value(settings, own, GROUP_CONFIGS[name])
+
+    return AssignorConfigs(
+        parse_pins(_split(text(PINS))),
+        parse_weights(_split(text(WEIGHTS))),
+        text(CO_PARTITION) == "true",
+        int(text(MOVE_BUDGET)),
+        int(text(SKEW_LIMIT)) / 100,
     )
 
 

@@ -10,8 +10,8 @@ from typing import assert_never
 
 from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_protocol import PROTOCOL_TYPE
-from coordinator.core.expiry import compute_group_tombstones
 from coordinator.core.foreign_groups import ShareGroup, StreamsGroup
+from coordinator.core.group_tombstones import compute_group_tombstones
 from coordinator.core.open_transactions import OffsetPlace
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
@@ -36,7 +36,7 @@ def check_delete_group(shard: Shard, group_id: GroupId) -> None:
     """Row O15: the group is there, and nobody is in it."""
     check_is_there(shard, group_id)
     consumer = shard.consumer_groups.get(group_id)
-    classic = shard.classic_groups.get(group_id)
+    classic = shard.classic_group(group_id)
     foreign = shard.foreign_groups.get(group_id)
     if (
         (consumer is not None and consumer.member_count)
@@ -99,7 +99,7 @@ def check_delete_offsets(shard: Shard, group_id: GroupId) -> None:
     if isinstance(shard.foreign_groups.get(group_id), ShareGroup):
         raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
     check_is_there(shard, group_id)
-    classic = shard.classic_groups.get(group_id)
+    classic = shard.classic_group(group_id)
     if (
         group_id not in shard.consumer_groups
         and classic is not None
@@ -145,7 +145,7 @@ def compute_subscribed_topics(shard: Shard, group_id: GroupId) -> Collection[Top
     if group_id in shard.foreign_groups:
         foreign = shard.foreign_groups[group_id]
         return None if foreign.members else ()
-    classic = shard.classic_groups.get(group_id)
+    classic = shard.classic_group(group_id)
     return () if classic is None else _compute_classic_topics(classic)
 
 

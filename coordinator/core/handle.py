@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from typing import TypeAlias, assert_never
 
+from coordinator.core.classic_join import check_session_timeout, handle_join_group
+from coordinator.core.classic_leave import handle_expire_classic_deadline
+from coordinator.core.classic_sync import handle_classic_heartbeat, handle_sync_group
+from coordinator.core.classic_translator import has_to_rejoin
+from coordinator.core.classic_translator_join import (
+    handle_join_of_classic_member,
+    handle_reconcile_by_join_group,
+)
+from coordinator.core.classic_translator_sync import (
+    handle_expire_classic_member,
+    handle_heartbeat_of_classic_member,
+    handle_sync_of_classic_member,
+)
 from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.expiry import handle_expire_offsets
 from coordinator.core.heartbeat import (
@@ -12,8 +25,10 @@ from coordinator.core.heartbeat import (
     handle_heartbeat,
     handle_reconcile_member,
 )
-from coordinator.core.leave import compute_removal, handle_leave, handle_leave_group
+from coordinator.core.leave import compute_departure, handle_leave, handle_leave_group
 from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.migration_plan import handle_convert_to_classic
+from coordinator.core.move_steps import ContinueMoves, handle_continue_moves
 from coordinator.core.offsets import handle_delete_topic_offsets, handle_offset_commit
 from coordinator.core.outcome import Outcome
 from coordinator.core.regex_resolution import InstallRegexes, handle_install_regexes
@@ -23,22 +38,29 @@ from coordinator.core.target import (
     compute_preferred_assignor,
     compute_preferred_of,
     handle_install_target,
+    is_assigned_otherwise,
 )
+from coordinator.core.upgrade import find_group_to_upgrade, handle_upgrade
 from model.commands import (
+    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
+    ConvertToClassicGroup,
     Deadline,
     DeleteTopicOffsets,
+    ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
+    JoinGroup,
     LeaveGroup,
     Now,
     OffsetCommit,
     ReconcileMember,
     RefreshAssignor,
     RefreshTopics,
+    SyncGroup,
 )
-from model.errors import InvalidGroupId, InvalidRequest
+from model.errors import InvalidGroupId, InvalidRequest, UnsupportedVersion
 from model.ids import GroupId, MemberId
 from model.records import MemberState
 from model.responses import Done
@@ -46,16 +68,21 @@ from model.responses import Done
 MEMBER_ID_MAX_BYTES = 32_767
 """What a string in the key of a record may have."""
 
+ClassicCommand: TypeAlias = JoinGroup | SyncGroup | ClassicHeartbeat | ExpireClassicDeadline
+
 ShardCommand: TypeAlias = (
     ConsumerGroupHeartbeat
     | ConsumerGroupLeave
     | LeaveGroup
+    | ClassicCommand
+    | ConvertToClassicGroup
     | ReconcileMember
     | ExpireMember
     | InstallTarget
     | InstallRegexes
     | RefreshTopics
     | RefreshAssignor
+    | ContinueMoves
     | OffsetCommit
     | DeleteTopicOffsets
     | ExpireOffsets
@@ -69,32 +96,92 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
     Raises the ``GroupError`` that is the answer.
     """
     match command:
-        case ConsumerGroupHeartbeat():
-            check_group_id(shard, command.group_id)
-            check_member_request(shard, command)
-            return handle_heartbeat(shard, command, now)
+        case ConsumerGroupHeartbeat() | ConsumerGroupLeave():
+            return handle_consumer_protocol(shard, command, now)
         case OffsetCommit():
             check_group_id_size(shard, command.group_id)
             return handle_offset_commit(shard, command, now)
         case ReconcileMember():
-            return handle_reconcile_member(shard, command, now)
+            return handle_second_half(shard, command, now)
         case InstallTarget() | InstallRegexes():
             return handle_install(shard, command, now)
-        case ConsumerGroupLeave():
-            check_group_id(shard, command.group_id)
-            return handle_leave(shard, command)
         case LeaveGroup():
-            return handle_leave_group(shard, command)
+            return handle_leave_group(shard, command, now)
+        case JoinGroup() | SyncGroup() | ClassicHeartbeat() | ExpireClassicDeadline():
+            return handle_classic(shard, command, now)
+        case ConvertToClassicGroup():
+            return handle_convert_to_classic(shard, command, now)
         case ExpireMember():
-            return handle_expire_member(shard, command)
-        case RefreshTopics():
-            return handle_refresh_topics(shard, command)
-        case RefreshAssignor():
-            return handle_refresh_assignor(shard, command)
+            return handle_expire_member(shard, command, now)
+        case RefreshTopics() | RefreshAssignor() | ContinueMoves():
+            return handle_refresh(shard, command)
         case DeleteTopicOffsets():
             return handle_delete_topic_offsets(shard, command)
         case ExpireOffsets():
             return handle_expire_offsets(shard, command)
+        case _:
+            assert_never(command)
+
+
+def handle_consumer_protocol(
+    shard: Shard, command: ConsumerGroupHeartbeat | ConsumerGroupLeave, now: Now
+) -> Outcome:
+    """A heartbeat of the consumer protocol; one that joins a classic group converts it."""
+    check_consumer_protocol(shard)
+    check_group_id(shard, command.group_id)
+    if isinstance(command, ConsumerGroupLeave):
+        return handle_leave(shard, command, now)
+    check_member_request(shard, command)
+    classic = find_group_to_upgrade(shard, command)
+    if classic is not None:
+        return handle_upgrade(shard, classic, command, now)
+    return handle_heartbeat(shard, command, now)
+
+
+def handle_second_half(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
+    """The rest of a heartbeat, or of a JoinGroup on a consumer group."""
+    if command.by_join_group:
+        return handle_reconcile_by_join_group(shard, command, now)
+    return handle_reconcile_member(shard, command, now)
+
+
+def handle_classic(shard: Shard, command: ClassicCommand, now: Now) -> Outcome:
+    """What classic members ask, in a group of either type, and what their deadlines bring."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is not None and group.member_count:
+        return handle_translated(shard, group, command, now)
+    if isinstance(command, ExpireClassicDeadline):
+        return handle_expire_classic_deadline(shard, command, now)
+    if not command.group_id:
+        raise InvalidGroupId("The group id is empty.")
+    match command:
+        case JoinGroup():
+            check_group_id_size(shard, command.group_id)
+            return handle_join_group(shard, command, now)
+        case SyncGroup():
+            return handle_sync_group(shard, command, now)
+        case ClassicHeartbeat():
+            return handle_classic_heartbeat(shard, command)
+        case _:
+            assert_never(command)
+
+
+def handle_translated(
+    shard: Shard, group: ConsumerGroup, command: ClassicCommand, now: Now
+) -> Outcome:
+    """What classic members of a consumer group ask, and what their deadlines bring."""
+    match command:
+        case JoinGroup():
+            check_session_timeout(shard.settings_of(command.group_id), command)
+            if command.member_id is not None:
+                check_member_id_size(command.member_id)
+            return handle_join_of_classic_member(shard, group, command, now)
+        case SyncGroup():
+            return handle_sync_of_classic_member(shard, group, command)
+        case ClassicHeartbeat():
+            return handle_heartbeat_of_classic_member(shard, group, command, now)
+        case ExpireClassicDeadline():
+            return handle_expire_classic_member(shard, group, command, now)
         case _:
             assert_never(command)
 
@@ -104,6 +191,15 @@ def handle_install(shard: Shard, command: InstallTarget | InstallRegexes, now: N
     if isinstance(command, InstallTarget):
         return handle_install_target(shard, command, now)
     return handle_install_regexes(shard, command)
+
+
+def check_consumer_protocol(shard: Shard) -> None:
+    """Row C1: ``group.coordinator.rebalance.protocols`` says whether it is spoken here.
+
+    Kafka: ``KafkaApis.isConsumerGroupProtocolEnabled``.
+    """
+    if "consumer" not in shard.settings.group_coordinator_rebalance_protocols:
+        raise UnsupportedVersion("The consumer group protocol is switched off on this server.")
 
 
 def check_group_id(shard: Shard, group_id: GroupId) -> None:
@@ -125,12 +221,17 @@ def _is_longer(text: str, limit: int) -> bool:
     return 4 * len(text) > limit and len(text.encode()) > limit
 
 
+def check_member_id_size(member_id: MemberId) -> None:
+    """A member id must fit into the key of a record."""
+    if _is_longer(member_id, MEMBER_ID_MAX_BYTES):
+        raise InvalidRequest(f"The member id is longer than {MEMBER_ID_MAX_BYTES} bytes.")
+
+
 def check_member_request(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
     """Rows C2 to C6 as far as no door has to know of a wire for them."""
     if not command.member_id:
         raise InvalidRequest("MemberId can't be empty.")
-    if _is_longer(command.member_id, MEMBER_ID_MAX_BYTES):
-        raise InvalidRequest(f"The member id is longer than {MEMBER_ID_MAX_BYTES} bytes.")
+    check_member_id_size(command.member_id)
     if command.member_epoch < 0:
         raise InvalidRequest("MemberEpoch is invalid.")
     names = command.subscribed_topic_names
@@ -141,7 +242,7 @@ def check_member_request(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
         )
 
 
-def handle_expire_member(shard: Shard, command: ExpireMember) -> Outcome:
+def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outcome:
     """Remove the member if the deadline still holds.
 
     A rebalance deadline holds while the member has not left the epoch in which it had to
@@ -156,8 +257,18 @@ def handle_expire_member(shard: Shard, command: ExpireMember) -> Outcome:
         or member.state is not MemberState.UNREVOKED_PARTITIONS
     ):
         return Outcome(response=Done())
-    records, effects = compute_removal(shard, group, (member,))
-    return Outcome(records=records, response=Done(), effects=effects)
+    return compute_departure(shard, group, (member,), now, Done())
+
+
+def handle_refresh(
+    shard: Shard, command: RefreshTopics | RefreshAssignor | ContinueMoves
+) -> Outcome:
+    """What targets are computed from may be otherwise now."""
+    if isinstance(command, RefreshTopics):
+        return handle_refresh_topics(shard, command)
+    if isinstance(command, ContinueMoves):
+        return handle_continue_moves(shard, command)
+    return handle_refresh_assignor(shard, command)
 
 
 def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
@@ -171,12 +282,14 @@ def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
 
 
 def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
-    """A new group epoch if another assignor than before computes the target of a live group."""
+    """A new group epoch if the target of a live group is computed otherwise than before."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not group.member_count:
         return Outcome(response=Done())
     before = compute_preferred_of(command.assignors_before, group)
-    if compute_preferred_assignor(shard, group) == before:
+    now = compute_preferred_assignor(shard, group)
+    configs = shard.settings_of(command.group_id).assignor_configs
+    if now == before and not is_assigned_otherwise(now, command.assignor_configs_before, configs):
         return Outcome(response=Done())
     records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
     effects = (compute_target_effect(shard, group, command.group_id),)
@@ -202,6 +315,8 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
     member = None if group is None else group.member(member_id)
     if group is None or member is None:
         return True
+    if member.classic is not None:
+        return has_to_rejoin(group, member)
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return False

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 from coordinator.core.consumer_group import (
     JOIN_EPOCH,
+    NOTHING_SAID,
     STATIC_LEAVE_EPOCH,
     ConsumerGroup,
     Member,
@@ -77,8 +78,8 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
         check_member_epoch(group, member, command)
     updated = _updated_metadata(member, command)
     if group is not None and member is not None and not returns and updated == member.metadata:
-        return _continue(shard, group, member, command, now)
-    return _change_member(shard, group, member, updated, command, now, returns)
+        return continue_member(shard, group, member, command, now)
+    return change_member(shard, group, member, updated, command, now, returns)
 
 
 def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
@@ -101,7 +102,7 @@ def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup |
         if command.member_epoch != JOIN_EPOCH:
             raise GroupIdNotFound(f"Consumer group {group_id} not found.")
         return None
-    classic = shard.classic_groups.get(group_id)
+    classic = shard.classic_group(group_id)
     is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
     if command.member_epoch != JOIN_EPOCH or not is_empty:
         raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
@@ -157,14 +158,11 @@ def _or(value: T | Literal[Unchanged.UNCHANGED], old: T) -> T:
     return old if value is UNCHANGED else value
 
 
-_NEW = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
-
-
 def _updated_metadata(
     member: Member | None, command: ConsumerGroupHeartbeat
 ) -> ConsumerGroupMemberMetadataValue:
     """What the member says of itself now. The very object where nothing changed."""
-    old = member.metadata if member is not None and member.metadata is not None else _NEW
+    old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names = command.subscribed_topic_names
     if (
         names is UNCHANGED
@@ -194,7 +192,7 @@ def _updated_metadata(
     )
 
 
-def _change_member(
+def change_member(
     shard: Shard,
     group: ConsumerGroup | None,
     member: Member | None,
@@ -203,9 +201,12 @@ def _change_member(
     now: Now,
     returns: bool,
 ) -> Outcome:
-    """The member is new, said something new of itself, or takes the place of ``member``."""
+    """The member is new, said something new of itself, or takes the place of ``member``.
+
+    ``updated`` is what it says of itself now, whichever protocol it speaks.
+    """
     group_id, member_id = command.group_id, command.member_id
-    old = member.metadata if member is not None and member.metadata is not None else _NEW
+    old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
     regex = compute_regex_change(shard, group, group_id, old, updated)
     records = list(_replaced_classic_group(shard, group_id)) if group is None else []
@@ -218,7 +219,7 @@ def _change_member(
     if is_bumped:
         names = compute_names_after(group, (old,), (updated,))
         records += compute_epoch_bump(shard, group, group_id, names)
-    effects = _target_effects(shard, group, group_id, is_bumped, now)
+    effects = compute_target_effects(shard, group, group_id, is_bumped, now)
     if regex.resolves:
         effects = (*effects, ResolveRegexes(group_id))
     return Outcome(
@@ -251,9 +252,10 @@ def compute_epoch_bump(
     return records
 
 
-def _target_effects(
+def compute_target_effects(
     shard: Shard, group: ConsumerGroup | None, group_id: GroupId, bumped: bool, now: Now
 ) -> tuple[Effect, ...]:
+    """Ask for a target where the group lacks one, or will."""
     if not bumped and (group is None or group.target_epoch >= group.group_epoch):
         return ()
     return (compute_target_effect(shard, group, group_id),)
@@ -299,7 +301,7 @@ def _wants_assignment(command: ConsumerGroupHeartbeat) -> bool:
     )
 
 
-def _continue(
+def continue_member(
     shard: Shard,
     group: ConsumerGroup,
     member: Member,
@@ -314,7 +316,7 @@ def _continue(
     has_subscription_changed = group.waits_for_regex(member)
     if group.target_epoch < group.group_epoch:
         return Outcome(
-            effects=_target_effects(shard, group, command.group_id, False, now),
+            effects=compute_target_effects(shard, group, command.group_id, False, now),
             then=_reconcile_command(member, command, has_subscription_changed),
         )
     if member.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
@@ -371,6 +373,7 @@ def compute_standing_after(
     """``compute_next_standing`` on the arrays of the group."""
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     topic_index, holder = group.numbers.topic_index, group.holder
+    subscribes_to_all = len(subscribed) == len(group.numbers.topics)
     owned = None
     is_as_known = standing.member_epoch == command.epoch_known
     if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
@@ -379,11 +382,18 @@ def compute_standing_after(
         standing,
         target=member.target or (),
         target_epoch=group.target_epoch,
-        is_subscribed=lambda number: topic_index(number) in subscribed,
+        is_subscribed=(
+            _subscribes if subscribes_to_all else lambda number: topic_index(number) in subscribed
+        ),
         is_free=lambda number: holder[number] < 0,
         owned=owned,
         has_subscription_changed=command.has_subscription_changed,
     )
+
+
+def _subscribes(number: int) -> bool:
+    """What there is to ask of a member that subscribes to all topics of its group."""
+    return True
 
 
 def standing_of(group: ConsumerGroup, member: Member) -> Standing:
@@ -421,7 +431,10 @@ def _timeout_effects(
     """The rebalance timeout begins with a revocation and ends with its acknowledgement.
 
     What is to be revoked on top of it, for the member changed its subscription, gives no new time.
+    Members of the classic protocol have deadlines of their own.
     """
+    if member.classic is not None:
+        return ()
     if following.state is not MemberState.UNREVOKED_PARTITIONS:
         return (CancelRebalanceTimeout(group.group_id, member.member_id),)
     if (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.core.classic_leave import handle_classic_leave
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
+from coordinator.core.downgrade import compute_downgrade, is_to_downgrade
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.outcome import CancelRebalanceTimeout, Effect, Outcome
 from coordinator.core.regexes import compute_names_after, compute_regex_tombstones
@@ -15,14 +17,14 @@ from coordinator.core.static_members import (
     compute_tombstones,
     compute_unknown_member,
 )
-from model.commands import ConsumerGroupLeave, LeaveGroup, LeavingMember
+from model.commands import ConsumerGroupLeave, LeaveGroup, LeavingMember, Now
 from model.errors import ErrorCode, GroupError, GroupIdNotFound
 from model.ids import GroupId, InstanceId, MemberId
 from model.records import Record
-from model.responses import ConsumerGroupLeaveResponse, LeaveGroupResponse
+from model.responses import ConsumerGroupLeaveResponse, LeaveGroupResponse, Response
 
 
-def handle_leave(shard: Shard, command: ConsumerGroupLeave) -> Outcome:
+def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
     """A heartbeat with epoch -1 or -2. Errors: rows C11, C13 and C16 of Kafka's table.
 
     With -1 the member goes, with all that it holds; with -2 a static member goes for a while.
@@ -40,17 +42,18 @@ def handle_leave(shard: Shard, command: ConsumerGroupLeave) -> Outcome:
             response=response,
             effects=(CancelRebalanceTimeout(group.group_id, member.member_id),),
         )
-    records, effects = compute_removal(shard, group, (member,))
-    return Outcome(records=records, response=response, effects=effects)
+    return compute_departure(shard, group, (member,), now, response)
 
 
-def handle_leave_group(shard: Shard, command: LeaveGroup) -> Outcome:
+def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
     """LeaveGroup: members go by their ids or as instances, each with its own result.
 
-    All that go share one group epoch. Without a consumer group each of them is unknown (rows
-    L1 and T10).
+    All that go share one group epoch. Without a group each of them is unknown (rows L1 and T10).
     """
     group = shard.consumer_groups.get(command.group_id)
+    classic = shard.classic_group(command.group_id)
+    if group is None and classic is not None:
+        return handle_classic_leave(shard, classic, command, now)
     if group is None:
         errors = (ErrorCode.UNKNOWN_MEMBER_ID,) * len(command.members)
         return Outcome(response=LeaveGroupResponse(errors))
@@ -66,8 +69,7 @@ def handle_leave_group(shard: Shard, command: LeaveGroup) -> Outcome:
     response = LeaveGroupResponse(tuple(results))
     if not found:
         return Outcome(response=response)
-    records, effects = compute_removal(shard, group, tuple(found.values()))
-    return Outcome(records=records, response=response, effects=effects)
+    return compute_departure(shard, group, tuple(found.values()), now, response)
 
 
 def _find(group: ConsumerGroup, leaving: LeavingMember) -> Member | ErrorCode:
@@ -90,6 +92,21 @@ def _find_leaving(
     if member is None:
         raise compute_unknown_member(group_id, member_id)
     return member
+
+
+def compute_departure(
+    shard: Shard,
+    group: ConsumerGroup,
+    members: Sequence[Member],
+    now: Now,
+    response: Response,
+) -> Outcome:
+    """Members go for good, and with the last one of the consumer protocol the group's type."""
+    gone = frozenset(member.member_id for member in members)
+    if is_to_downgrade(shard, group, gone):
+        return compute_downgrade(shard, group, gone, now, response)
+    records, effects = compute_removal(shard, group, members)
+    return Outcome(records=records, response=response, effects=effects)
 
 
 def compute_removal(

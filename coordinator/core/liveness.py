@@ -11,7 +11,8 @@ import heapq
 import sys
 from typing import NamedTuple
 
-from model.commands import INTERNAL, Deadline, ExpireMember
+from coordinator.core.classic_deadlines import ClassicDeadlines
+from model.commands import INTERNAL, ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 
 BUCKET_MS = 100
@@ -21,6 +22,9 @@ NOT_HEARD_MS = -1
 """The last sign of a member that was not heard from since its group's timeout changed. No time is
 compared for it: while the process is starved of CPU the clock here stands nearly still.
 """
+
+CLASSIC_AGAIN_MS = 5_000
+"""When a deadline of a classic group passes again after it was refused."""
 
 LATE_MS = 50
 """Less is the resolution of timers, not a stall."""
@@ -79,6 +83,8 @@ class Liveness:
         """By number; the number is in it again, to be shared."""
         self._order: list[int] = []
         self._heard_ms = 0
+        self.classic = ClassicDeadlines()
+        """Those of classic groups, on the clock of this."""
         self.stalled_ms = 0
         """How long the process has stood still in all, as far as ticks came late."""
         self.late_after_ms = NEVER_MS
@@ -179,8 +185,34 @@ class Liveness:
         if entry is not None:
             entry.rebalance = None
 
-    def expire_again(self, command: ExpireMember, now_ms: int) -> None:
+    def arm_classic(
+        self,
+        group_id: GroupId,
+        deadline: ClassicDeadline,
+        member_id: MemberId,
+        timeout_ms: int,
+        now_ms: int,
+    ) -> None:
+        """A deadline of a classic group passes so much later than now."""
+        self.catch_up(now_ms)
+        self.classic.arm(group_id, deadline, member_id, now_ms - self.stalled_ms + timeout_ms)
+
+    def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
+        """Whether an expiry that was handled since this one became due has put it off.
+
+        A rebalance that the session of one member ends renews those of all who waited.
+        """
+        return (
+            isinstance(command, ExpireClassicDeadline)
+            and self.classic.get(command.group_id, command.deadline, command.member_id) is not None
+        )
+
+    def expire_again(self, command: ExpireMember | ExpireClassicDeadline, now_ms: int) -> None:
         """The expiry was refused: let the deadline pass once more, a session after now."""
+        if isinstance(command, ExpireClassicDeadline):
+            group_id, member_id = command.group_id, command.member_id
+            self.arm_classic(group_id, command.deadline, member_id, CLASSIC_AGAIN_MS, now_ms)
+            return
         entry = self.heard(command.group_id, command.member_id, now_ms)
         if command.deadline is Deadline.REBALANCE and command.member_epoch is not None:
             epoch, timeout_ms = command.member_epoch, self.session_timeout_ms(command.group_id)
@@ -200,7 +232,10 @@ class Liveness:
 
     def next_deadline_ms(self) -> int | None:
         """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
-        return self._order[0] * BUCKET_MS + self.stalled_ms if self._order else None
+        soonest_ms = self.classic.next_ms()
+        if self._order and (soonest_ms is None or self._order[0] * BUCKET_MS < soonest_ms):
+            soonest_ms = self._order[0] * BUCKET_MS
+        return None if soonest_ms is None else soonest_ms + self.stalled_ms
 
     def expect(self, at_ms: int) -> None:
         """The shell means to come back then."""
@@ -219,10 +254,10 @@ class Liveness:
         self.late_after_ms += late_ms
         return late_ms
 
-    def due(self, now_ms: int) -> list[ExpireMember]:
+    def due(self, now_ms: int) -> list[ExpireMember | ExpireClassicDeadline]:
         """Commands for what has passed. Each comes once; the core checks that it still holds."""
         now_ms -= self.stalled_ms
-        found: list[ExpireMember] = []
+        found: list[ExpireMember | ExpireClassicDeadline] = [*self.classic.due(now_ms)]
         while self._order and self._order[0] * BUCKET_MS <= now_ms:
             bucket = heapq.heappop(self._order)
             for entry in self._buckets.pop(bucket)[1]:
@@ -236,7 +271,10 @@ class Liveness:
         return found
 
     def _look_at_session(
-        self, entry: MemberLiveness, now_ms: int, found: list[ExpireMember]
+        self,
+        entry: MemberLiveness,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
         """Expire, or look again when the timeout has passed since it was last heard from."""
         deadline_ms = self.session_deadline_ms(entry)

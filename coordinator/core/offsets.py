@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from coordinator.core.classic_members import check_classic_commit
 from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.foreign_groups import (
     ForeignGroup,
@@ -25,6 +26,7 @@ from model.commands import (
 )
 from model.errors import (
     ErrorCode,
+    GroupError,
     GroupIdNotFound,
     IllegalGeneration,
     StaleMemberEpoch,
@@ -82,6 +84,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
         if topic is None
         else _commit_topic(shard, command, now, wanted, topic, check, written)
         for wanted, topic in resolved
+        if wanted.partitions or topic is None
     ]
     return Outcome(
         records=tuple(written.records),
@@ -138,7 +141,7 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )
-    if not command.by_consumer_protocol:
+    if not command.by_consumer_protocol and member.classic is None:
         raise UnsupportedVersion(
             "OffsetCommit version 9 or above must be used by members using the consumer group "
             "protocol"
@@ -146,11 +149,19 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
     if epoch == member.member_epoch:
         return None
     if epoch > member.member_epoch:
-        raise StaleMemberEpoch(
+        raise compute_stale(
+            member,
             f"Received member epoch {epoch} is newer than current member epoch "
-            f"{member.member_epoch}."
+            f"{member.member_epoch}.",
         )
     return compute_assignment_epoch_check(group, member, epoch)
+
+
+def compute_stale(member: Member, message: str) -> GroupError:
+    """The error for another epoch than the member's; to a classic member it is a generation."""
+    if member.classic is not None:
+        return IllegalGeneration(message)
+    return StaleMemberEpoch(message)
 
 
 def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> None:
@@ -158,10 +169,15 @@ def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> Non
     if foreign is not None:
         _check_foreign_group(foreign, command, epoch)
         return
-    classic = shard.classic_groups.get(command.group_id)
-    if epoch < 0 and (classic is None or not classic.members):
+    classic = shard.classic_group(command.group_id)
+    if classic is not None:
+        check_classic_commit(
+            classic, command.member_id, command.instance_id, epoch, in_transaction=False
+        )
         return
-    if classic is not None or command.group_id in shard.offset_groups:
+    if epoch < 0:
+        return
+    if command.group_id in shard.offset_groups:
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )
@@ -211,15 +227,17 @@ def compute_assignment_epoch_check(
         if partition < group.numbers.partitions(topic.topic_id):
             number = group.numbers.numbers_of(topic.topic_id, (partition,))[0]
         if number not in held:
-            raise StaleMemberEpoch(
+            raise compute_stale(
+                member,
                 f"Partition {topic.name}-{partition} is not assigned or pending revocation for "
-                "member."
+                "member.",
             )
         assigned_at = group.assignment_epoch_of[number]
         if epoch < assigned_at:
-            raise StaleMemberEpoch(
+            raise compute_stale(
+                member,
                 f"Received member epoch {epoch} is older than assignment epoch {assigned_at} "
-                f"for partition {topic.name}-{partition}."
+                f"for partition {topic.name}-{partition}.",
             )
 
     return check
@@ -332,9 +350,10 @@ def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
         )
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
     if epoch != member.member_epoch:
-        raise StaleMemberEpoch(
+        raise compute_stale(
+            member,
             f"The received member epoch {epoch} does not match the expected member epoch "
-            f"{member.member_epoch}."
+            f"{member.member_epoch}.",
         )
     return True
 
@@ -352,7 +371,9 @@ def _may_fetch_without_group(shard: Shard, command: OffsetFetch) -> bool:
                 f"The received member epoch {epoch} does not match the expected "
                 f"member epoch {member.member_epoch}."
             )
-    return command.group_id in shard.offset_groups or command.group_id in shard.classic_groups
+    return (
+        command.group_id in shard.offset_groups or shard.classic_group(command.group_id) is not None
+    )
 
 
 def compute_fetched_offset(

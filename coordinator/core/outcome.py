@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from model.commands import ReconcileMember
+from coordinator.core.classic_group import ClassicGroup, Phase
+from coordinator.core.prepared_target import PreparedTarget
+from model.assignor_configs import AssignorConfigs
+from model.commands import ClassicDeadline, ReconcileMember
+from model.errors import GroupError
 from model.ids import GroupId, MemberId
 from model.records import OffsetCommits, Record, SideRecord
 from model.responses import Response
@@ -57,10 +61,61 @@ class RefreshGroups:
 
 @value
 class ApplyGroupSettings:
-    """The settings of a group changed: obey them at once. ``assignors_before`` were its own."""
+    """The settings of a group changed: obey them at once. Before, these were in force."""
 
     group_id: GroupId
     assignors_before: tuple[str, ...]
+    assignor_configs_before: AssignorConfigs
+
+
+@value
+class ArmClassicDeadline:
+    """Send ``ExpireClassicDeadline`` in ``timeout_ms``, unless it is armed anew until then.
+
+    ``member_id`` is empty for a deadline of the group. One that ``stays`` is left as it is where it
+    is armed already.
+    """
+
+    group_id: GroupId
+    deadline: ClassicDeadline
+    member_id: MemberId
+    timeout_ms: int
+    stays: bool = False
+
+
+@value
+class CancelClassicDeadline:
+    """There is nothing to wait for any more."""
+
+    group_id: GroupId
+    deadline: ClassicDeadline
+    member_id: MemberId
+
+
+@value
+class NoteRebalance:
+    """A classic group begins a rebalance: why, for whoever reads the server's log."""
+
+    group_id: GroupId
+    generation: int
+    reason: str
+
+
+@value
+class Wait:
+    """The answer comes with a later outcome, or with the releases of this one."""
+
+    member_id: MemberId
+    phase: Phase
+
+
+@value
+class Release:
+    """Whoever waits for the answer to a member's join, or sync, gets it."""
+
+    member_id: MemberId
+    phase: Phase
+    answer: Response | GroupError
 
 
 Effect: TypeAlias = (
@@ -70,6 +125,9 @@ Effect: TypeAlias = (
     | CancelRebalanceTimeout
     | RefreshGroups
     | ApplyGroupSettings
+    | ArmClassicDeadline
+    | CancelClassicDeadline
+    | NoteRebalance
 )
 
 
@@ -78,17 +136,24 @@ class Outcome:
     """``records``, then ``commits``, are to be replayed and written, ``effects`` carried out.
 
     Or else there is a ``transaction`` to be replayed and written, and no records beside it.
+    ``prepared`` has some of the records with what they come to, made before.
     Either ``response`` is the answer, or ``then`` is a command to handle once the targets of
-    the batch are there, and its outcome has the answer.
+    the batch are there, and its outcome has the answer. An error is the response where
+    something has changed all the same. With ``wait`` the answer is parked before the
+    ``releases`` are given. ``classic`` is the value that the classic group has from now on.
     """
 
     records: tuple[Record, ...] = ()
-    response: Response | None = None
+    response: Response | GroupError | None = None
     effects: tuple[Effect, ...] = ()
     then: ReconcileMember | None = None
     side: tuple[SideRecord, ...] = ()
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
+    classic: ClassicGroup | None = None
+    wait: Wait | None = None
+    releases: tuple[Release, ...] = ()
+    prepared: PreparedTarget | None = None
 
     @property
     def writes(self) -> bool:

@@ -7,7 +7,7 @@ the answer comes are left out (Kafka's ``handleRegularExpressionsResult`` does s
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator.core.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
@@ -29,12 +29,15 @@ class InstallRegexes:
     """The answer to ``ResolveRegexes``: the topics of each pattern.
 
     ``version`` is that of the topics in which they were looked for, ``timestamp_ms`` (wall) when.
+    ``topic_hashes`` are of those topics, as ``compute_metadata_hash`` keeps them: with very many
+    topics they take longer than all the rest.
     """
 
     group_id: GroupId
     topics: Mapping[str, frozenset[TopicName]]
     version: int
     timestamp_ms: int
+    topic_hashes: Mapping[bytes, int] = field(default_factory=dict)
 
 
 def has_unresolved_regex(group: ConsumerGroup) -> bool:
@@ -55,6 +58,7 @@ def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
         return Outcome(response=Done())
     records = [_record(command, regex, topics) for regex, topics in resolved.items()]
     records += _orphan_tombstones(group)
+    shard.topic_hashes.update(command.topic_hashes)
     names = _names_after(group, resolved)
     if not _needs_epoch(shard, group, resolved, names):
         return Outcome(records=tuple(records), response=Done())

@@ -11,14 +11,18 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 
+import numpy as np
+
 from coordinator.core.classic_group import compute_classic_group
 from coordinator.core.consumer_group import (
     LEAVE_EPOCH,
     NO_NUMBERS,
+    NOBODY,
     ConsumerGroup,
     Member,
     regex_of,
 )
+from coordinator.core.prepared_target import MadeRecord, PreparedTarget, select_made
 from coordinator.core.replay_foreign import FOREIGN_REPLAYS
 from coordinator.core.shard import Shard
 from model.ids import GroupId, TopicId, TopicName
@@ -94,9 +98,13 @@ def replay_member_metadata(
     if old is not None:
         old_instance = old.instance_id
         group.count_assignor(old.server_assignor, -1)
+        group.count_classic(old, -1)
     group.count_assignor(value.server_assignor, 1)
+    group.count_classic(value, 1)
     group.change_instance(entry.member_id, old_instance, value.instance_id)
-    entry.metadata = group.metadata_values.setdefault(value, value)
+    # What a classic member says is its own, and another with each join: what it owns is in it.
+    is_shared = value.classic_member_metadata is None
+    entry.metadata = group.metadata_values.setdefault(value, value) if is_shared else value
     _change_subscription(shard, group, old, value)
 
 
@@ -114,6 +122,7 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     if entry.metadata is not None:
         _change_subscription(shard, group, entry.metadata, None)
         group.count_assignor(entry.metadata.server_assignor, -1)
+        group.count_classic(entry.metadata, -1)
         group.change_instance(entry.member_id, entry.metadata.instance_id, None)
         if len(group.metadata_values) > 2 * group.member_count + 16:
             group.metadata_values.clear()
@@ -211,7 +220,7 @@ def _clear_current(group: ConsumerGroup, entry: Member | None) -> None:
             group.drop_entry(entry)
 
 
-def _ensure_numbers(
+def _number(
     shard: Shard, group: ConsumerGroup, topic_id: TopicId, partitions: tuple[int, ...]
 ) -> None:
     """Number a topic as a whole where it is known, so that it stays one range.
@@ -222,7 +231,7 @@ def _ensure_numbers(
     if highest >= group.numbers.partitions(topic_id):
         topic = shard.image.by_id.get(topic_id)
         known = topic.partitions if topic is not None else 0
-        group.ensure_numbers(topic_id, max(known, highest + 1))
+        group.numbers.ensure(topic_id, max(known, highest + 1))
 
 
 def _hold(
@@ -236,7 +245,8 @@ def _hold(
     for topic in topics:
         if not topic.partitions:
             continue
-        _ensure_numbers(shard, group, topic.topic_id, topic.partitions)
+        _number(shard, group, topic.topic_id, topic.partitions)
+        group.lengthen()
         numbers = group.numbers.numbers_of(topic.topic_id, topic.partitions)
         # Kafka before 4.3 wrote no assignment epochs; the member epoch stands for them.
         epochs = topic.assignment_epochs or (entry.member_epoch,) * len(numbers)
@@ -280,14 +290,53 @@ def replay_target_assignment_member(
     given: list[int] = []
     for topic in value.topic_partitions:
         if topic.partitions:
-            _ensure_numbers(shard, group, topic.topic_id, topic.partitions)
+            _number(shard, group, topic.topic_id, topic.partitions)
             given += group.numbers.numbers_of(topic.topic_id, topic.partitions)
+    group.lengthen()
     target, slot = group.target, entry.slot
     for number in given:
         target[number] = slot
     given.sort()
     entry.target = _share(array("i", given), entry.assigned) if given else NO_NUMBERS
     group.untargeted.discard(slot)
+
+
+def replay_prepared_target(
+    shard: Shard, group_id: GroupId, records: tuple[Record, ...], prepared: PreparedTarget
+) -> None:
+    """``replay`` of each record; those that are as prepared all at once."""
+    group = shard.consumer_groups[group_id]
+    together: list[MadeRecord] = []
+    others: list[Record] = []
+    for record, made in select_made(prepared, group, records):
+        if made is None:
+            others.append(record)
+        else:
+            together.append(made)
+    _set_targets(group, together)
+    for record in others:
+        replay(shard, record)
+
+
+def _set_targets(group: ConsumerGroup, together: list[MadeRecord]) -> None:
+    """No partition is of two of them, and what one loses another may get: all lose theirs first."""
+    group.revision += len(together)
+    slots = np.fromiter((made.member.slot for made in together), np.int32, len(together))
+    if len(group.target):
+        target = np.frombuffer(group.target, np.int32)
+        is_affected = np.zeros(len(group.slots) + 1, np.bool_)  # The last one is nobody's.
+        is_affected[slots] = True
+        target[is_affected[target]] = NOBODY
+        numbers: array[int] = array("i")
+        for made in together:
+            numbers.extend(made.numbers or NO_NUMBERS)
+        if numbers:
+            sizes = [len(made.numbers or NO_NUMBERS) for made in together]
+            target[np.frombuffer(numbers, np.int32)] = np.repeat(slots, sizes)
+    for made in together:
+        entry = made.member
+        entry.target = _share(made.numbers, entry.assigned) if made.numbers else NO_NUMBERS
+    group.untargeted.difference_update(slots.tolist())
 
 
 def replay_target_assignment_metadata(
@@ -348,7 +397,8 @@ def replay_regular_expression(
 def replay_classic_group(
     shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
-    """Type 2: the whole of a classic group."""
+    """Type 2: the whole of a classic group; what it was beside its last record is over."""
+    shard.live_classic_groups.pop(key.group, None)
     if value is None:
         shard.classic_groups.pop(key.group, None)
     else:

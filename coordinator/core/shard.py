@@ -9,7 +9,8 @@ from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.foreign_groups import ForeignGroup
 from coordinator.core.open_transactions import OpenTransactions
-from model.ids import GroupId, LogPartition, TopicName
+from model.ids import GroupId, LogPartition, ProducerId, TopicName
+from model.records import ProducerStateValue
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 
@@ -29,9 +30,15 @@ class Shard:
     """What is in force for groups that have settings of their own; the catalogue's."""
     consumer_groups: dict[GroupId, ConsumerGroup] = field(default_factory=dict)
     classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
+    live_classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
+    """Classic groups as they are since their record; soft, and gone after a restart.
+
+    The shell puts in what an outcome says; a record of the group replaces it.
+    """
     foreign_groups: dict[GroupId, ForeignGroup] = field(default_factory=dict)
     offset_groups: set[GroupId] = field(default_factory=set)
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
+    producers: dict[ProducerId, ProducerStateValue] = field(default_factory=dict)
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
     topic_hashes: dict[bytes, int] = field(default_factory=dict)
     """A cache for ``compute_metadata_hash``; no state."""
@@ -39,6 +46,15 @@ class Shard:
     def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
         """The settings that are in force for a group."""
         return self.group_settings.get(group_id, self.settings)
+
+    def classic_group(self, group_id: GroupId) -> ClassicGroup | None:
+        """A classic group as it is now."""
+        live = self.live_classic_groups.get(group_id)
+        return self.classic_groups.get(group_id) if live is None else live
+
+    def all_classic_groups(self) -> Mapping[GroupId, ClassicGroup]:
+        """All of them, as they are now."""
+        return {**self.classic_groups, **self.live_classic_groups}
 
     def has_simple_group(self, group_id: GroupId) -> bool:
         """Whether there are offsets for that id, committed or waiting for a marker."""
@@ -51,6 +67,7 @@ class Shard:
         """
         return (
             group_id in self.classic_groups
+            or group_id in self.live_classic_groups
             or self.has_simple_group(group_id)
             or group_id in self.foreign_groups
         )

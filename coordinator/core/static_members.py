@@ -32,8 +32,8 @@ def find_member(
 ) -> tuple[Member | None, bool]:
     """The member that a heartbeat is of, ``None`` for a new one; whether it returns.
 
-    One that returns takes the place of the member, which has left with epoch -2. Raises what
-    rows C13, C15 and C16 of Kafka's table say.
+    One that returns takes the place of the member, which has left with epoch -2 or speaks the
+    classic protocol. Raises what rows C13, C15 and C16 of Kafka's table say.
     """
     if command.instance_id is not None:
         return _find_static_member(group, command.instance_id, command)
@@ -55,7 +55,8 @@ def _find_static_member(
         _check_instance_of(known, instance_id, is_free=holder is None)
     if holder is None:
         return known, False
-    if holder.member_epoch == STATIC_LEAVE_EPOCH:
+    if holder.member_epoch == STATIC_LEAVE_EPOCH or holder.classic is not None:
+        # A classic member never leaves for a while: its successor comes unannounced (KAFKA-17228).
         return holder, True
     if holder is not known:
         raise UnreleasedInstanceId(

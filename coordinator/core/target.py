@@ -9,13 +9,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 
+from assignors.order import compute_member_rank
 from assignors.problem import Problem, Subscriptions
-from assignors.registry import ASSIGNORS
+from assignors.rules import NO_RULES, Rules
+from coordinator.core.assignor_inputs import (
+    compute_needs,
+    compute_racks,
+    compute_rules,
+    compute_weights,
+)
 from coordinator.core.consumer_group import (
     NOBODY,
     ConsumerGroup,
@@ -25,7 +33,9 @@ from coordinator.core.consumer_group import (
 )
 from coordinator.core.heartbeat import compute_target_effect
 from coordinator.core.outcome import Effect, Outcome
+from coordinator.core.prepared_target import MadeRecord, PreparedTarget, make_numbers
 from coordinator.core.shard import Shard
+from model.assignor_configs import AssignorConfigs
 from model.commands import Now
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import (
@@ -41,6 +51,8 @@ from model.topics import Topic
 
 Slots = npt.NDArray[np.int32]
 
+_BY_MEMBER_ID = attrgetter("member_id")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetProblem:
@@ -49,10 +61,11 @@ class TargetProblem:
     ``topics`` are in the order of the problem; ``slots`` and ``member_ids`` are of its members.
     ``old`` has, for each partition, the slot that the target in force gives it to. ``revision``
     is the group's: with another one, slots and ``old`` are to be read again. ``instance_ids`` are
-    of static members, in whose place another may stand by then.
+    of static members, in whose place another may stand by then. ``group`` is only to be known
+    again: there may be another of its id when the answer comes.
     """
 
-    group_id: GroupId
+    group: ConsumerGroup
     group_epoch: int
     revision: int
     assignor: str
@@ -62,14 +75,25 @@ class TargetProblem:
     instance_ids: Mapping[MemberId, InstanceId]
     slots: Slots
     old: Slots
+    rules: Rules = NO_RULES
+
+    @property
+    def group_id(self) -> GroupId:
+        return self.group.group_id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstallTarget:
-    """The answer to ``ComputeTarget``: for each partition of the problem a member, or -1."""
+    """The answer to ``ComputeTarget``: for each partition of the problem a member, or -1.
+
+    ``moves_left``: how many partitions a move budget has held up.
+    """
 
     problem: TargetProblem
     target: npt.NDArray[np.int32]
+    moves_left: int = 0
+    prepared: PreparedTarget | None = None
+    """Its records, as far as they were made before."""
 
     @property
     def group_id(self) -> GroupId:
@@ -100,23 +124,25 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
         if name in image.by_name
     )
     assignor = compute_preferred_assignor(shard, group)
-    members = list(group.members())
-    if ASSIGNORS[assignor].needs_member_order:
-        members.sort(key=_compute_rank)
+    members = compute_ordered_members(group)
     slots = np.fromiter((member.slot for member in members), np.int32, len(members))
     starts = np.zeros(len(topics) + 1, np.int64)
     np.cumsum([topic.partitions for topic in topics], out=starts[1:])
     old = compute_slots_of(group, topics, starts)
     index_of_slot = np.full(len(group.slots) + 1, NOBODY, np.int32)
     index_of_slot[slots] = np.arange(len(members), dtype=np.int32)
+    configs = shard.settings_of(group.group_id).assignor_configs
+    uses_racks, uses_weights = compute_needs(assignor)
     problem = Problem(
         topic_start=starts,
         members=len(members),
         owner=index_of_slot[old],
         subscriptions=_subscriptions(group, members, topics),
+        racks=compute_racks(members, topics, starts) if uses_racks else None,
+        weights=compute_weights(configs, topics, starts) if uses_weights else None,
     )
     return TargetProblem(
-        group.group_id,
+        group,
         group.group_epoch,
         group.revision,
         assignor,
@@ -126,13 +152,25 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
         _instance_ids(members) if group.static_members else {},
         slots,
         old,
+        compute_rules(configs, members, topics, starts),
     )
 
 
+def compute_ordered_members(group: ConsumerGroup) -> list[Member]:
+    """The members in the order in which assignors number them, whenever each of them came."""
+    members = list(group.members())
+    if not group.static_members:
+        members.sort(key=_BY_MEMBER_ID)
+        return members
+    members.sort(key=_compute_rank)
+    return members
+
+
 def _compute_rank(member: Member) -> tuple[bool, str]:
-    """Static members come first, by their instance ids: they keep their place when replaced."""
-    instance_id = member.metadata.instance_id if member.metadata is not None else None
-    return (True, member.member_id) if instance_id is None else (False, instance_id)
+    metadata = member.metadata
+    return compute_member_rank(
+        member.member_id, metadata.instance_id if metadata is not None else None
+    )
 
 
 def compute_slots_of(
@@ -186,15 +224,77 @@ def is_subscribed_by_all(group: ConsumerGroup, name: TopicName) -> bool:
 # --------------------------------------------------------------------------------- the answer
 
 
+def is_assigned_otherwise(assignor: str, before: AssignorConfigs, configs: AssignorConfigs) -> bool:
+    """Whether the assignor would be asked something else. A budget alone moves nothing."""
+    changed = before.pins != configs.pins or before.co_partition != configs.co_partition
+    weighs = (before.weights, before.skew_limit) != (configs.weights, configs.skew_limit)
+    return changed or (weighs and compute_needs(assignor)[1])
+
+
 def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Outcome:
     """Records for the members whose target changed, and the new assignment epoch.
 
-    Does nothing where the group has gone, is empty, or has a target as new as this.
+    Does nothing where the group has gone, is empty, or has a target as new as this. Where another
+    group has its id by now, that one gets a target of its own.
     """
     problem = command.problem
     group = shard.consumer_groups.get(problem.group_id)
+    if group is not None and group is not problem.group:
+        return Outcome(response=Done(), effects=_compute_own_target(shard, group))
     if group is None or not group.member_count or group.target_epoch >= problem.group_epoch:
         return Outcome(response=Done())
+    new, slots = _compute_new(shard, group, command)
+    records = _member_records(group, problem, new, slots, command.prepared)
+    value = ConsumerGroupTargetAssignmentMetadataValue(problem.group_epoch, now.wall_ms)
+    records.append(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+    effects: tuple[Effect, ...] = ()
+    if group.group_epoch > problem.group_epoch:
+        effects = (compute_target_effect(shard, group, group.group_id),)
+    return Outcome(
+        records=tuple(records), response=Done(), effects=effects, prepared=command.prepared
+    )
+
+
+def prepare_target(shard: Shard, command: InstallTarget) -> Preparation | None:
+    """The beginning of an install in slices; ``None`` for one that does nothing as things are."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None or not group.member_count:
+        return None
+    return Preparation(shard, group, command)
+
+
+class Preparation:
+    """Makes the records of an install, slice by slice, while the group goes on.
+
+    ``left`` is how many slots are still to be looked at.
+    """
+
+    def __init__(self, shard: Shard, group: ConsumerGroup, command: InstallTarget) -> None:
+        self._group = group
+        new, slots = _compute_new(shard, group, command)
+        self.prepared = PreparedTarget(new)
+        self.left = len(slots)
+        members = [group.slots[slot] for slot in slots]
+        topics = _topics_of(command.problem, new, slots, len(group.slots))
+        self._left = zip(members, topics, strict=True)
+
+    def prepare(self, count: int) -> list[MadeRecord]:
+        """Make the records of so many more slots, where their members are there still."""
+        group, made = self._group, []
+        self.left = max(0, self.left - count)
+        for member, topics in islice(self._left, count):
+            if member is not None and group.slots[member.slot] is member:
+                record = _member_record(group, member, topics)
+                made.append(MadeRecord(member, record, make_numbers(group.numbers, topics)))
+                self.prepared.add(made[-1])
+        return made
+
+
+def _compute_new(
+    shard: Shard, group: ConsumerGroup, command: InstallTarget
+) -> tuple[Slots, list[int]]:
+    """For each partition of the problem its new slot, and the slots whose target changes."""
+    problem = command.problem
     if group.revision == problem.revision:
         old, slots = problem.old, problem.slots
     else:
@@ -203,13 +303,13 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
     new = np.append(slots, np.int32(NOBODY))[command.target]
     if group.revision != problem.revision:
         _drop_what_has_gone(shard, group, problem, new)
-    records = _member_records(group, problem, old, new)
-    value = ConsumerGroupTargetAssignmentMetadataValue(problem.group_epoch, now.wall_ms)
-    records.append(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
-    effects: tuple[Effect, ...] = ()
-    if group.group_epoch > problem.group_epoch:
-        effects = (compute_target_effect(shard, group, group.group_id),)
-    return Outcome(records=tuple(records), response=Done(), effects=effects)
+    return new, _compute_affected(group, old, new)
+
+
+def _compute_own_target(shard: Shard, group: ConsumerGroup) -> tuple[Effect, ...]:
+    if not group.member_count or group.target_epoch >= group.group_epoch:
+        return ()
+    return (compute_target_effect(shard, group, group.group_id),)
 
 
 def _instance_ids(members: list[Member]) -> dict[MemberId, InstanceId]:
@@ -257,17 +357,30 @@ def _drop_what_has_gone(
                 part[part == slot] = NOBODY
 
 
-def _member_records(
-    group: ConsumerGroup, problem: TargetProblem, old: Slots, new: Slots
-) -> list[Record]:
+def _compute_affected(group: ConsumerGroup, old: Slots, new: Slots) -> list[int]:
     changed = np.flatnonzero(new != old)
     affected = set(np.unique(old[changed]).tolist()) | set(np.unique(new[changed]).tolist())
     affected |= group.untargeted
     affected |= _slots_outside(group, old)
     affected.discard(NOBODY)
-    slots = sorted(affected)
-    found = _topics_of(problem, new, slots, len(group.slots))
-    return [_member_record(group, slot, topics) for slot, topics in zip(slots, found, strict=True)]
+    return sorted(affected)
+
+
+def _member_records(
+    group: ConsumerGroup,
+    problem: TargetProblem,
+    new: Slots,
+    slots: list[int],
+    prepared: PreparedTarget | None,
+) -> list[Record]:
+    known = {} if prepared is None else prepared.find(group, slots, new)
+    left = [slot for slot in slots if slot not in known] if known else slots
+    topics = _topics_of(problem, new, left, len(group.slots)) if left else iter(())
+    for slot, given in zip(left, topics, strict=True):
+        member = group.slots[slot]
+        assert member is not None
+        known[slot] = _member_record(group, member, given)
+    return [known[slot] for slot in slots]
 
 
 def _slots_outside(group: ConsumerGroup, old: Slots) -> set[int]:
@@ -320,9 +433,9 @@ def _topics_of(
         yield tuple(found)
 
 
-def _member_record(group: ConsumerGroup, slot: int, topics: tuple[TopicPartitions, ...]) -> Record:
-    member = group.slots[slot]
-    assert member is not None
+def _member_record(
+    group: ConsumerGroup, member: Member, topics: tuple[TopicPartitions, ...]
+) -> Record:
     return Record(
         ConsumerGroupTargetAssignmentMemberKey(group.group_id, member.member_id),
         ConsumerGroupTargetAssignmentMemberValue(topics),

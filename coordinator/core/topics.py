@@ -41,6 +41,7 @@ from model.records import (
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    ProducerStateKey,
     SideRecord,
     TopicDeletionKey,
     TopicDeletionValue,
@@ -100,6 +101,9 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
         case GroupConfigsSideKey(group_id), None:
             catalogue.group_configs.pop(group_id, None)
             catalogue.group_settings.pop(group_id, None)
+        case ProducerStateKey(), _:
+            # Of a shard, not of the catalogue.
+            pass
         case _:
             raise AssertionError(f"a side record that nothing writes: {record}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from coordinator.core.classic_members import check_classic_commit
 from coordinator.core.foreign_groups import ShareGroup
 from coordinator.core.offsets import (
     COMMITTED,
@@ -23,6 +24,12 @@ from coordinator.core.offsets import (
 )
 from coordinator.core.open_transactions import OffsetPlace
 from coordinator.core.outcome import Outcome
+from coordinator.core.producers import (
+    check_marker,
+    check_producer,
+    compute_state_after_marker,
+    compute_state_after_offsets,
+)
 from coordinator.core.shard import Shard
 from model.commands import Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import (
@@ -30,12 +37,9 @@ from model.errors import (
     GroupIdNotFound,
     IllegalGeneration,
     InvalidGroupId,
-    InvalidProducerEpoch,
-    InvalidRequest,
     StaleMemberEpoch,
     UnknownMemberId,
 )
-from model.ids import ProducerId
 from model.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.responses import (
     Done,
@@ -68,28 +72,15 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
         else _commit_topic(shard, command, now, wanted, topic, check, records)
         for wanted, topic in resolved
     )
-    transaction = None
-    if records:
-        transaction = TransactionalOffsets(
-            command.producer_id, command.producer_epoch, tuple(records)
-        )
-    return Outcome(response=OffsetCommitResponse(results), transaction=transaction)
-
-
-def check_producer(shard: Shard, producer_id: ProducerId, producer_epoch: int) -> None:
-    """A producer that a newer one of its transactional id has fenced has no say.
-
-    Only while the newer one has a transaction open here: otherwise it is the transaction
-    coordinator that fences.
-    """
-    if producer_id < 0 or producer_epoch < 0:
-        raise InvalidRequest(f"Producer {producer_id} has no transactions.")
-    transaction = shard.open_transactions.get(producer_id)
-    if transaction is not None and producer_epoch < transaction.producer_epoch:
-        raise InvalidProducerEpoch(
-            f"Producer {producer_id} has epoch {transaction.producer_epoch}, the request "
-            f"{producer_epoch}."
-        )
+    response = OffsetCommitResponse(results)
+    if not records:
+        return Outcome(response=response)
+    producer_id, epoch = command.producer_id, command.producer_epoch
+    return Outcome(
+        response=response,
+        side=compute_state_after_offsets(shard, producer_id, epoch, now.wall_ms),
+        transaction=TransactionalOffsets(producer_id, epoch, tuple(records)),
+    )
 
 
 def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> None:
@@ -105,8 +96,13 @@ def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> 
                 f"{member_epoch}."
             )
         return
-    classic = shard.classic_groups.get(command.group_id)
-    if epoch < 0 and (classic is None or not classic.members):
+    classic = shard.classic_group(command.group_id)
+    if classic is not None:
+        check_classic_commit(
+            classic, command.member_id, command.instance_id, epoch, in_transaction=True
+        )
+        return
+    if epoch < 0:
         return
     if shard.has_other_group(command.group_id):
         raise UnknownMemberId(
@@ -124,7 +120,7 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
     group = shard.consumer_groups.get(command.group_id)
     if group is None and isinstance(shard.foreign_groups.get(command.group_id), ShareGroup):
         raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
-    if epoch < 0 and not command.member_id:
+    if epoch == NO_EPOCH and not command.member_id and command.instance_id is None:
         return None
     if group is None:
         _check_without_group(shard, command, epoch)
@@ -185,16 +181,17 @@ def _commit_topic(
     return TopicResult(topic.name, topic.topic_id, tuple(results))
 
 
-def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers) -> Outcome:
+def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers, now: Now) -> Outcome:
     """End the producer's transaction in this partition of the log, whether or not one is open.
 
     The transaction coordinator asks again until it is answered.
     """
-    check_producer(shard, command.producer_id, command.producer_epoch)
+    check_marker(shard, command)
     marker = TransactionMarker(
         command.producer_id, command.producer_epoch, command.coordinator_epoch, command.committed
     )
-    return Outcome(response=Done(), transaction=marker)
+    side = compute_state_after_marker(shard, command, now.wall_ms)
+    return Outcome(response=Done(), side=side, transaction=marker)
 
 
 def compute_stable_answer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
@@ -116,6 +117,9 @@ class Scheduler(Protocol):
     ) -> None:
         """As ``run_blocking``, in a lane of its own, for work that computes for long."""
 
+    def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        """As ``run_computing``, beside everything else, for work that may never end."""
+
 
 class Lane:
     """One thread that does what it is given, in order, and hands results back to the loop.
@@ -173,6 +177,18 @@ class AsyncioScheduler:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._computing.put(work, done)
+
+    def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        def run() -> None:
+            result: T | BaseException
+            try:
+                result = work()
+            except BaseException as failure:  # noqa: BLE001 - handed to the loop, not swallowed
+                result = failure
+            with suppress(RuntimeError):  # the loop may have ended before the work
+                self._loop.call_soon_threadsafe(done, result)
+
+        Thread(target=run, name="muster-custom-assignor", daemon=True).start()
 
     def close(self) -> None:
         """Let the threads end; work that was handed over is finished first."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from coordinator.core.expiry import ExpiryRule, compute_expiry_rule, is_expired, is_removable
+from coordinator.core.producers import find_expired_producers
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
@@ -23,7 +24,7 @@ from coordinator.runtime.offset_reads import (
     encode_offset_group_prefix,
 )
 from coordinator.runtime.stats import Stats
-from model.commands import INTERNAL, Command, ExpireOffsets
+from model.commands import INTERNAL, Command, ExpireOffsets, ExpireProducers
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition
 from model.settings import CoordinatorSettings
@@ -36,6 +37,8 @@ SLICE = 300
 """Offsets and groups that are looked at in one turn, and the most that one command expires."""
 REMOVAL_COST = 10
 """What it takes to decide that a group goes, counted in offsets that are looked at."""
+PRODUCERS_PER_COST = 50
+"""Producers that are looked at for the price of one offset."""
 PAUSE_MS = 5
 STALL_RETRY_MS = 5
 HOLD_MS = 1_000
@@ -157,6 +160,13 @@ class OffsetExpiry:
                     and not self._is_in_grace(shard, group_id)
                 ):
                     yield self._expire(shard, group_id, [])
+            yield self._expire_producers(shard)
+
+    def _expire_producers(self, shard: Shard) -> int:
+        producer_ids = find_expired_producers(shard, self._now_ms)
+        if producer_ids:
+            self._submit(ExpireProducers(INTERNAL, shard.partition, producer_ids), _ignore)
+        return 1 + len(shard.producers) // PRODUCERS_PER_COST
 
     def _walk_offsets(self, shard: Shard, group_id: GroupId, rule: ExpiryRule) -> Iterator[int]:
         found: list[_Found] = []
@@ -244,3 +254,7 @@ class OffsetExpiry:
         self._stats.offsets_expired += len(command.offsets)
         self._stats.groups_expired += command.removes_group
         self._on_expired(group_id)
+
+
+def _ignore(answer: Answer) -> None:
+    """A refusal comes again with the next walk."""

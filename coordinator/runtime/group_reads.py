@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.core.describe import describe_classic_group, describe_consumer_group, list_groups
+from coordinator.core.migration_plan import compute_migration_plan
 from coordinator.core.shard import Shard
-from model.commands import ConsumerGroupDescribe, DescribeGroups, ListGroups, ReadCommand
+from coordinator.runtime.api import Answer
+from model.commands import (
+    ConsumerGroupDescribe,
+    DescribeGroups,
+    ListGroups,
+    PlanMigration,
+    ReadCommand,
+)
+from model.errors import GroupError
 from model.ids import GroupId, compute_log_partition
 from model.responses import (
     ConsumerGroupDescribeResponse,
@@ -14,10 +23,8 @@ from model.responses import (
     ListGroupsResponse,
 )
 
-ReadResponse = ConsumerGroupDescribeResponse | DescribeGroupsResponse | ListGroupsResponse
 
-
-def read_groups(shards: Sequence[Shard], command: ReadCommand) -> ReadResponse:
+def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Answer:
     """The answer as memory has it, durable or not."""
 
     def shard_of(group_id: GroupId) -> Shard:
@@ -34,6 +41,11 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> ReadResponse:
             return DescribeGroupsResponse(
                 tuple(describe_classic_group(shard_of(group_id), group_id) for group_id in ids)
             )
+        case PlanMigration(_, (group_id,)):
+            try:
+                return compute_migration_plan(shard_of(group_id), group_id)
+            except GroupError as error:
+                return error
 
 
 def _list_groups(shards: Sequence[Shard], command: ListGroups) -> ListGroupsResponse:

@@ -65,4 +65,5 @@ class GroupSettingsChanges:
             # It may have waited for the interval of before.
             target = compute_target_effect(shard, group, group_id)
             self._targets.mark(group_id, target.not_before_ms)
-        self._submit(RefreshAssignor(INTERNAL, group_id, effect.assignors_before))
+        before = effect.assignors_before, effect.assignor_configs_before
+        self._submit(RefreshAssignor(INTERNAL, group_id, *before))

@@ -165,3 +165,7 @@ class _PastStore:
 
     def read_log(self, partition: LogPartition, start: LogOffset) -> Iterator[bytes]:
         return self._log.read_log(partition, start)
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """What producers were fenced then nobody asks."""
+        return iter(())

@@ -13,9 +13,11 @@ from model.commands import (
     ConsumerGroupDescribe,
     DescribeGroupConfigs,
     DescribeGroups,
+    ExpireProducers,
     ListGroupConfigs,
     ListGroups,
     ListTransactions,
+    PlanMigration,
     TopicCommand,
     WriteTxnMarkers,
 )
@@ -54,7 +56,9 @@ class LoadInProgress:
                 is_loading = bool(self._left)
             case ConsumerGroupDescribe() | DescribeGroups():
                 return self._describe_loaded(command, reply, submit)
-            case WriteTxnMarkers():
+            case PlanMigration():
+                is_loading = self._is_loading(*command.group_ids)
+            case WriteTxnMarkers() | ExpireProducers():
                 is_loading = command.partition in self._left
             case DescribeGroupConfigs() | ListGroupConfigs():
                 is_loading = False

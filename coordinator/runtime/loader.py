@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from coordinator.core.producers import replay_producer_state
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.core.topics import Catalogue, replay_side
@@ -17,7 +18,7 @@ from model.records import OffsetCommitKey, Record, RecordType, RecordValue
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
 from storage.log_store import LatestEntry, LogStore
-from storage.side_codec import decode_side
+from storage.side_codec import decode_side, encode_producer_prefix
 
 GROUP_TYPES = tuple(
     kind
@@ -100,6 +101,7 @@ class ShardLoader:
             add_group(group_id)
             yield OFFSET_GROUP_COST
         self.records += load_open_transactions(store, shard)
+        load_producers(store, shard)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> int:
@@ -115,6 +117,12 @@ def load_open_transactions(store: LogStore, shard: Shard) -> int:
         shard.open_transactions.add(ProducerId(producer_id), epoch, key)
         count += 1
     return count
+
+
+def load_producers(store: LogStore, shard: Shard) -> None:
+    """What the partition knows of producers, from the side records."""
+    for key, value in store.side(encode_producer_prefix(shard.partition)):
+        replay_producer_state(shard, decode_side(key, value))
 
 
 def _read_producer_epoch(store: LogStore, shard: Shard, entry: LatestEntry) -> int:

@@ -11,6 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
+from coordinator.core.classic_group import ClassicMember
+from coordinator.core.classic_translator_sync import compute_deadlines_at_load
 from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.handle import needs_epoch_for_topics
 from coordinator.core.liveness import Liveness
@@ -18,6 +20,7 @@ from coordinator.core.shard import Shard
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.loader import ShardLoader
 from coordinator.runtime.stats import Stats
+from model.commands import ClassicDeadline
 from model.ids import GroupId, LogPartition
 from model.records import MemberState
 from storage.log_store import LogStore
@@ -169,9 +172,31 @@ class Loading:
                     self._begin_session(group.group_id, member)
                 yield SESSION_COST
             self._arm_timers()
+        for group_id in list(shard.classic_groups):
+            classic = shard.classic_group(group_id)
+            for classic_member in list(classic.members.values()) if classic is not None else ():
+                self._begin_classic_session(shard, group_id, classic_member)
+                yield SESSION_COST
+            self._arm_timers()
+
+    def _begin_classic_session(
+        self, shard: Shard, group_id: GroupId, member: ClassicMember
+    ) -> None:
+        group, member_id = shard.classic_group(group_id), member.member_id
+        liveness, session = self._liveness, ClassicDeadline.SESSION
+        is_there = group is not None and member_id in group.members
+        if is_there and liveness.classic.get(group_id, session, member_id) is None:
+            timeout_ms, now_ms = member.session_timeout_ms, self._clock.monotonic_ms()
+            liveness.arm_classic(group_id, session, member_id, timeout_ms, now_ms)
 
     def _begin_session(self, group_id: GroupId, member: Member) -> None:
         liveness, now_ms = self._liveness, self._clock.monotonic_ms()
+        for effect in compute_deadlines_at_load(group_id, member):
+            arguments = effect.group_id, effect.deadline, effect.member_id
+            if not liveness.classic.is_armed(*arguments):
+                liveness.arm_classic(*arguments, effect.timeout_ms, now_ms)
+        if member.classic is not None:
+            return
         entry = liveness.get(group_id, member.member_id)
         if entry is None:
             entry = liveness.heard(group_id, member.member_id, now_ms)

@@ -9,6 +9,7 @@ import structlog
 from coordinator.core.handle import check_group_id_size
 from coordinator.core.offsets import check_offset_fetch
 from coordinator.core.outcome import Outcome
+from coordinator.core.producers import handle_expire_producers, replay_producer_state
 from coordinator.core.replay import replay_transaction
 from coordinator.core.shard import Shard
 from coordinator.core.transactions import (
@@ -21,7 +22,13 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.offset_reads import read_offsets, read_open_transactions
 from coordinator.runtime.writer import Entry, Writer
-from model.commands import OffsetFetch, TransactionCommand, TxnOffsetCommit, WriteTxnMarkers
+from model.commands import (
+    ExpireProducers,
+    OffsetFetch,
+    TransactionCommand,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
+)
 from model.errors import CoordinatorNotAvailable, GroupError, NotCoordinator, UnknownServerError
 from model.ids import GroupId, compute_log_partition
 from model.responses import ListTransactionsResponse
@@ -146,14 +153,22 @@ class OffsetCommands:
                 if not 0 <= command.partition < len(self._shards):
                     raise NotCoordinator(f"There is no log partition {command.partition}.")
                 shard = self._shards[command.partition]
-                return shard, handle_write_txn_markers(shard, command)
+                return shard, handle_write_txn_markers(shard, command, self._clock.now())
+            case ExpireProducers():
+                shard = self._shards[command.partition]
+                return shard, handle_expire_producers(shard, command)
 
     def _carry_out(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
     ) -> None:
         record, response = outcome.transaction, outcome.response
         assert response is not None
+        for state in outcome.side:
+            replay_producer_state(shard, state)
         if record is None:
+            if outcome.side:
+                self._writer.append(Entry(shard.partition, (), outcome.side, reply, response))
+                return
             generation = self._durability.generation_of_groups(groups)
             self._writer.answer_when_durable(generation, reply, response)
             return
@@ -166,5 +181,5 @@ class OffsetCommands:
         replay_transaction(shard, record)
         for group_id in sorted(changed):
             self._durability.note_offsets(group_id, self._writer.generation)
-        self._writer.append(Entry(shard.partition, (), (), reply, response, (), record))
+        self._writer.append(Entry(shard.partition, (), outcome.side, reply, response, (), record))
         self._writer.write_if_full()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator.core.offsets import compute_fetched_offset
+from coordinator.core.producers import find_state
 from coordinator.core.shard import Shard
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode
@@ -100,6 +101,7 @@ def read_open_transactions(store: LogStore, shard: Shard) -> Iterator[ListedTran
                 PendingOffset(stored.group_id, stored.topic, stored.partition, stored.value.offset)
                 for stored in decode_stored_offsets(entries)
             ),
+            max(find_state(shard, producer_id).coordinator_epoch, 0),
         )
 
 

@@ -136,6 +136,9 @@ class PartitionEncoder:
         self._latest[key] = pack_latest(self._offset, self._wall_ms, value)
         self._offset += 1
 
+    add_encoded = _add
+    """One record whose key and value are encoded already."""
+
     def _make_room(self, size: int) -> None:
         if self._size + size > RECORDS_BYTES_MAX and self._pairs:
             self._cut()

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import structlog
 
 from coordinator.core.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.regex_matching import KEPT_PATTERNS, compute_matches
 from coordinator.core.regex_resolution import InstallRegexes
 from coordinator.core.shard import Shard
@@ -47,6 +48,7 @@ class RegexMatches:
     def __init__(self) -> None:
         self._image = TopicImage()
         self._known: dict[str, frozenset[TopicName]] = {}
+        self._hashes: dict[bytes, int] = {}
 
     def topics_of(
         self, regexes: Iterable[str], image: TopicImage
@@ -62,6 +64,16 @@ class RegexMatches:
                 topics = self._known[regex] = compute_matches(regex, image.by_name)
             found[regex] = topics
         return found
+
+    def compute_hashes(
+        self, found: Iterable[frozenset[TopicName]], image: TopicImage
+    ) -> Mapping[bytes, int]:
+        """The hashes of these topics, and of others."""
+        if len(self._hashes) > 2 * len(image.by_name):
+            self._hashes.clear()
+        for topics in found:
+            compute_metadata_hash(topics, image, self._hashes)
+        return dict(self._hashes)
 
     def _follow(self, image: TopicImage) -> None:
         if image is self._image:
@@ -231,7 +243,8 @@ class Regexes:
 
         def resolve() -> InstallRegexes:
             topics = self._resolve(rights, image)
-            return InstallRegexes(group_id, topics, image.version, timestamp_ms)
+            hashes = self._matches.compute_hashes(topics.values(), image)
+            return InstallRegexes(group_id, topics, image.version, timestamp_ms, hashes)
 
         self._scheduler.run_computing(resolve, partial(self._resolved, group_id, known))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import Outcome
-from coordinator.core.replay import replay
+from coordinator.core.replay import replay, replay_prepared_target
 from coordinator.core.shard import Shard
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.writer import Writer
-from model.ids import GroupId
+from model.ids import GroupId, MemberId
 from model.records import (
     ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     OffsetCommitKey,
+    RecordValue,
 )
 
 
@@ -35,11 +37,27 @@ class Replayer:
             are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
             if are_all_offsets and not shard.open_transactions:
                 return
+        if outcome.prepared is not None:
+            replay_prepared_target(shard, group_id, outcome.records, outcome.prepared)
+            self._durability.note_group(group_id, generation)
+            return
         for record in outcome.records:
             replay(shard, record)
-            if record.value is None:
-                if isinstance(record.key, ConsumerGroupMemberMetadataKey):
-                    self._liveness.remove(group_id, record.key.member_id)
-            elif isinstance(record.key, ConsumerGroupMetadataKey):
+            if isinstance(record.key, ConsumerGroupMemberMetadataKey):
+                self._note_member(group_id, record.key.member_id, record.value)
+            elif record.value is not None and isinstance(record.key, ConsumerGroupMetadataKey):
                 self._stats.group_epoch_bumps += 1
         self._durability.note_group(group_id, generation)
+
+    def _note_member(
+        self, group_id: GroupId, member_id: MemberId, metadata: RecordValue | None
+    ) -> None:
+        """Deadlines are those of the protocol that the member speaks now, or it has none."""
+        is_consumer = is_classic = False
+        if isinstance(metadata, ConsumerGroupMemberMetadataValue):
+            is_classic = metadata.classic_member_metadata is not None
+            is_consumer = not is_classic
+        if not is_consumer:
+            self._liveness.remove(group_id, member_id)
+        if not is_classic:
+            self._liveness.classic.cancel_member(group_id, member_id)

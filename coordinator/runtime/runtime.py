@@ -13,28 +13,30 @@ from typing import Any
 
 import structlog
 
+from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import ShardCommand, handle, has_news
+from coordinator.core.handle import ClassicCommand, ShardCommand, handle, has_news
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ApplyGroupSettings,
-    ArmRebalanceTimeout,
-    CancelRebalanceTimeout,
     ComputeTarget,
     Effect,
+    NoteRebalance,
     Outcome,
     RefreshGroups,
     ResolveRegexes,
 )
 from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
-from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
+from coordinator.core.target import TargetProblem, compute_target_problem
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
+from coordinator.runtime.classic_groups import ClassicGroups
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
+from coordinator.runtime.deadlines import Deadlines
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.group_reads import read_groups
 from coordinator.runtime.group_settings import GroupSettingsChanges
@@ -51,21 +53,22 @@ from coordinator.runtime.targets import Targets
 from coordinator.runtime.ticket import Ticket, make_ticket
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
+from coordinator.runtime.turns import Turns
 from coordinator.runtime.watches import RegisteredWatch, Watches
 from coordinator.runtime.writer import Entry, Writer, exit_process
 from model.commands import (
     Command,
     ConfigCommand,
-    ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
+    ConvertToClassicGroup,
     DeleteGroup,
     DeleteOffsets,
     DeleteTopicOffsets,
     DeletionCommand,
-    DescribeGroups,
     ExpireMember,
     ExpireOffsets,
+    ExpireProducers,
     LeaveGroup,
     ListGroups,
     ListTransactions,
@@ -103,9 +106,11 @@ class Runtime:
         scheduler: Scheduler | None = None,
         free_bytes: Callable[[], int] | None = None,
         authorizer: Authorizer | None = None,
+        assignors: Assignors = ASSIGNORS,
         on_failure: Callable[[BaseException], None] = exit_process,
     ) -> None:
         self.settings = settings
+        self._assignors = assignors
         self.cluster_id = store.cluster_id
         self.log_partitions = store.partitions
         self.stats = Stats()
@@ -121,7 +126,6 @@ class Runtime:
         self._load_in_progress: LoadInProgress | None = None
         self._is_stopping = False
         self._durability = Durability()
-        self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
         self.liveness = Liveness(settings.group_consumer_session_timeout_ms)
 
     # ------------------------------------------------------------------------- starting, stopping
@@ -182,6 +186,7 @@ class Runtime:
     def _note_loaded(self) -> None:
         self._is_ready = True
         self._background.begin()
+        self._targets.begin(self._catalogue.group_settings)
 
     def _make_parts(self, scheduler: Scheduler) -> None:
         self._writer = Writer(
@@ -190,7 +195,7 @@ class Runtime:
             self._clock,
             self.stats,
             self.settings.flush_records_max,
-            before_write=self._before_write,
+            before_write=lambda: self._turns.close_batch(),
             on_durable=self._on_durable,
             on_failure=self._on_failure,
         )
@@ -201,9 +206,18 @@ class Runtime:
             scheduler,
             self._clock,
             self.stats,
-            self.settings.assignor_inline_budget_ms,
+            self.settings,
+            self._assignors,
+            shard_of=self._shard_of,
             compute_problem=self._compute_problem,
-            install=self._install_target,
+            submit=lambda command: self._submit_to_shard(command, _ignore),
+            request_flush=self._writer.request_flush,
+        )
+        self._turns = Turns(
+            scheduler,
+            handle=self._submit_to_shard,
+            compute_targets=self._targets.compute_due,
+            write=self._writer.write_early,
             request_flush=self._writer.request_flush,
         )
         self._timers = Timers(
@@ -214,14 +228,18 @@ class Runtime:
             expire=self._submit_internal,
             is_held=self._is_low_on_space,
         )
+        self._deadlines = Deadlines(self.liveness, self._timers, self._clock)
         self._commits = CommitRoom(self._writer, self._clock, self._durability, self._space)
-        self._watches = Watches(scheduler, self._has_news)
+        self._watches = Watches(scheduler, self._has_news, lambda: self._turns.is_busy)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
         self._replayer = Replayer(self._writer, self._durability, self.liveness, self.stats)
         self._make_deputies(scheduler)
 
     def _make_deputies(self, scheduler: Scheduler) -> None:
         """Those that carry out commands and effects with the other parts."""
+        self._classic = ClassicGroups(
+            self._writer, carry_out_effect=self._carry_out_effect, answer=self._answer_read
+        )
         self._regexes = Regexes(
             scheduler,
             self._clock,
@@ -288,9 +306,10 @@ class Runtime:
         self._loading.stop()
         self._commits.is_open = False
         self._timers.stop()
+        self._classic.stop()
         self._background.stop()
         self._regexes.stop()
-        while not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
+        while self._turns.is_busy or not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
             await asyncio.sleep(STOP_POLL_S)
         self._targets.stop()
         if isinstance(self._scheduler, AsyncioScheduler):
@@ -333,28 +352,30 @@ class Runtime:
         match command:
             case OffsetCommit():
                 self._commit(command, reply)
+            case ConsumerGroupHeartbeat() | ConsumerGroupLeave() | LeaveGroup():
+                self._turns.submit(command, reply)
             case (
-                ConsumerGroupHeartbeat()
-                | ConsumerGroupLeave()
-                | LeaveGroup()
-                | ReconcileMember()
+                ReconcileMember()
                 | ExpireMember()
                 | RefreshTopics()
                 | RefreshAssignor()
                 | DeleteTopicOffsets()
+                | ConvertToClassicGroup()
                 | ExpireOffsets()
             ):
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
                 self._offsets.fetch(command, reply)
-            case TxnOffsetCommit() | WriteTxnMarkers():
+            case TxnOffsetCommit() | WriteTxnMarkers() | ExpireProducers():
                 self._offsets.change(command, reply)
             case ListTransactions():
                 self._offsets.list_transactions(reply)
             case DeleteGroup() | DeleteOffsets():
                 self._deletion.submit(command, reply)
-            case ListGroups() | ConsumerGroupDescribe() | DescribeGroups():
+            case _ if isinstance(command, ReadCommand):
                 self._read(command, reply)
+            case _ if isinstance(command, ClassicCommand):
+                self._turns.submit(command, reply)
             case _:
                 self._submit_to_catalogue(command, reply)
 
@@ -378,10 +399,9 @@ class Runtime:
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         entry = self.liveness.get(group_id, member_id)
-        if entry is None:
-            return False
-        self.liveness.renew_lease(entry, self._clock.monotonic_ms())
-        return True
+        if entry is not None:
+            self.liveness.renew_lease(entry, self._clock.monotonic_ms())
+        return entry is not None
 
     def watch(
         self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]
@@ -468,33 +488,24 @@ class Runtime:
     ) -> None:
         if outcome.records:
             self._replayer.replay(shard, group_id, outcome)
+        if self._classic.carry_out(shard, group_id, outcome, reply):
+            return
         if isinstance(command, ConsumerGroupHeartbeat):
-            self._heard(group_id, command.member_id)
+            self._deadlines.heard(group_id, command.member_id)
             self._regexes.heard(shard, command)
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         if outcome.then is not None:
             if outcome.records:
                 self._writer.append(Entry(shard.partition, outcome.records, (), None, None))
-            self._follow_ups.append((shard, outcome.then, reply))
-            self._writer.request_flush()
+            self._turns.follow_up(shard, outcome.then, reply)
             return
         assert outcome.response is not None, f"{command} has no answer"
         if outcome.records:
-            self._writer.append(
-                Entry(shard.partition, outcome.records, (), reply, outcome.response)
-            )
+            entry = Entry(shard.partition, outcome.records, (), reply, outcome.response)
+            self._writer.append(entry._replace(prepared=outcome.prepared))
         else:
             self._answer_read((group_id,), reply, outcome.response)
-
-    def _heard(self, group_id: GroupId, member_id: MemberId) -> None:
-        now_ms = self._clock.monotonic_ms()
-        entry = self.liveness.get(group_id, member_id)
-        if entry is not None:
-            self.liveness.touch(entry, now_ms)
-        else:
-            self.liveness.heard(group_id, member_id, now_ms)
-            self._timers.arm()
 
     def _carry_out_effect(self, effect: Effect) -> None:
         match effect:
@@ -502,29 +513,16 @@ class Runtime:
                 self._targets.mark(group_id, not_before_ms)
             case ResolveRegexes(group_id):
                 self._regexes.request(group_id)
-            case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):
-                self.liveness.arm_rebalance(
-                    group_id, member_id, epoch, timeout_ms, self._clock.monotonic_ms()
-                )
-                self._timers.arm()
-            case CancelRebalanceTimeout(group_id, member_id):
-                self.liveness.cancel_rebalance(group_id, member_id)
             case RefreshGroups(name):
                 self._refresh_groups(TopicName(name))
             case ApplyGroupSettings():
                 self._settings_changes.apply(effect)
+            case NoteRebalance(group_id, generation, reason):
+                log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
+            case _:
+                self._deadlines.carry_out(effect)
 
-    # ---------------------------------------------------------------------- targets and follow-ups
-
-    def _before_write(self) -> None:
-        """Targets for what was gathered, and then the second halves of heartbeats."""
-        while True:
-            self._targets.compute_due()
-            if not self._follow_ups:
-                return
-            follow_ups, self._follow_ups = self._follow_ups, []
-            for shard, command, reply in follow_ups:
-                self._submit_to_shard(command, reply, shard)
+    # ------------------------------------------------------------------------------------- targets
 
     def _compute_problem(self, group_id: GroupId) -> TargetProblem | None:
         shard = self._shard_of(group_id)
@@ -533,10 +531,6 @@ class Runtime:
             return None
         return compute_target_problem(shard, group)
 
-    def _install_target(self, command: InstallTarget) -> None:
-        self.stats.targets_installed += 1
-        self._submit_to_shard(command, _ignore)
-
     def _has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
         return has_news(self._shard_of(group_id), group_id, member_id)
 
@@ -544,13 +538,14 @@ class Runtime:
 
     def _answer_read(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
         """Answer when what these groups' answer shows is durable: at once, mostly."""
+        if isinstance(answer, GroupError):
+            self.stats.count_error(answer.code.name)
         generation = self._durability.generation_of_groups(group_ids)
         self._writer.answer_when_durable(generation, reply, answer)
 
     def _answer_error(
         self, group_ids: tuple[GroupId, ...], reply: Reply, error: GroupError
     ) -> None:
-        self.stats.count_error(error.code.name)
         self._answer_read(group_ids, reply, error)
 
     def _on_durable(self, generation: int) -> None:
@@ -558,6 +553,7 @@ class Runtime:
         self._catalogue.settle(generation)
         if changed:
             self._watches.look_at(changed)
+            self._targets.look_at(changed)
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -585,8 +581,11 @@ class Runtime:
 
     def _refresh_groups(self, name: TopicName) -> None:
         self._regexes.topic_changed(name)
-        for shard in self._shards:
-            self._refresh.refresh(sorted(shard.groups_by_topic.get(name, ())))
+        self._refresh.refresh(
+            group_id
+            for shard in self._shards
+            for group_id in sorted(shard.groups_by_topic.get(name, ()))
+        )
 
     def _check_space(self, outcome: Outcome) -> None:
         if outcome.writes:

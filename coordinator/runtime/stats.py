@@ -43,7 +43,11 @@ class Stats:
     flushes: int = 0
     flush_seconds: Histogram = field(default_factory=Histogram)
     assignor_seconds: Histogram = field(default_factory=Histogram)
-    assignor_failures: int = 0
+    assignor_failures_by_reason: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("raised", "junk", "late", "missing"), 0)
+    )
+    """Targets that an assignor failed to compute: it raised, what it answered was no assignment,
+    it was too late, or there is none of that name."""
     group_epoch_bumps: int = 0
     targets_installed: int = 0
     members_expired: dict[str, int] = field(default_factory=dict)
@@ -59,6 +63,11 @@ class Stats:
     records_loaded: int = 0
     stalled_ms: int = 0
     writes_refused: int = 0
+
+    @property
+    def assignor_failures(self) -> int:
+        """For whatever reason."""
+        return sum(self.assignor_failures_by_reason.values())
 
     def count_error(self, name: str) -> None:
         self.errors[name] = self.errors.get(name, 0) + 1

@@ -1,23 +1,28 @@
 """Computing targets: in the flush where it is quick, in a thread where it is not.
 
 One computation is in flight a group. The target in force stays so until a new one is installed.
+A new target is news for every member and may move every partition, so that a large group rests
+between two: who joins meanwhile is in the next one, with all others that do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import islice
 
-import numpy as np
-import numpy.typing as npt
-import structlog
-
-from assignors.registry import ASSIGNORS
+from assignors.problem import Problem
+from assignors.registry import Assignors
+from coordinator.core.move_steps import ContinueMoves
+from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget, TargetProblem
+from coordinator.runtime.assignments import Assignments, Failure, Result
 from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.move_steps import MoveSteps
 from coordinator.runtime.stats import Stats
+from coordinator.runtime.target_installs import TargetInstalls
 from model.ids import GroupId
-
-log = structlog.get_logger()
+from model.settings import CoordinatorSettings
 
 ALWAYS_INLINE_SIZE = 20_000
 """Members and partitions of a problem that is quick whatever a cold or busy machine measured."""
@@ -25,15 +30,34 @@ ALWAYS_INLINE_SIZE = 20_000
 ALWAYS_INLINE_SIZE_MIXED = 2_000
 """The same where members subscribe to different topics, which is a search."""
 
+WITHOUT_SEARCH = ("uniform", "range")
+"""Assignors that search nothing where all subscribe to the same."""
+
 INLINE_SIZE = 300_000
 """The same for a problem that was never timed."""
+
+INLINE_TOPICS = 1_000
+"""More take as long to install as to encode, and so are given turns of their own."""
+
+GROUPS_IN_A_BATCH = 100
+"""Most groups that get a target in one batch; a small one costs some 0.2 ms."""
+
+COST_OF_MEMBER = 10
+"""What a new target costs a member, counted in partitions."""
+
+PARTITIONS_PER_REST_MS = 100
+"""A group rests for a millisecond for so many partitions, if it is no quick one."""
+
+FIRST_WAIT_MS = 1_000
+LONGEST_WAIT_MS = 5_000
+"""How long after a failure an assignor is asked again; twice as long with each failure."""
 
 
 class Targets:
     """Which groups need a target, and the work on it.
 
     ``compute_problem`` gives the problem of a group now, or ``None`` where it needs no target
-    (any more). ``install`` takes the answer; ``request_flush`` asks for a turn that calls
+    (any more). ``submit`` takes what comes of it; ``request_flush`` asks for a turn that calls
     ``compute_due``.
     """
 
@@ -42,32 +66,52 @@ class Targets:
         scheduler: Scheduler,
         clock: SteadyClock,
         stats: Stats,
-        inline_budget_ms: int,
+        settings: CoordinatorSettings,
+        assignors: Assignors,
         *,
+        shard_of: Callable[[GroupId], Shard],
         compute_problem: Callable[[GroupId], TargetProblem | None],
-        install: Callable[[InstallTarget], None],
+        submit: Callable[[InstallTarget | ContinueMoves], None],
         request_flush: Callable[[], None],
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
+        self._assignments = Assignments(
+            scheduler, clock, stats, settings.assignor_time_limit_ms, assignors
+        )
+        self._moves = MoveSteps(self._assignments, shard_of, submit)
         self._stats = stats
-        self._inline_budget_ms = inline_budget_ms
+        self._inline_budget_ms = settings.assignor_inline_budget_ms
         self._compute_problem = compute_problem
-        self._install = install
+        self._installs = TargetInstalls(scheduler, shard_of=shard_of, submit=submit)
         self._request_flush = request_flush
         self._marked: dict[GroupId, None] = {}
         self._later: set[GroupId] = set()
         self._in_flight: set[GroupId] = set()
         self._last_ms: dict[GroupId, float] = {}
+        self._failures: dict[GroupId, int] = {}
+        """How often in a row the assignor of a group has failed."""
+        self._rests_until_ms: dict[GroupId, int] = {}
+        """Of large groups with a new target, and of those whose assignor is to be asked again:
+        the monotonic time."""
         self._is_stopped = False
 
     def stop(self) -> None:
         """Install nothing any more: the store is about to be closed."""
         self._is_stopped = True
+        self._installs.stop()
+
+    def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
+        """All groups are loaded; these have settings of their own."""
+        self._moves.begin(group_settings)
+
+    def look_at(self, group_ids: Collection[GroupId]) -> None:
+        """These have changed durably: their next steps may begin."""
+        self._moves.look_at(group_ids)
 
     @property
     def in_flight(self) -> int:
-        """How many computations run in the thread."""
+        """How many targets are computed in the thread or being installed."""
         return len(self._in_flight)
 
     def mark(self, group_id: GroupId, not_before_ms: int) -> None:
@@ -76,7 +120,11 @@ class Targets:
         if wait_ms <= 0:
             self._marked[group_id] = None
             self._request_flush()
-        elif group_id not in self._later:
+        else:
+            self._mark_later(group_id, wait_ms)
+
+    def _mark_later(self, group_id: GroupId, wait_ms: int) -> None:
+        if group_id not in self._later:
             self._later.add(group_id)
             self._scheduler.call_later_ms(wait_ms, lambda: self._interval_passed(group_id))
 
@@ -87,11 +135,40 @@ class Targets:
 
     def compute_due(self) -> None:
         """Compute, or begin to compute, what was marked."""
+        left = GROUPS_IN_A_BATCH
         while self._marked and not self._is_stopped:
-            marked, self._marked = self._marked, {}
-            for group_id in marked:
+            if not left:
+                # A topic of very many groups changed: the others are for the next batch.
+                self._scheduler.call_soon(self._request_flush)
+                return
+            group_ids = tuple(islice(self._marked, left))
+            left -= len(group_ids)
+            for group_id in group_ids:
+                del self._marked[group_id]
                 if group_id not in self._in_flight:
-                    self._compute(group_id)
+                    self._compute_rested(group_id)
+
+    def _compute_rested(self, group_id: GroupId) -> None:
+        rest_ms = self._compute_rest_ms(group_id)
+        if rest_ms > 0:
+            self._mark_later(group_id, rest_ms)
+        else:
+            self._compute(group_id)
+
+    def _compute_rest_ms(self, group_id: GroupId) -> int:
+        until_ms = self._rests_until_ms.get(group_id)
+        if until_ms is None:
+            return 0
+        rest_ms = until_ms - self._clock.monotonic_ms()
+        if rest_ms <= 0:
+            del self._rests_until_ms[group_id]
+        return rest_ms
+
+    def _let_rest(self, problem: Problem, group_id: GroupId) -> None:
+        if problem.members + problem.partitions > ALWAYS_INLINE_SIZE:
+            cost = problem.members * COST_OF_MEMBER + problem.partitions
+            rest_ms = cost // PARTITIONS_PER_REST_MS
+            self._rests_until_ms[group_id] = self._clock.monotonic_ms() + rest_ms
 
     def _compute(self, group_id: GroupId) -> None:
         problem = self._compute_problem(group_id)
@@ -102,15 +179,20 @@ class Targets:
             self._done(problem, self._run(problem))
             return
         self._in_flight.add(group_id)
-        self._scheduler.run_computing(
-            lambda: self._run(problem), lambda result: self._done_in_thread(problem, result)
-        )
+        self._assignments.start(problem, partial(self._done_in_thread, problem, self._now_ms()))
 
     def _is_quick(self, problem: TargetProblem) -> bool:
-        if not self._inline_budget_ms:
+        if (
+            not self._inline_budget_ms
+            or self._assignments.is_custom(problem.assignor)
+            or len(problem.topics) > INLINE_TOPICS
+        ):
             return False
         size = problem.problem.members + problem.problem.partitions
-        is_mixed = not problem.problem.subscriptions.is_homogeneous
+        is_mixed = (
+            not problem.problem.subscriptions.is_homogeneous
+            or problem.assignor not in WITHOUT_SEARCH
+        )
         if size <= (ALWAYS_INLINE_SIZE_MIXED if is_mixed else ALWAYS_INLINE_SIZE):
             return True
         last_ms = self._last_ms.get(problem.group_id)
@@ -118,35 +200,48 @@ class Targets:
             return not is_mixed and size <= INLINE_SIZE
         return last_ms <= self._inline_budget_ms
 
-    def _run(self, problem: TargetProblem) -> npt.NDArray[np.int32] | BaseException:
-        began_ms = self._clock.monotonic_ms()
-        try:
-            return ASSIGNORS[problem.assignor].assign(problem.problem)
-        except Exception as failure:  # noqa: BLE001 - an assignor may fail; the group goes on
-            return failure
-        finally:
-            took_ms = self._clock.monotonic_ms() - began_ms
-            self._last_ms[problem.group_id] = took_ms
-            self._stats.assignor_seconds.add(took_ms / 1000)
+    def _run(self, problem: TargetProblem) -> Result:
+        began_ms = self._now_ms()
+        result = self._assignments.run(problem)
+        self._last_ms[problem.group_id] = self._now_ms() - began_ms
+        return result
 
-    def _done_in_thread(
-        self, problem: TargetProblem, result: npt.NDArray[np.int32] | BaseException
-    ) -> None:
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def _done_in_thread(self, problem: TargetProblem, began_ms: int, result: Result) -> None:
         self._in_flight.discard(problem.group_id)
+        self._last_ms[problem.group_id] = self._now_ms() - began_ms
         if self._is_stopped:
             return
         self._done(problem, result)
         self._request_flush()
 
-    def _done(self, problem: TargetProblem, result: npt.NDArray[np.int32] | BaseException) -> None:
-        if isinstance(result, BaseException):
-            self._stats.assignor_failures += 1
-            log.error(
-                "assignor_failed",
-                group_id=problem.group_id,
-                assignor=problem.assignor,
-                group_epoch=problem.group_epoch,
-                cause=repr(result),
-            )
+    def _done(self, problem: TargetProblem, result: Result) -> None:
+        if isinstance(result, Failure):
+            self._assignments.report(problem, result)
+            self._put_off(problem, result)
             return
-        self._install(InstallTarget(problem, result))
+        self._failures.pop(problem.group_id, None)
+        self._let_rest(problem.problem, problem.group_id)
+        command = InstallTarget(problem, result.target, result.moves_left)
+        self._stats.targets_installed += 1
+        if self._installs.install(command, lambda: self._installed(command)):
+            self._moves.note(command)
+        else:
+            self._in_flight.add(command.group_id)
+
+    def _installed(self, command: InstallTarget) -> None:
+        self._in_flight.discard(command.group_id)
+        self._moves.note(command)
+        self._request_flush()
+
+    def _put_off(self, problem: TargetProblem, failure: Failure) -> None:
+        """Custom assignors, and what takes too long, are asked again by themselves, and later."""
+        group_id = problem.group_id
+        failures = self._failures[group_id] = self._failures.get(group_id, 0) + 1
+        if failure.reason != "late" and not self._assignments.is_custom(problem.assignor):
+            return
+        wait_ms = min(FIRST_WAIT_MS << min(failures - 1, 8), LONGEST_WAIT_MS)
+        self._rests_until_ms[group_id] = self._now_ms() + wait_ms
+        self._mark_later(group_id, wait_ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import structlog
 
@@ -16,10 +17,12 @@ from coordinator.core.liveness import NEVER_MS, Liveness
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.stats import Stats
-from model.commands import ExpireMember
+from model.commands import ExpireClassicDeadline, ExpireMember
 from model.errors import GroupError
 
 log = structlog.get_logger()
+
+Expiry: TypeAlias = ExpireMember | ExpireClassicDeadline
 
 SETTLE_MS = 1
 HOLD_MS = 1_000
@@ -38,7 +41,7 @@ class Timers:
         stats: Stats,
         liveness: Liveness,
         *,
-        expire: Callable[[ExpireMember, Reply], None],
+        expire: Callable[[Expiry, Reply], None],
         is_held: Callable[[], bool],
     ) -> None:
         self._scheduler = scheduler
@@ -100,6 +103,8 @@ class Timers:
             return
         now_ms = self._clock.monotonic_ms()
         for command in self._liveness.due(now_ms):
+            if self._liveness.is_armed_anew(command):
+                continue
             self._note(command)
             try:
                 self._expire(command, partial(self._expired, command))
@@ -109,7 +114,10 @@ class Timers:
                 self._liveness.expire_again(command, now_ms)
         self.arm()
 
-    def _note(self, command: ExpireMember) -> None:
+    def _note(self, command: Expiry) -> None:
+        if not command.member_id:
+            # A phase of a rebalance, which may well end so.
+            return
         name = command.deadline.name.lower()
         counts = self._stats.members_expired
         counts[name] = counts.get(name, 0) + 1
@@ -120,7 +128,7 @@ class Timers:
             cause=command.deadline.value,
         )
 
-    def _expired(self, command: ExpireMember, answer: Answer) -> None:
+    def _expired(self, command: Expiry, answer: Answer) -> None:
         if isinstance(answer, GroupError):
             self._liveness.expire_again(command, self._clock.monotonic_ms())
             self.arm()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler
@@ -12,6 +13,8 @@ from model.errors import GroupError
 from model.ids import GroupId
 
 RETRY_MS = 1_000
+SLICE = 100
+"""So many groups look in one turn."""
 
 
 class TopicRefresh:
@@ -22,7 +25,13 @@ class TopicRefresh:
         self._submit = submit
 
     def refresh(self, group_ids: Iterable[GroupId]) -> None:
-        """Let these groups look."""
+        """Let these groups look, in slices if they are many."""
+        self._refresh_slice(iter(group_ids))
+
+    def _refresh_slice(self, left: Iterator[GroupId]) -> None:
+        group_ids = tuple(islice(left, SLICE))
+        if len(group_ids) == SLICE:
+            self._scheduler.call_soon(lambda: self._refresh_slice(left))
         for group_id in group_ids:
             self._submit(RefreshTopics(INTERNAL, group_id), partial(self._note, group_id))
 

@@ -38,13 +38,26 @@ class RegisteredWatch:
 
 
 class Watches:
-    """All watches, by group and member; ``has_news`` is asked before one is called."""
+    """All watches, by group and member; ``has_news`` is asked before one is called.
 
-    def __init__(self, scheduler: Scheduler, has_news: Callable[[GroupId, MemberId], bool]) -> None:
+    While ``is_busy`` nobody is told: what members ask by themselves comes first.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        has_news: Callable[[GroupId, MemberId], bool],
+        is_busy: Callable[[], bool],
+    ) -> None:
         self._scheduler = scheduler
         self._has_news = has_news
+        self._is_busy = is_busy
         self._by_group: dict[GroupId, dict[MemberId, RegisteredWatch]] = {}
-        self._to_look_at: deque[tuple[GroupId, deque[MemberId]]] = deque()
+        self._to_look_at: deque[GroupId] = deque()
+        self._is_changed: dict[GroupId, bool] = {}
+        """Of each of them: whether it changed again since its members began to be looked at."""
+        self._left: deque[MemberId] = deque()
+        """Of the first of them."""
         self._is_slice_due = False
 
     def __len__(self) -> int:
@@ -69,10 +82,22 @@ class Watches:
     def look_at(self, group_ids: Iterable[GroupId]) -> None:
         """These groups changed, durably: tell those members for whom there is news."""
         for group_id in group_ids:
-            members = self._by_group.get(group_id)
-            if members:
-                self._to_look_at.append((group_id, deque(members)))
+            if group_id in self._is_changed:
+                # One look at very many members takes longer than the next change.
+                self._is_changed[group_id] = True
+            elif group_id in self._by_group:
+                self._add(group_id)
         self._request_slice()
+
+    def _add(self, group_id: GroupId) -> None:
+        self._to_look_at.append(group_id)
+        self._is_changed[group_id] = False
+        if len(self._to_look_at) == 1:
+            self._begin(group_id)
+
+    def _begin(self, group_id: GroupId) -> None:
+        self._is_changed[group_id] = False
+        self._left = deque(self._by_group.get(group_id, ()))
 
     def _request_slice(self) -> None:
         if self._to_look_at and not self._is_slice_due:
@@ -81,15 +106,23 @@ class Watches:
 
     def _tell_slice(self) -> None:
         self._is_slice_due = False
-        left = SLICE
+        left = 0 if self._is_busy() else SLICE
         while self._to_look_at and left:
-            group_id, member_ids = self._to_look_at[0]
-            while member_ids and left:
+            group_id = self._to_look_at[0]
+            while self._left and left:
                 left -= 1
-                self._tell(group_id, member_ids.popleft())
-            if not member_ids:
-                self._to_look_at.popleft()
+                self._tell(group_id, self._left.popleft())
+            if not self._left:
+                self._end(group_id)
         self._request_slice()
+
+    def _end(self, group_id: GroupId) -> None:
+        """All of its members were looked at: on to the next group, and to this one after others."""
+        self._to_look_at.popleft()
+        if self._to_look_at:
+            self._begin(self._to_look_at[0])
+        if self._is_changed.pop(group_id):
+            self._add(group_id)
 
     def _tell(self, group_id: GroupId, member_id: MemberId) -> None:
         watch = self._by_group.get(group_id, {}).get(member_id)

@@ -16,6 +16,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 import structlog
 
+from coordinator.core.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.partition_encoder import (
@@ -52,6 +53,7 @@ class Entry(NamedTuple):
     answer: Answer | None
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
+    prepared: PreparedTarget | None = None
 
 
 CommitEntry: TypeAlias = tuple[LogPartition, Commit | CommitBlock, Release]
@@ -144,6 +146,15 @@ class Writer:
         ``False`` where the store cannot take it just now.
         """
         return not self._gathered or self._close_batch()
+
+    def write_early(self) -> bool:
+        """Write, without a sync, what is gathered and what ``before_write`` adds to it.
+
+        ``False`` where the store cannot take it just now.
+        """
+        is_written = self._close_batch()
+        self.request_flush()
+        return is_written
 
     def request_flush(self) -> None:
         """Close what is gathered in the next turn, or when the sync in flight is back."""
@@ -313,8 +324,13 @@ def _ignore(appends: Sequence[PartitionAppend]) -> None:
 
 
 def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
+    made = {} if entry.prepared is None else entry.prepared.by_record
     for record in entry.records:
-        encoder.add_record(record)
+        known = made.get(id(record)) if made else None
+        if known is not None and known.encoded is not None:
+            encoder.add_encoded(*known.encoded)
+        else:
+            encoder.add_record(record)
     for commits in entry.commits:
         encoder.add_commits(commits)
     if entry.transaction is not None:

@@ -17,6 +17,8 @@ from model.responses import (
     DescribedConsumerGroup,
     DescribedMember,
     ListedGroup,
+    MigrationPlan,
+    MigrationReason,
 )
 from model.topics import Topic, TopicImage
 from muster.v1 import admin_pb2, types_pb2
@@ -110,6 +112,7 @@ def _encode_classic_member(
         client_host=member.client_host,
         classic_metadata=member.metadata,
         classic_assignment=member.assignment,
+        protocol=admin_pb2.MEMBER_PROTOCOL_CLASSIC,
     )
     if is_consumer:
         encoded.subscribed_topic_names.extend(decode_subscribed_topics(member.metadata) or ())
@@ -123,6 +126,49 @@ def _encode_classic_member(
                 )
             )
     return encoded
+
+
+_VERDICTS: Final = {
+    "READY": admin_pb2.MIGRATION_VERDICT_READY,
+    "WARN": admin_pb2.MIGRATION_VERDICT_WARN,
+    "BLOCKED": admin_pb2.MIGRATION_VERDICT_BLOCKED,
+}
+
+
+def encode_plan(plan: MigrationPlan) -> admin_pb2.PlanMigrationResponse:
+    return admin_pb2.PlanMigrationResponse(
+        group_id=plan.group_id,
+        group_type=_TYPES.get(plan.group_type, admin_pb2.GROUP_TYPE_UNSPECIFIED),
+        state=_STATES.get(plan.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type=plan.protocol_type,
+        protocol=plan.protocol_name,
+        policy=plan.policy,
+        verdict=_VERDICTS[plan.verdict],
+        reasons=_encode_reasons(plan.reasons),
+        members=[
+            admin_pb2.PlannedMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id or "",
+                client_id=member.client_id,
+                verdict=_VERDICTS[member.verdict],
+                reasons=_encode_reasons(member.reasons),
+                changes=[
+                    admin_pb2.ClientChange(name=each.name, value=each.value, reason=each.reason)
+                    for each in member.changes
+                ],
+            )
+            for member in plan.members
+        ],
+    )
+
+
+def _encode_reasons(reasons: Iterable[MigrationReason]) -> list[admin_pb2.MigrationReason]:
+    return [
+        admin_pb2.MigrationReason(
+            kind=reason.kind, detail=reason.detail, is_blocking=reason.is_blocking
+        )
+        for reason in reasons
+    ]
 
 
 def encode_topic(topic: Topic) -> admin_pb2.Topic:
@@ -145,4 +191,9 @@ def _encode_member(member: DescribedMember) -> admin_pb2.GroupMember:
         assignment=encode_named(member.assignment),
         pending_revocation=encode_named(member.pending_revocation),
         target_assignment=encode_named(member.target_assignment),
+        protocol=(
+            admin_pb2.MEMBER_PROTOCOL_CONSUMER
+            if member.member_type
+            else admin_pb2.MEMBER_PROTOCOL_CLASSIC
+        ),
     )

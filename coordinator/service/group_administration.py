@@ -1,4 +1,5 @@
-"""The half of ``muster.v1.AdminService`` that changes groups: deletions, settings, transactions."""
+"""The half of ``muster.v1.AdminService`` that changes groups: deletions, migration, settings,
+transactions."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import grpc.aio
 from coordinator.runtime.authorizer import Operation
 from coordinator.service.caller import compute_caller
 from coordinator.service.decode import check_id, decode_offset_group_id
+from coordinator.service.describe import encode_plan
 from coordinator.service.door import Door
 from coordinator.service.errors import InvalidField, encode_error
 from coordinator.service.guard import Guard
@@ -19,10 +21,12 @@ from model.commands import (
     Caller,
     ConfigChange,
     ConfigOperation,
+    ConvertToClassicGroup,
     DeleteGroup,
     DeleteOffsets,
     DescribeGroupConfigs,
     ListTransactions,
+    PlanMigration,
     WriteTxnMarkers,
 )
 from model.errors import ErrorCode, GroupError, InvalidProducerEpoch
@@ -33,6 +37,7 @@ from model.responses import (
     GroupConfigsResponse,
     ListedTransaction,
     ListTransactionsResponse,
+    MigrationPlan,
     OffsetDeleteResponse,
     PartitionResult,
     TopicResult,
@@ -42,9 +47,6 @@ from muster.v1 import admin_pb2, types_pb2
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
-
-COORDINATOR_EPOCH = 0
-"""Of the markers that are written for people: no transaction coordinator stands behind them."""
 
 
 class GroupAdministration:
@@ -101,6 +103,43 @@ class GroupAdministration:
             check_id(request.request_id, "request_id", self._door.limits)
             return await self._request_ids.once(
                 request.request_id, request, admin_pb2.DeleteOffsetsResponse, carry_out
+            )
+
+    # ------------------------------------------------------------------------------- migration
+
+    async def PlanMigration(  # noqa: N802
+        self,
+        request: admin_pb2.PlanMigrationRequest,
+        context: _Context[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse],
+    ) -> admin_pb2.PlanMigrationResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            plan = await self._coordinator.call(PlanMigration(caller, (group_id,)))
+            assert isinstance(plan, MigrationPlan)
+            return encode_plan(plan)
+
+    async def ConvertToClassicGroup(  # noqa: N802
+        self,
+        request: admin_pb2.ConvertToClassicGroupRequest,
+        context: _Context[
+            admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse
+        ],
+    ) -> admin_pb2.ConvertToClassicGroupResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.ALTER_CONFIGS, group_id)
+
+            async def carry_out() -> admin_pb2.ConvertToClassicGroupResponse:
+                command = ConvertToClassicGroup(caller, group_id, request.validate_only)
+                await self._coordinator.call(command)
+                return admin_pb2.ConvertToClassicGroupResponse()
+
+            check_id(request.request_id, "request_id", self._door.limits)
+            return await self._request_ids.once(
+                request.request_id, request, admin_pb2.ConvertToClassicGroupResponse, carry_out
             )
 
     # -------------------------------------------------------------------------------- settings
@@ -200,7 +239,7 @@ class GroupAdministration:
             LogPartition(request.log_partition),
             ProducerId(request.producer_id),
             request.producer_epoch,
-            COORDINATOR_EPOCH,
+            listed.coordinator_epoch,
             request.commit,
         )
         if request.producer_epoch != listed.producer_epoch:

@@ -18,18 +18,26 @@ from coordinator.service.backup_service import BackupService
 from coordinator.service.door import Door
 from coordinator.service.group_service import GroupService
 from coordinator.service.handlers import CallsInFlight, make_handler
+from coordinator.service.legacy_service import LegacyService
 from coordinator.service.limits import compute_limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.sessions import SessionRegistry
 from coordinator.service.settings import GrpcSettings, compute_server_options
+from coordinator.service.waits import Waits
 from model.settings import CoordinatorSettings
-from muster.v1 import admin_pb2, backup_pb2, group_pb2
+from muster.v1 import admin_pb2, backup_pb2, group_pb2, legacy_pb2
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
+_LEGACY_SERVICE = legacy_pb2.DESCRIPTOR.services_by_name["LegacyService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _LISTENERS_GRACE_S = 0.1
-SERVICES = (_GROUP_SERVICE.full_name, _ADMIN_SERVICE.full_name, _BACKUP_SERVICE.full_name)
+SERVICES = (
+    _GROUP_SERVICE.full_name,
+    _LEGACY_SERVICE.full_name,
+    _ADMIN_SERVICE.full_name,
+    _BACKUP_SERVICE.full_name,
+)
 
 
 def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSettings) -> int:
@@ -54,6 +62,7 @@ class GrpcServer:
     ) -> None:
         self._coordinator = coordinator
         self._sessions = SessionRegistry()
+        self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         door = Door(
             coordinator,
@@ -70,6 +79,7 @@ class GrpcServer:
         self._calls = CallsInFlight()
         handlers = (
             make_handler(_GROUP_SERVICE, GroupService(door), self._calls),
+            make_handler(_LEGACY_SERVICE, LegacyService(door, self._waits), self._calls),
             make_handler(_ADMIN_SERVICE, AdminService(door), self._calls),
             make_handler(_BACKUP_SERVICE, BackupService(door.access, backups), self._calls),
         )
@@ -111,6 +121,7 @@ class GrpcServer:
         try:
             async with asyncio.timeout(grace_s):
                 self._sessions.stop()
+                self._waits.stop()
                 await self._calls.wait_until_none()
         except TimeoutError:
             pass

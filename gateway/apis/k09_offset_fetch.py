@@ -87,7 +87,7 @@ def _fetch(
         context.caller,
         group_id,
         None if asked is None else tuple(asked),
-        None if not member_id else MemberId(member_id),
+        None if member_id is None else MemberId(member_id),
         None if epoch == -1 else epoch,
         require_stable,
     )

@@ -1,7 +1,8 @@
 """FindCoordinator (10), versions 0 to 6: every group is coordinated here.
 
 Transactional ids and share groups have no coordinator: COORDINATOR_NOT_AVAILABLE. Needs DESCRIBE
-on the group.
+on the group. Who is told that asks again at once (Java's admin client, thousands of times a
+second), so the answer carries a throttle time, which clients obey (KIP-219).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ single = response_schema(KEY, 3)
 """The last version that answers for one key only."""
 
 GROUP: Final = 0
+AGAIN_AFTER_MS: Final = 100
 KEY_TYPES: Final = {GROUP: "group", 1: "transactional id", 2: "share group"}
 SINGLE_VERSIONS: Final = range(4)
 
@@ -33,14 +35,22 @@ def handle(context: RequestContext, request: Any) -> None:
     for key in request.coordinator_keys:
         code, message = _check(context, key_type, key)
         coordinators.append(wire.Coordinator(key=key, **_place(context, code, message)))
-    context.reply(wire.FindCoordinatorResponse(throttle_time=0, coordinators=coordinators))
+    throttle_ms = max((_throttle_ms(found.error_code) for found in coordinators), default=0)
+    context.reply(
+        wire.FindCoordinatorResponse(throttle_time=throttle_ms, coordinators=coordinators)
+    )
 
 
 def _reply_single(context: RequestContext, key_type: int, key: str) -> None:
     code, message = _check(context, key_type, key)
     if code is ErrorCode.NONE:
         message = "NONE"
-    context.reply(single.FindCoordinatorResponse(throttle_time=0, **_place(context, code, message)))
+    place = _place(context, code, message)
+    context.reply(single.FindCoordinatorResponse(throttle_time=_throttle_ms(code), **place))
+
+
+def _throttle_ms(code: ErrorCode) -> int:
+    return AGAIN_AFTER_MS if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else 0
 
 
 def _check(context: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, str]:

@@ -1,8 +1,8 @@
-"""LeaveGroup (13), versions 0 to 5: members of a consumer group leave, or are removed.
+"""LeaveGroup (13), versions 0 to 5: members of a group leave, or are removed.
 
 Tools remove members by id or, from version 3, by instance id, with an empty member id; each has its
-own result. Before version 3 there is one member, and its error is the request's. Needs READ on the
-group. Members of classic groups are unknown until the classic protocol is served.
+own result. Before version 3 there is one member, and its error is the request's. From version 5 a
+member may say why (KIP-800). Needs READ on the group.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def handle(context: RequestContext, request: Any) -> None:
 
 def compute_leaving(member: Any) -> LeavingMember:
     """Who is meant. Only beside an instance id does an empty member id mean none."""
-    instance_id = member.group_instance_id
+    instance_id, reason = member.group_instance_id, getattr(member, "reason", None)
     if instance_id is None:
-        return LeavingMember(MemberId(member.member_id))
+        return LeavingMember(MemberId(member.member_id), reason=reason)
     member_id = MemberId(member.member_id) if member.member_id else None
-    return LeavingMember(member_id, InstanceId(instance_id))
+    return LeavingMember(member_id, InstanceId(instance_id), reason)
 
 
 def _respond(code: ErrorCode, members: Sequence[Any] = ()) -> Any:

@@ -1,8 +1,7 @@
 """WriteTxnMarkers (27), versions 1 and 2: a transaction coordinator ends transactions here.
 
 Of the log of groups and offsets alone: no topic that is kept here takes transactions. Needs
-CLUSTER_ACTION, or ALTER, on the cluster. Left out: an older transaction coordinator is not fenced
-by its epoch, and the version of the transaction (version 2) is not looked at.
+CLUSTER_ACTION, or ALTER, on the cluster.
 """
 
 from __future__ import annotations
@@ -101,6 +100,7 @@ def _make_command(context: RequestContext, marker: Any, place: _Place) -> WriteT
         marker.producer_epoch,
         marker.coordinator_epoch,
         marker.transaction_result,
+        getattr(marker, "transaction_version", 0),
     )
 
 

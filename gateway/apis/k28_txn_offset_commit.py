@@ -8,7 +8,7 @@ coordinator, which is not here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from coordinator.runtime.api import Answer
@@ -24,6 +24,9 @@ from model.responses import OffsetCommitResponse, PartitionResult
 
 KEY = 28
 wire = response_schema(KEY)
+
+Found = tuple[Any, tuple[PartitionResult, ...]]
+"""A topic as it was asked for, and the results of its partitions."""
 
 
 def handle(context: RequestContext, request: Any) -> None:
@@ -59,7 +62,7 @@ def handle(context: RequestContext, request: Any) -> None:
             next(found) if may else _fail_rows(_decode_topic(topic), code)
             for topic, may in zip(request.topics, is_allowed, strict=True)
         ]
-        _reply(context, request, rows)
+        context.reply(_make(_without_nothing(context, zip(request.topics, rows, strict=True))))
 
     context.submit(_make_command(context, request, wanted), on_answer)
 
@@ -76,7 +79,7 @@ def _make_command(
         request.producer_epoch,
         topics,
         MemberId(getattr(request, "member_id", "")),
-        None if epoch < 0 else epoch,
+        None if epoch == -1 else epoch,
         None if instance_id is None else InstanceId(instance_id),
     )
 
@@ -105,13 +108,13 @@ def _reply_all(context: RequestContext, request: Any, code: ErrorCode) -> None:
     context.reply(failed(context, request, code, ""))
 
 
-def _reply(
-    context: RequestContext, request: Any, results: Sequence[tuple[PartitionResult, ...]]
-) -> None:
-    context.reply(_make(request, results))
+def _without_nothing(context: RequestContext, found: Iterable[Found]) -> list[Found]:
+    """Kafka leaves out a topic that is there and of which no partition is named."""
+    by_name = context.node.coordinator.image.by_name
+    return [(topic, rows) for topic, rows in found if rows or TopicName(topic.name) not in by_name]
 
 
-def _make(request: Any, results: Sequence[tuple[PartitionResult, ...]]) -> Any:
+def _make(found: Iterable[Found]) -> Any:
     return wire.TxnOffsetCommitResponse(
         throttle_time=0,
         topics=[
@@ -124,14 +127,14 @@ def _make(request: Any, results: Sequence[tuple[PartitionResult, ...]]) -> Any:
                     for row in rows
                 ],
             )
-            for topic, rows in zip(request.topics, results, strict=True)
+            for topic, rows in found
         ],
     )
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
     """An error for every partition."""
-    return _make(request, [_fail_rows(_decode_topic(topic), code) for topic in request.topics])
+    return _make((topic, _fail_rows(_decode_topic(topic), code)) for topic in request.topics)
 
 
 API = Api(key=KEY, name="TxnOffsetCommit", versions=range(6), handler=handle, failed=failed)

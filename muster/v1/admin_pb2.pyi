@@ -35,12 +35,25 @@ class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MEMBER_STATE_UNREVOKED_PARTITIONS: _ClassVar[MemberState]
     MEMBER_STATE_UNRELEASED_PARTITIONS: _ClassVar[MemberState]
 
+class MemberProtocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MEMBER_PROTOCOL_UNSPECIFIED: _ClassVar[MemberProtocol]
+    MEMBER_PROTOCOL_CLASSIC: _ClassVar[MemberProtocol]
+    MEMBER_PROTOCOL_CONSUMER: _ClassVar[MemberProtocol]
+
 class ConfigSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CONFIG_SOURCE_UNSPECIFIED: _ClassVar[ConfigSource]
     CONFIG_SOURCE_GROUP: _ClassVar[ConfigSource]
     CONFIG_SOURCE_SERVER: _ClassVar[ConfigSource]
     CONFIG_SOURCE_DEFAULT: _ClassVar[ConfigSource]
+
+class MigrationVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MIGRATION_VERDICT_UNSPECIFIED: _ClassVar[MigrationVerdict]
+    MIGRATION_VERDICT_READY: _ClassVar[MigrationVerdict]
+    MIGRATION_VERDICT_WARN: _ClassVar[MigrationVerdict]
+    MIGRATION_VERDICT_BLOCKED: _ClassVar[MigrationVerdict]
 GROUP_TYPE_UNSPECIFIED: GroupType
 GROUP_TYPE_CONSUMER: GroupType
 GROUP_TYPE_CLASSIC: GroupType
@@ -59,10 +72,17 @@ MEMBER_STATE_UNSPECIFIED: MemberState
 MEMBER_STATE_STABLE: MemberState
 MEMBER_STATE_UNREVOKED_PARTITIONS: MemberState
 MEMBER_STATE_UNRELEASED_PARTITIONS: MemberState
+MEMBER_PROTOCOL_UNSPECIFIED: MemberProtocol
+MEMBER_PROTOCOL_CLASSIC: MemberProtocol
+MEMBER_PROTOCOL_CONSUMER: MemberProtocol
 CONFIG_SOURCE_UNSPECIFIED: ConfigSource
 CONFIG_SOURCE_GROUP: ConfigSource
 CONFIG_SOURCE_SERVER: ConfigSource
 CONFIG_SOURCE_DEFAULT: ConfigSource
+MIGRATION_VERDICT_UNSPECIFIED: MigrationVerdict
+MIGRATION_VERDICT_READY: MigrationVerdict
+MIGRATION_VERDICT_WARN: MigrationVerdict
+MIGRATION_VERDICT_BLOCKED: MigrationVerdict
 
 class GroupSummary(_message.Message):
     __slots__ = ("group_id", "group_type", "state", "protocol_type", "members", "group_epoch")
@@ -123,7 +143,7 @@ class Group(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., assignor_name: _Optional[str] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., protocol: _Optional[str] = ...) -> None: ...
 
 class GroupMember(_message.Message):
-    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment", "classic_metadata", "classic_assignment")
+    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment", "classic_metadata", "classic_assignment", "protocol")
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     RACK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +158,7 @@ class GroupMember(_message.Message):
     TARGET_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     CLASSIC_METADATA_FIELD_NUMBER: _ClassVar[int]
     CLASSIC_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     member_id: str
     instance_id: str
     rack_id: str
@@ -152,7 +173,8 @@ class GroupMember(_message.Message):
     target_assignment: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
     classic_metadata: bytes
     classic_assignment: bytes
-    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., classic_metadata: _Optional[bytes] = ..., classic_assignment: _Optional[bytes] = ...) -> None: ...
+    protocol: MemberProtocol
+    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., classic_metadata: _Optional[bytes] = ..., classic_assignment: _Optional[bytes] = ..., protocol: _Optional[_Union[MemberProtocol, str]] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
     __slots__ = ("group_id", "as_of")
@@ -327,6 +349,84 @@ class AlterGroupConfigsRequest(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[ConfigChange, _Mapping]]] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class AlterGroupConfigsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class MigrationReason(_message.Message):
+    __slots__ = ("kind", "detail", "is_blocking")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    IS_BLOCKING_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    detail: str
+    is_blocking: bool
+    def __init__(self, kind: _Optional[str] = ..., detail: _Optional[str] = ..., is_blocking: _Optional[bool] = ...) -> None: ...
+
+class ClientChange(_message.Message):
+    __slots__ = ("name", "value", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PlannedMember(_message.Message):
+    __slots__ = ("member_id", "instance_id", "client_id", "verdict", "reasons", "changes")
+    MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    member_id: str
+    instance_id: str
+    client_id: str
+    verdict: MigrationVerdict
+    reasons: _containers.RepeatedCompositeFieldContainer[MigrationReason]
+    changes: _containers.RepeatedCompositeFieldContainer[ClientChange]
+    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., verdict: _Optional[_Union[MigrationVerdict, str]] = ..., reasons: _Optional[_Iterable[_Union[MigrationReason, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[ClientChange, _Mapping]]] = ...) -> None: ...
+
+class PlanMigrationRequest(_message.Message):
+    __slots__ = ("group_id",)
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    def __init__(self, group_id: _Optional[str] = ...) -> None: ...
+
+class PlanMigrationResponse(_message.Message):
+    __slots__ = ("group_id", "group_type", "state", "protocol_type", "protocol", "policy", "verdict", "reasons", "members")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_TYPE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    group_type: GroupType
+    state: GroupState
+    protocol_type: str
+    protocol: str
+    policy: str
+    verdict: MigrationVerdict
+    reasons: _containers.RepeatedCompositeFieldContainer[MigrationReason]
+    members: _containers.RepeatedCompositeFieldContainer[PlannedMember]
+    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., protocol: _Optional[str] = ..., policy: _Optional[str] = ..., verdict: _Optional[_Union[MigrationVerdict, str]] = ..., reasons: _Optional[_Iterable[_Union[MigrationReason, _Mapping]]] = ..., members: _Optional[_Iterable[_Union[PlannedMember, _Mapping]]] = ...) -> None: ...
+
+class ConvertToClassicGroupRequest(_message.Message):
+    __slots__ = ("group_id", "validate_only", "request_id")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    validate_only: bool
+    request_id: str
+    def __init__(self, group_id: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ConvertToClassicGroupResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -68,6 +68,16 @@ class AdminServiceStub:
                 request_serializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsResponse.FromString,
                 _registered_method=True)
+        self.PlanMigration = channel.unary_unary(
+                '/muster.v1.AdminService/PlanMigration',
+                request_serializer=muster_dot_v1_dot_admin__pb2.PlanMigrationRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.PlanMigrationResponse.FromString,
+                _registered_method=True)
+        self.ConvertToClassicGroup = channel.unary_unary(
+                '/muster.v1.AdminService/ConvertToClassicGroup',
+                request_serializer=muster_dot_v1_dot_admin__pb2.ConvertToClassicGroupRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.ConvertToClassicGroupResponse.FromString,
+                _registered_method=True)
         self.ListTransactions = channel.unary_unary(
                 '/muster.v1.AdminService/ListTransactions',
                 request_serializer=muster_dot_v1_dot_admin__pb2.ListTransactionsRequest.SerializeToString,
@@ -149,6 +159,21 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanMigration(self, request, context):
+        """Says what is in the way of a group's conversion to the consumer protocol, member by member.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConvertToClassicGroup(self, request, context):
+        """Makes a consumer group without members of the consumer protocol a classic group, in one step
+        that keeps its offsets and the members of the classic protocol. A classic group stays one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListTransactions(self, request, context):
         """Lists the transactions whose offsets wait for their end.
         """
@@ -223,6 +248,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.AlterGroupConfigs,
                     request_deserializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.FromString,
                     response_serializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsResponse.SerializeToString,
+            ),
+            'PlanMigration': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanMigration,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.PlanMigrationRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.PlanMigrationResponse.SerializeToString,
+            ),
+            'ConvertToClassicGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConvertToClassicGroup,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.ConvertToClassicGroupRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.ConvertToClassicGroupResponse.SerializeToString,
             ),
             'ListTransactions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTransactions,
@@ -421,6 +456,60 @@ class AdminService:
             '/muster.v1.AdminService/AlterGroupConfigs',
             muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.SerializeToString,
             muster_dot_v1_dot_admin__pb2.AlterGroupConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanMigration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/PlanMigration',
+            muster_dot_v1_dot_admin__pb2.PlanMigrationRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.PlanMigrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConvertToClassicGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/ConvertToClassicGroup',
+            muster_dot_v1_dot_admin__pb2.ConvertToClassicGroupRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.ConvertToClassicGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,6 +13,8 @@ class AdminServiceStub:
     DeleteOffsets: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
     DescribeGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
     AlterGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
+    PlanMigration: grpc.UnaryUnaryMultiCallable[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse]
+    ConvertToClassicGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse]
     ListTransactions: grpc.UnaryUnaryMultiCallable[admin_pb2.ListTransactionsRequest, admin_pb2.ListTransactionsResponse]
     EndTransaction: grpc.UnaryUnaryMultiCallable[admin_pb2.EndTransactionRequest, admin_pb2.EndTransactionResponse]
     ListTopics: grpc.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
@@ -31,6 +33,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     DeleteOffsets: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
     DescribeGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
     AlterGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
+    PlanMigration: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse]
+    ConvertToClassicGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse]
     ListTransactions: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListTransactionsRequest, admin_pb2.ListTransactionsResponse]
     EndTransaction: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.EndTransactionRequest, admin_pb2.EndTransactionResponse]
     ListTopics: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
@@ -45,6 +49,8 @@ class AdminServiceServicer:
     async def DeleteOffsets(self, request: admin_pb2.DeleteOffsetsRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]) -> admin_pb2.DeleteOffsetsResponse: ...
     async def DescribeGroupConfigs(self, request: admin_pb2.DescribeGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]) -> admin_pb2.DescribeGroupConfigsResponse: ...
     async def AlterGroupConfigs(self, request: admin_pb2.AlterGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]) -> admin_pb2.AlterGroupConfigsResponse: ...
+    async def PlanMigration(self, request: admin_pb2.PlanMigrationRequest, context: grpc.aio.ServicerContext[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse]) -> admin_pb2.PlanMigrationResponse: ...
+    async def ConvertToClassicGroup(self, request: admin_pb2.ConvertToClassicGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse]) -> admin_pb2.ConvertToClassicGroupResponse: ...
     async def ListTransactions(self, request: admin_pb2.ListTransactionsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListTransactionsRequest, admin_pb2.ListTransactionsResponse]) -> admin_pb2.ListTransactionsResponse: ...
     async def EndTransaction(self, request: admin_pb2.EndTransactionRequest, context: grpc.aio.ServicerContext[admin_pb2.EndTransactionRequest, admin_pb2.EndTransactionResponse]) -> admin_pb2.EndTransactionResponse: ...
     async def ListTopics(self, request: admin_pb2.ListTopicsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]) -> admin_pb2.ListTopicsResponse: ...

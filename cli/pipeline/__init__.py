@@ -1,0 +1,1 @@
+"""`muster pipeline …`: a log of groups through Spark."""

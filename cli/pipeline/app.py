@@ -1,0 +1,18 @@
+"""`muster pipeline …`: which commands there are; each is in a module of its own."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.pipeline.audit import audit
+from cli.pipeline.readiness import readiness
+from cli.pipeline.tables import tables
+
+pipeline_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="What the groups of a log did, with Spark: tables, audits, what can migrate.",
+)
+pipeline_app.command()(tables)
+pipeline_app.command()(audit)
+pipeline_app.command()(readiness)

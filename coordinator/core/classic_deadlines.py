@@ -1,0 +1,84 @@
+"""Deadlines of classic groups as data: sessions of members, and the two phases of a rebalance.
+
+Each member has a session timeout of its own. A session is renewed by a heartbeat far more often
+than it ends: a later time is only noted, and the queue is put right when the earlier one comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from model.commands import INTERNAL, ClassicDeadline, ExpireClassicDeadline
+from model.ids import GroupId, MemberId
+
+Key: TypeAlias = tuple[GroupId, str, MemberId]
+
+
+class ClassicDeadlines:
+    """All of them. Times are milliseconds on the clock of ``Liveness``."""
+
+    def __init__(self) -> None:
+        self._at_ms: dict[Key, int] = {}
+        self._queued_ms: dict[Key, int] = {}
+        self._queue: list[tuple[int, Key]] = []
+
+    def get(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> int | None:
+        """When it passes; ``None`` where it is not armed."""
+        return self._at_ms.get((group_id, deadline.name, member_id))
+
+    def all(self) -> Mapping[Key, int]:
+        """When each that is armed passes."""
+        return self._at_ms
+
+    def arm(
+        self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId, at_ms: int
+    ) -> None:
+        """Let it pass then, whatever was before."""
+        key = (group_id, deadline.name, member_id)
+        self._at_ms[key] = at_ms
+        queued_ms = self._queued_ms.get(key)
+        if queued_ms is None or at_ms < queued_ms:
+            self._enqueue(key, at_ms)
+
+    def cancel(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> None:
+        """Let it not pass; what is left of it in the queue does nothing."""
+        self._at_ms.pop((group_id, deadline.name, member_id), None)
+
+    def is_armed(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> bool:
+        """Whether it will pass, unless it is cancelled."""
+        return (group_id, deadline.name, member_id) in self._at_ms
+
+    def cancel_member(self, group_id: GroupId, member_id: MemberId) -> None:
+        """No deadline of the member passes."""
+        for deadline in ClassicDeadline:
+            self.cancel(group_id, deadline, member_id)
+
+    def next_ms(self) -> int | None:
+        """When to call ``due``; it may find nothing due then."""
+        return self._queue[0][0] if self._queue else None
+
+    def due(self, now_ms: int) -> list[ExpireClassicDeadline]:
+        """Commands for what has passed, the earliest first. Each comes once."""
+        found = []
+        while self._queue and self._queue[0][0] <= now_ms:
+            queued_ms, key = heapq.heappop(self._queue)
+            if self._queued_ms.get(key) != queued_ms:
+                continue
+            del self._queued_ms[key]
+            at_ms = self._at_ms.get(key)
+            if at_ms is None:
+                continue
+            if at_ms > now_ms:
+                self._enqueue(key, at_ms)
+                continue
+            del self._at_ms[key]
+            group_id, name, member_id = key
+            deadline = ClassicDeadline[name]
+            found.append(ExpireClassicDeadline(INTERNAL, group_id, deadline, member_id))
+        return found
+
+    def _enqueue(self, key: Key, at_ms: int) -> None:
+        self._queued_ms[key] = at_ms
+        heapq.heappush(self._queue, (at_ms, key))

@@ -1,0 +1,83 @@
+"""Who a member of a classic group is: the checks that its requests share."""
+
+from __future__ import annotations
+
+from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
+from coordinator.core.shard import Shard
+from model.errors import (
+    FencedInstanceId,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from model.ids import GroupId, InstanceId, MemberId
+
+
+def check_no_other_group(shard: Shard, group_id: GroupId) -> None:
+    """Row J6: a member cannot join a group of another type as a classic group.
+
+    A consumer group without members is replaced by a classic group.
+    """
+    group = shard.consumer_groups.get(group_id)
+    if (group is not None and group.member_count) or group_id in shard.foreign_groups:
+        raise InconsistentGroupProtocol(f"Group {group_id} is not a classic group.")
+
+
+def check_group(shard: Shard, group_id: GroupId) -> ClassicGroup:
+    """The classic group. Where there is none, nobody is a member of it."""
+    group = shard.classic_group(group_id)
+    if group is None or group_id in shard.consumer_groups or group_id in shard.foreign_groups:
+        raise UnknownMemberId(f"There is no classic group {group_id}.")
+    return group
+
+
+def check_member(
+    group: ClassicGroup, member_id: MemberId, instance_id: InstanceId | None
+) -> ClassicMember:
+    """The member of that id, which has to be the instance where one is named. Rows J3, J4."""
+    if instance_id is not None:
+        holder = group.instances.get(instance_id)
+        if holder is None:
+            raise UnknownMemberId(f"Nobody is instance {instance_id} in group {group.group_id}.")
+        if holder != member_id:
+            raise FencedInstanceId(
+                f"Instance {instance_id} is member {holder} now, and not {member_id}."
+            )
+    member = group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
+
+
+def check_generation(group: ClassicGroup, generation: int) -> None:
+    """Rows S2, H1, O3."""
+    if generation != group.generation:
+        raise IllegalGeneration(
+            f"The generation is {group.generation}, the request is of {generation}."
+        )
+
+
+def check_classic_commit(
+    group: ClassicGroup,
+    member_id: MemberId,
+    instance_id: InstanceId | None,
+    generation: int,
+    *,
+    in_transaction: bool,
+) -> None:
+    """Whether a caller may commit in the group. Rows O3 and O4.
+
+    While the group prepares a rebalance its members commit as of the generation that ends. A
+    transaction is held to the generation, and not to the state.
+    """
+    is_empty = group.state is ClassicGroupState.EMPTY
+    if generation < 0 and is_empty:
+        return
+    if generation >= 0 or member_id or instance_id is not None:
+        check_member(group, member_id, instance_id)
+        check_generation(group, generation)
+    elif not in_transaction:
+        raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
+    if not in_transaction and group.state is ClassicGroupState.COMPLETING_REBALANCE:
+        raise RebalanceInProgress("The group is rebalancing: commit after the next assignment.")

@@ -1,0 +1,151 @@
+"""A consumer group becomes a classic group: the last member of the new protocol goes.
+
+Only members of the classic protocol are left. The group goes over with its epoch as the
+generation and its target as the assignments, and rebalances at once.
+
+Source: KIP-848, "Downgrade"; Kafka's ``GroupMetadataManager.convertToClassicGroup`` and
+``ClassicGroup.fromConsumerGroup``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from coordinator.core.classic_draft import ClassicDraft
+from coordinator.core.classic_group import (
+    ClassicGroup,
+    ClassicGroupState,
+    ClassicMember,
+    compute_new_group,
+    compute_subscribed_topics,
+)
+from coordinator.core.classic_rebalance import compute_protocol, rebalance
+from coordinator.core.classic_states import ClassicEvent
+from coordinator.core.consumer_group import NO_NUMBERS, ConsumerGroup, Member
+from coordinator.core.consumer_protocol import (
+    PROTOCOL_TYPE,
+    AssignedPartitions,
+    encode_assignment,
+)
+from coordinator.core.group_tombstones import compute_consumer_group_tombstones
+from coordinator.core.outcome import CancelRebalanceTimeout, Outcome
+from coordinator.core.shard import Shard
+from model.commands import JoinProtocol, Now
+from model.ids import MemberId
+from model.migration_policy import allows_downgrade
+from model.records import ConsumerGroupMemberMetadataValue
+from model.responses import Response
+from model.value import value
+
+
+@value
+class Replacement:
+    """A classic member that takes the place of a static member of the consumer protocol."""
+
+    member_id: MemberId
+    metadata: ConsumerGroupMemberMetadataValue
+    replaced: Member
+
+
+def is_to_downgrade(
+    shard: Shard,
+    group: ConsumerGroup,
+    gone: Collection[MemberId],
+    replacement: Replacement | None = None,
+) -> bool:
+    """Whether the group becomes a classic group once these members are gone.
+
+    Those whom a replacement takes the place of are among them.
+    """
+    settings = shard.settings_of(group.group_id)
+    left = group.member_count - len(gone) + (replacement is not None)
+    if not allows_downgrade(settings.group_consumer_migration_policy) or left <= 0:
+        return False
+    speakers = group.member_count - group.classic_member_count
+    going = [member for member_id in gone if (member := group.member(member_id)) is not None]
+    return (
+        speakers == sum(member.classic is None for member in going)
+        and left <= settings.group_max_size
+    )
+
+
+def compute_downgrade(
+    shard: Shard,
+    group: ConsumerGroup,
+    gone: Collection[MemberId],
+    now: Now,
+    response: Response | None,
+    replacement: Replacement | None = None,
+) -> Outcome:
+    """The end of the consumer group and the classic group, which rebalances."""
+    draft = ClassicDraft(_compute_classic_group(shard, group, gone, now, replacement), now)
+    draft.records += compute_consumer_group_tombstones(group)
+    draft.effects += (
+        CancelRebalanceTimeout(group.group_id, member.member_id) for member in group.members()
+    )
+    draft.write()
+    for member in list(draft.members.values()):
+        draft.begin_session(member)
+    reason = "only members of the classic protocol are left: the group is downgraded"
+    rebalance(draft, shard.settings_of(group.group_id), ClassicEvent.GONE, reason)
+    return draft.finish(response)
+
+
+def _compute_classic_group(
+    shard: Shard,
+    group: ConsumerGroup,
+    gone: Collection[MemberId],
+    now: Now,
+    replacement: Replacement | None,
+) -> ClassicGroup:
+    """The group as its members were told last: Stable, at the group epoch."""
+    draft = ClassicDraft(compute_new_group(group.group_id, now.wall_ms), now)
+    staying = [
+        (member.member_id, member.metadata, member)
+        for member in group.members()
+        if member.member_id not in gone and member.metadata is not None
+    ]
+    if replacement is not None:
+        staying.append((replacement.member_id, replacement.metadata, replacement.replaced))
+    for member_id, metadata, _ in staying:
+        draft.add(_compute_member(member_id, metadata), PROTOCOL_TYPE)
+    draft.state = ClassicGroupState.STABLE
+    draft.generation = group.group_epoch
+    name = draft.protocol_name = compute_protocol(draft)
+    for member_id, _, holder in staying:
+        member = draft.members[member_id]
+        said = member.metadata_for(name)
+        given = encode_assignment(_compute_target(shard, group, holder), said)
+        draft.put(replace(member, metadata=said, assignment=given))
+    draft.subscribed_topics = compute_subscribed_topics(PROTOCOL_TYPE, name, draft.members)
+    return draft.value()
+
+
+def _compute_member(
+    member_id: MemberId, metadata: ConsumerGroupMemberMetadataValue
+) -> ClassicMember:
+    classic = metadata.classic_member_metadata
+    assert classic is not None, "only classic members are left"
+    return ClassicMember(
+        member_id,
+        metadata.instance_id,
+        metadata.client_id,
+        metadata.client_host,
+        metadata.rebalance_timeout_ms,
+        classic.session_timeout_ms,
+        b"",
+        b"",
+        tuple(JoinProtocol(each.name, each.metadata) for each in classic.supported_protocols),
+    )
+
+
+def _compute_target(shard: Shard, group: ConsumerGroup, member: Member) -> list[AssignedPartitions]:
+    """What the target gives the member, of topics that are there, by name."""
+    by_id = shard.image.by_id
+    given = [
+        AssignedPartitions(topic.name, each.partitions)
+        for each in group.numbers.topic_partitions(member.target or NO_NUMBERS)
+        if (topic := by_id.get(each.topic_id)) is not None
+    ]
+    return sorted(given, key=lambda each: each.topic)

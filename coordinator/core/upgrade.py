@@ -1,0 +1,247 @@
+"""A classic group becomes a consumer group: the first member of the new protocol converts it.
+
+What its members are, and what each was assigned, goes over as it is at the generation as the
+epoch; then the newcomer joins as it would any consumer group. All of it is one batch, and where
+the newcomer is refused nothing has happened.
+
+Source: KIP-848, "Upgrade"; Kafka's ``GroupMetadataManager.convertToConsumerGroup`` and
+``ConsumerGroup.fromClassicGroup``. Row C11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from coordinator.core.classic_draft import GROUP
+from coordinator.core.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.consumer_group import JOIN_EPOCH
+from coordinator.core.consumer_protocol import decode_assigned_partitions, decode_subscription
+from coordinator.core.heartbeat import check_server_assignor, handle_heartbeat
+from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.migration_readiness import (
+    compute_candidate,
+    compute_migration_readiness,
+    compute_migration_rules,
+    subscription_of,
+)
+from coordinator.core.outcome import (
+    ArmClassicDeadline,
+    CancelClassicDeadline,
+    Effect,
+    NoteRebalance,
+    Outcome,
+    Release,
+)
+from coordinator.core.replay import replay
+from coordinator.core.shard import Shard
+from model.commands import ClassicDeadline, ConsumerGroupHeartbeat, Now
+from model.errors import GroupIdNotFound, RebalanceInProgress
+from model.ids import GroupId, TopicName
+from model.records import (
+    AssignedTopicPartitions,
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    MemberState,
+    Record,
+    TopicPartitions,
+)
+from model.settings import CoordinatorSettings
+from model.topics import TopicImage
+
+
+def find_group_to_upgrade(shard: Shard, command: ConsumerGroupHeartbeat) -> ClassicGroup | None:
+    """The classic group with members that a heartbeat would convert; ``None`` for any other."""
+    group_id = command.group_id
+    if (
+        command.member_epoch != JOIN_EPOCH
+        or group_id in shard.consumer_groups
+        or group_id in shard.foreign_groups
+    ):
+        return None
+    group = shard.classic_group(group_id)
+    return group if group is not None and group.members else None
+
+
+def handle_upgrade(
+    shard: Shard, group: ClassicGroup, command: ConsumerGroupHeartbeat, now: Now
+) -> Outcome:
+    """Convert the group, and let the newcomer join it. Raises what either is refused with."""
+    check_server_assignor(shard, command)
+    check_upgrade(group, shard.settings_of(group.group_id))
+    records = compute_upgrade_records(shard, group)
+    outcome = handle_heartbeat(_compute_shard_with(shard, records), command, now)
+    return replace(
+        outcome,
+        records=records + outcome.records,
+        effects=(*_compute_effects(group, command), *outcome.effects),
+        releases=_compute_releases(group),
+    )
+
+
+def check_upgrade(group: ClassicGroup, settings: CoordinatorSettings) -> None:
+    """Raises ``GroupIdNotFound``, which says why, where the group stays what it is."""
+    rules = compute_migration_rules(settings)
+    readiness = compute_migration_readiness(compute_candidate(group), rules)
+    for reason in readiness.reasons:
+        if reason.is_blocking:
+            whose = "" if reason.client_id is None else f" (client {reason.client_id})"
+            raise GroupIdNotFound(
+                f"Group {group.group_id} is a classic group and stays one: {reason.detail}{whose}."
+            )
+
+
+def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, ...]:
+    """The end of the classic group and the whole of the consumer group, in Kafka's order."""
+    group_id, epoch = group.group_id, group.generation
+    assigned = _compute_assigned(group, shard.image)
+    said = {member.member_id: _compute_metadata(group, member) for member in group.members.values()}
+    names = {name for metadata in said.values() for name in metadata.subscribed_topic_names}
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    members = list(group.members)
+    return (
+        Record(GroupMetadataKey(group_id), None),
+        *(Record(ConsumerGroupMemberMetadataKey(group_id, own), said[own]) for own in members),
+        Record(
+            ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash)
+        ),
+        *(
+            Record(
+                ConsumerGroupTargetAssignmentMemberKey(group_id, own),
+                ConsumerGroupTargetAssignmentMemberValue(assigned[own]),
+            )
+            for own in members
+        ),
+        Record(
+            ConsumerGroupTargetAssignmentMetadataKey(group_id),
+            ConsumerGroupTargetAssignmentMetadataValue(epoch),
+        ),
+        *(
+            Record(
+                ConsumerGroupCurrentMemberAssignmentKey(group_id, own),
+                _compute_current(epoch, assigned[own]),
+            )
+            for own in members
+        ),
+    )
+
+
+def _compute_metadata(
+    group: ClassicGroup, member: ClassicMember
+) -> ConsumerGroupMemberMetadataValue:
+    subscription = decode_subscription(subscription_of(group, member))
+    assert subscription is not None, "it was checked that it can be read"
+    protocols = tuple(ClassicProtocol(each.name, each.metadata) for each in member.protocols)
+    return ConsumerGroupMemberMetadataValue(
+        member.instance_id,
+        subscription.rack,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(set(subscription.topics))),
+        "",
+        member.rebalance_timeout_ms,
+        None,
+        ClassicMemberMetadata(member.session_timeout_ms, protocols),
+    )
+
+
+def _compute_assigned(
+    group: ClassicGroup, image: TopicImage
+) -> dict[str, tuple[TopicPartitions, ...]]:
+    """What the leader gave each member, of topics that are there.
+
+    A consumer group has one owner for a partition: of several that a leader gave it to, the
+    first keeps it.
+    """
+    taken: set[tuple[TopicName, int]] = set()
+    found: dict[str, tuple[TopicPartitions, ...]] = {}
+    for member in group.members.values():
+        own: list[TopicPartitions] = []
+        given = decode_assigned_partitions(member.assignment) if member.assignment else ()
+        for name, partitions in _merge((each.topic, each.partitions) for each in given or ()):
+            topic = image.by_name.get(name)
+            if topic is None:
+                continue
+            free = tuple(
+                partition
+                for partition in partitions
+                if 0 <= partition < topic.partitions and (name, partition) not in taken
+            )
+            taken.update((name, partition) for partition in free)
+            if free:
+                own.append(TopicPartitions(topic.topic_id, free))
+        found[member.member_id] = tuple(own)
+    return found
+
+
+def _merge(
+    given: Iterable[tuple[TopicName, tuple[int, ...]]],
+) -> list[tuple[TopicName, list[int]]]:
+    """Each topic once, with ascending partitions, each once."""
+    merged: dict[TopicName, set[int]] = {}
+    for name, partitions in given:
+        merged.setdefault(name, set()).update(partitions)
+    return [(name, sorted(partitions)) for name, partitions in merged.items()]
+
+
+def _compute_current(
+    epoch: int, assigned: tuple[TopicPartitions, ...]
+) -> ConsumerGroupCurrentMemberAssignmentValue:
+    held = tuple(
+        AssignedTopicPartitions(each.topic_id, each.partitions, (epoch,) * len(each.partitions))
+        for each in assigned
+    )
+    return ConsumerGroupCurrentMemberAssignmentValue(
+        epoch, epoch, int(MemberState.STABLE), held, ()
+    )
+
+
+def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Shard:
+    """A shard of the converted group alone, in which the newcomer is looked at."""
+    converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings)
+    converted.topic_hashes = shard.topic_hashes
+    for record in records:
+        replay(converted, record)
+    return converted
+
+
+def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> list[Effect]:
+    """The deadlines of the rebalance end; each session begins anew."""
+    group_id: GroupId = group.group_id
+    session = ClassicDeadline.SESSION
+    effects: list[Effect] = [
+        CancelClassicDeadline(group_id, ClassicDeadline.JOIN, GROUP),
+        CancelClassicDeadline(group_id, ClassicDeadline.SYNC, GROUP),
+    ]
+    effects += (
+        CancelClassicDeadline(group_id, session, member_id)
+        for member_id in sorted(group.pending_members)
+    )
+    effects += (
+        ArmClassicDeadline(group_id, session, member.member_id, member.session_timeout_ms)
+        for member in group.members.values()
+    )
+    reason = f"member {command.member_id} joins by the consumer protocol: the group is upgraded"
+    effects.append(NoteRebalance(group_id, group.generation, reason))
+    return effects
+
+
+def _compute_releases(group: ClassicGroup) -> tuple[Release, ...]:
+    """Row J9: who waits for the rebalance joins again, as a member of the consumer group."""
+    error = RebalanceInProgress("The group is a consumer group now.")
+    return tuple(
+        Release(member.member_id, member.awaits, error)
+        for member in group.members.values()
+        if member.awaits is not None
+    )

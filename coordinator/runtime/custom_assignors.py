@@ -1,0 +1,61 @@
+"""Assignors that other packages bring: entry points of the group ``muster.assignors``.
+
+An entry point names a function of the type ``assignors.assignor.Assign``: it takes an
+``assignors.problem.Problem`` and answers who gets what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from assignors.assignor import Assignor
+from assignors.registry import ASSIGNORS, Assignors
+
+ENTRY_POINTS: Final = "muster.assignors"
+
+
+class AssignorNotFound(Exception):
+    """No assignor of that name can be had; the text says why."""
+
+
+def find_custom_names() -> tuple[str, ...]:
+    """The names that installed packages have assignors under."""
+    return tuple(sorted({found.name for found in entry_points(group=ENTRY_POINTS)}))
+
+
+def load_assignors(names: Iterable[str]) -> Assignors:
+    """The built-in assignors, and of these names those that are not built in.
+
+    Raises ``AssignorNotFound``. A built-in assignor cannot be replaced.
+    """
+    found = dict(ASSIGNORS)
+    for name in names:
+        if name not in found:
+            found[name] = _load(name)
+    return found
+
+
+def _load(name: str) -> Assignor:
+    candidates = list(entry_points(group=ENTRY_POINTS, name=name))
+    if not candidates:
+        raise AssignorNotFound(
+            f"there is no assignor {name}: no installed package has an entry point of that name "
+            f"in the group {ENTRY_POINTS}"
+        )
+    if len({candidate.value for candidate in candidates}) > 1:
+        raise AssignorNotFound(f"several packages have an assignor {name}: remove all but one")
+    assign = _import(candidates[0])
+    if not callable(assign):
+        raise AssignorNotFound(f"the assignor {name} ({candidates[0].value}) is not a function")
+    return Assignor(name, assign, is_custom=True)
+
+
+def _import(candidate: EntryPoint) -> object:
+    try:
+        return candidate.load()
+    except Exception as error:
+        raise AssignorNotFound(
+            f"the assignor {candidate.name} ({candidate.value}) cannot be imported: {error!r}"
+        ) from error

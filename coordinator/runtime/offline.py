@@ -1,0 +1,62 @@
+"""What is done to the store of a server that does not run: a consumer group made a classic one."""
+
+from __future__ import annotations
+
+from coordinator.core.handle import handle
+from coordinator.core.outcome import Outcome
+from coordinator.core.shard import Shard
+from coordinator.core.topics import Catalogue
+from coordinator.runtime.loader import load_catalogue, load_shard, read_last_timestamp
+from coordinator.runtime.partition_encoder import PartitionEncoder
+from model.commands import INTERNAL, ConvertToClassicGroup, Now
+from model.group_configs import MIGRATION_POLICY
+from model.ids import GroupId, LogOffset, compute_log_partition
+from model.migration_policy import DOWNGRADE
+from model.records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
+from model.settings import CoordinatorSettings
+from storage.log_store import LogStore
+from storage.side_codec import encode_side
+
+
+def convert_to_classic_offline(
+    store: LogStore, group_id: GroupId, wall_ms: int, *, validate_only: bool
+) -> None:
+    """Make a consumer group a classic group that stays one, in one durable write.
+
+    The group's ``consumer.migration.policy`` becomes ``downgrade`` with it: no member of the
+    consumer protocol converts it again. Raises the ``GroupError`` of ``handle_convert_to_classic``,
+    having changed nothing.
+    """
+    catalogue = Catalogue(CoordinatorSettings())
+    load_catalogue(store, catalogue)
+    partition = compute_log_partition(group_id, store.partitions)
+    shard = Shard(partition, catalogue.settings, catalogue.image, catalogue.group_settings)
+    load_shard(store, shard)
+    # Times of a log never go back.
+    wall_ms = max(wall_ms, read_last_timestamp(store))
+    command = ConvertToClassicGroup(INTERNAL, group_id, validate_only)
+    outcome = handle(shard, command, Now(wall_ms, wall_ms))
+    if not validate_only:
+        _write(store, shard, outcome, _compute_policy(catalogue, group_id), wall_ms)
+
+
+def _compute_policy(catalogue: Catalogue, group_id: GroupId) -> SideRecord:
+    own = catalogue.group_configs.get(group_id, {})
+    configs = tuple(sorted({**own, MIGRATION_POLICY: DOWNGRADE}.items()))
+    return SideRecord(GroupConfigsSideKey(group_id), GroupConfigsSideValue(configs))
+
+
+def _write(
+    store: LogStore, shard: Shard, outcome: Outcome, policy: SideRecord, wall_ms: int
+) -> None:
+    encoder = PartitionEncoder(shard.partition, store.next_offset(shard.partition), wall_ms, store)
+    for record in outcome.records:
+        encoder.add_record(record)
+    appends = encoder.finish()
+    store.write(appends, (encode_side(policy),))
+    store.sync()
+    if appends:
+        last = appends[-1]
+        end = LogOffset(last.base_offset + last.records)
+        store.mark_durable({shard.partition: end})
+    store.sync_watermark()

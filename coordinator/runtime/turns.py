@@ -1,0 +1,102 @@
+"""What of heartbeats is done in one turn of the loop, and in one batch: a slice of what has come.
+
+A heartbeat costs the more the larger its group, and all members of a group may speak at once. What
+comes beyond a slice waits, in the order in which it came, for a later turn. The second halves of a
+slice are written before the next slice begins, so that no batch takes long to close either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from coordinator.core.handle import ShardCommand
+from coordinator.core.shard import Shard
+from coordinator.runtime.api import Reply
+from coordinator.runtime.clock import Scheduler
+from model.commands import ReconcileMember
+
+SLICE = 64
+"""So many heartbeats, or second halves of them, in one turn; each takes up to 0.2 ms."""
+STALL_RETRY_MS = 5
+
+
+class Turns:
+    """Members' commands until they are handled, and the second halves of heartbeats.
+
+    ``handle`` handles one, of the shard of its group unless one is given. ``compute_targets``
+    comes before second halves. ``write`` closes the batch that is gathered, and says whether the
+    store could take it; ``request_flush`` asks for that and a sync.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        handle: Callable[[ShardCommand, Reply, Shard | None], None],
+        compute_targets: Callable[[], None],
+        write: Callable[[], bool],
+        request_flush: Callable[[], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._handle = handle
+        self._compute_targets = compute_targets
+        self._write = write
+        self._request_flush = request_flush
+        self._waiting: deque[tuple[ShardCommand, Reply]] = deque()
+        self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
+        self._handled = 0
+        self._is_turn_due = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more than a turn can take."""
+        return bool(self._waiting)
+
+    def submit(self, command: ShardCommand, reply: Reply) -> None:
+        """Handle a member's command now, or after all that waits."""
+        if self._waiting or not self._has_room():
+            self._waiting.append((command, reply))
+        else:
+            self._handled += 1
+            self._handle(command, reply, None)
+        self._request_turn()
+
+    def follow_up(self, shard: Shard, command: ReconcileMember, reply: Reply) -> None:
+        """The second half of a heartbeat, for the end of the batch that is gathered."""
+        self._follow_ups.append((shard, command, reply))
+        self._request_flush()
+
+    def close_batch(self) -> None:
+        """Targets for what was gathered, and then the second halves of heartbeats."""
+        while True:
+            self._compute_targets()
+            if not self._follow_ups:
+                return
+            follow_ups, self._follow_ups = self._follow_ups, []
+            for shard, command, reply in follow_ups:
+                self._handle(command, reply, shard)
+
+    def _has_room(self) -> bool:
+        return self._handled < SLICE and len(self._follow_ups) < SLICE
+
+    def _request_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._scheduler.call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._is_turn_due = False
+        self._handled = 0
+        if not self._waiting:
+            return
+        if len(self._follow_ups) >= SLICE:
+            if not self._write():
+                self._is_turn_due = True
+                self._scheduler.call_later_ms(STALL_RETRY_MS, self._begin_turn)
+                return
+        else:
+            while self._waiting and self._has_room():
+                self._handled += 1
+                self._handle(*self._waiting.popleft(), None)
+        self._request_turn()

@@ -1,0 +1,158 @@
+"""``muster.v1.LegacyService``: classic groups over gRPC. Decode, authorise, submit, encode."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TypeAlias, TypeVar
+
+import grpc.aio
+
+from coordinator.runtime.authorizer import Operation
+from coordinator.service.caller import compute_caller
+from coordinator.service.decode import check_id
+from coordinator.service.door import Door
+from coordinator.service.errors import encode_error, encode_group_error
+from coordinator.service.guard import Guard
+from coordinator.service.legacy_decode import (
+    decode_classic_heartbeat,
+    decode_join_group,
+    decode_leave_group,
+    decode_sync_group,
+)
+from coordinator.service.waits import Waits
+from model.commands import Caller
+from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError, MemberIdRequired
+from model.responses import JoinGroupResponse, LeaveGroupResponse, SyncGroupResponse
+from muster.v1 import legacy_pb2, legacy_pb2_grpc
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+_Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
+
+
+class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
+    """Errors of the protocol go into the response. ``waits`` has the calls that wait."""
+
+    def __init__(self, door: Door, waits: Waits) -> None:
+        self._door = door
+        self._waits = waits
+
+    async def JoinGroup(  # noqa: N802
+        self,
+        request: legacy_pb2.JoinGroupRequest,
+        context: _Context[legacy_pb2.JoinGroupRequest, legacy_pb2.JoinGroupResponse],
+    ) -> legacy_pb2.JoinGroupResponse:
+        async with Guard(context):
+            try:
+                return await self._join(request, context.peer())
+            except MemberIdRequired as error:
+                return legacy_pb2.JoinGroupResponse(
+                    error=encode_group_error(error), member_id=error.member_id
+                )
+            except GroupError as error:
+                return legacy_pb2.JoinGroupResponse(error=encode_group_error(error))
+
+    async def SyncGroup(  # noqa: N802
+        self,
+        request: legacy_pb2.SyncGroupRequest,
+        context: _Context[legacy_pb2.SyncGroupRequest, legacy_pb2.SyncGroupResponse],
+    ) -> legacy_pb2.SyncGroupResponse:
+        async with Guard(context):
+            try:
+                return await self._sync(request, context.peer())
+            except GroupError as error:
+                return legacy_pb2.SyncGroupResponse(error=encode_group_error(error))
+
+    async def Heartbeat(  # noqa: N802
+        self,
+        request: legacy_pb2.ClassicHeartbeatRequest,
+        context: _Context[legacy_pb2.ClassicHeartbeatRequest, legacy_pb2.ClassicHeartbeatResponse],
+    ) -> legacy_pb2.ClassicHeartbeatResponse:
+        async with Guard(context):
+            try:
+                await self._heartbeat(request, context.peer())
+            except CoordinatorLoadInProgress:
+                # As Kafka's: all is well while the group is being loaded (row H3).
+                pass
+            except GroupError as error:
+                return legacy_pb2.ClassicHeartbeatResponse(error=encode_group_error(error))
+            return legacy_pb2.ClassicHeartbeatResponse()
+
+    async def LeaveGroup(  # noqa: N802
+        self,
+        request: legacy_pb2.LeaveGroupRequest,
+        context: _Context[legacy_pb2.LeaveGroupRequest, legacy_pb2.LeaveGroupResponse],
+    ) -> legacy_pb2.LeaveGroupResponse:
+        async with Guard(context):
+            try:
+                return await self._leave(request, context.peer())
+            except GroupError as error:
+                return legacy_pb2.LeaveGroupResponse(error=encode_group_error(error))
+
+    def _caller(self, peer: str, client_id: str) -> Caller:
+        check_id(client_id, "client_id", self._door.limits)
+        return compute_caller(peer, client_id)
+
+    async def _join(
+        self, request: legacy_pb2.JoinGroupRequest, peer: str
+    ) -> legacy_pb2.JoinGroupResponse:
+        caller = self._caller(peer, request.client_id)
+        command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
+        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        response = await self._waits.call(self._door.coordinator, command)
+        assert isinstance(response, JoinGroupResponse)
+        return legacy_pb2.JoinGroupResponse(
+            member_id=response.member_id,
+            generation=response.generation,
+            protocol_type=response.protocol_type or "",
+            protocol_name=response.protocol_name or "",
+            leader=response.leader or "",
+            members=[
+                legacy_pb2.JoinedMember(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id or "",
+                    metadata=member.metadata,
+                )
+                for member in response.members
+            ],
+            skip_assignment=response.skip_assignment,
+        )
+
+    async def _sync(
+        self, request: legacy_pb2.SyncGroupRequest, peer: str
+    ) -> legacy_pb2.SyncGroupResponse:
+        caller = self._caller(peer, request.client_id)
+        command = decode_sync_group(caller, request, self._door.limits)
+        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        response = await self._waits.call(self._door.coordinator, command)
+        assert isinstance(response, SyncGroupResponse)
+        return legacy_pb2.SyncGroupResponse(
+            protocol_type=response.protocol_type or "",
+            protocol_name=response.protocol_name or "",
+            assignment=response.assignment,
+        )
+
+    async def _heartbeat(self, request: legacy_pb2.ClassicHeartbeatRequest, peer: str) -> None:
+        caller = self._caller(peer, request.client_id)
+        command = decode_classic_heartbeat(caller, request, self._door.limits)
+        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        await self._door.coordinator.call(command)
+
+    async def _leave(
+        self, request: legacy_pb2.LeaveGroupRequest, peer: str
+    ) -> legacy_pb2.LeaveGroupResponse:
+        caller = self._caller(peer, request.client_id)
+        command = decode_leave_group(caller, request, self._door.limits)
+        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        response = await self._door.coordinator.call(command)
+        assert isinstance(response, LeaveGroupResponse)
+        return legacy_pb2.LeaveGroupResponse(
+            members=[
+                legacy_pb2.LeftMember(
+                    member_id=asked.member_id,
+                    instance_id=asked.instance_id,
+                    error=None if error is ErrorCode.NONE else encode_error(error, ""),
+                )
+                for asked, error in zip(request.members, response.errors, strict=True)
+            ]
+        )

@@ -1,0 +1,51 @@
+"""Waiting for what becomes of a member, of whichever protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from muster.errors import MusterError
+from muster.membership import Partitions
+
+
+class ChangingEngine(Protocol):
+    """What both engines have; ``failure`` is why the member is out of its group for good."""
+
+    failure: MusterError | None
+
+    async def wait_for_change(self) -> None:
+        """Returns after the next change of anything."""
+
+
+async def iterate_changes(
+    engine: ChangingEngine,
+    find_assignment: Callable[[], Partitions],
+    is_closing: Callable[[], bool],
+) -> AsyncIterator[Partitions]:
+    """The assignment now and after each change; of several changes at once only the last.
+
+    Ends when the member is closing. Raises the engine's failure.
+    """
+    seen: Partitions | None = None
+    while not is_closing():
+        assignment = find_assignment()
+        if assignment != seen:
+            seen = assignment
+            yield assignment
+        elif engine.failure is not None:
+            raise engine.failure
+        else:
+            await engine.wait_for_change()
+
+
+async def wait_until_joined(
+    engine: ChangingEngine, is_member: Callable[[], bool], timeout_ms: int
+) -> None:
+    """Returns when the member is one. Raises the engine's failure, ``TimeoutError``."""
+    async with asyncio.timeout(timeout_ms / 1000):
+        while not is_member():
+            if engine.failure is not None:
+                raise engine.failure
+            await engine.wait_for_change()

@@ -1,0 +1,112 @@
+"""Commits and fetches of a member of a classic group, tried again as long as that can help."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from muster.classic_engine import ClassicEngine
+from muster.errors import (
+    FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION,
+    PASSING,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    CommitFailed,
+    MemberLost,
+    decode_error,
+)
+from muster.offsets import (
+    RETRY_DELAY_S,
+    check_owned,
+    decode_failures,
+    decode_offsets,
+    wait_until_available,
+)
+from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
+from muster.v1 import group_pb2, types_pb2
+
+_GONE: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID})
+
+
+async def commit_offsets(
+    engine: ClassicEngine,
+    find_owned: Callable[[], Collection[TopicPartition]] | None,
+    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+) -> None:
+    """Returns when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``.
+
+    ``find_owned``: what the member owns, where that is partitions.
+    """
+    if not offsets:
+        check_holds(engine)
+        return
+    topics = encode_offsets(offsets, {})
+    while True:
+        check_holds(engine)
+        if find_owned is not None:
+            check_owned(find_owned(), offsets)
+        generation = engine.generation
+        request = group_pb2.CommitOffsetsRequest(
+            group_id=engine.group_id,
+            member_id=engine.member_id,
+            member_epoch=generation,
+            instance_id=engine.options.instance_id,
+            topics=topics,
+            client_id=engine.options.client_id,
+        )
+        try:
+            response = await engine.client.stub.CommitOffsets(request)
+        except grpc.aio.AioRpcError as error:
+            await wait_until_available(error)
+            continue
+        if response.HasField("error"):
+            await _handle_error(engine, response.error, generation)
+            continue
+        failures = decode_failures(response, topics)
+        if failures:
+            raise CommitFailed(failures)
+        return
+
+
+async def fetch_offsets(
+    engine: ClassicEngine, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """Committed offsets; ``None`` where there is none. Raises ``MusterError``."""
+    request = group_pb2.FetchOffsetsRequest(
+        group_id=engine.group_id,
+        client_id=engine.options.client_id,
+        partitions=types_pb2.PartitionSet(topics=encode_names(partitions)),
+    )
+    while True:
+        try:
+            response = await engine.client.stub.FetchOffsets(request)
+        except grpc.aio.AioRpcError as error:
+            await wait_until_available(error)
+            continue
+        if not response.HasField("error"):
+            return decode_offsets(response)
+        if response.error.error_code not in PASSING:
+            raise decode_error(response.error)
+        await asyncio.sleep(RETRY_DELAY_S)
+
+
+def check_holds(engine: ClassicEngine) -> None:
+    """Raises ``MemberLost``, or why the member is out, unless it is one."""
+    if not engine.holds:
+        raise engine.failure or MemberLost("the member is in no generation of its group")
+
+
+async def _handle_error(engine: ClassicEngine, error: types_pb2.Error, generation: int) -> None:
+    """Returns when it makes sense to try again; else raises."""
+    if error.error_code in PASSING or error.error_code == REBALANCE_IN_PROGRESS:
+        await asyncio.sleep(RETRY_DELAY_S)
+    elif error.error_code not in _GONE:
+        raise decode_error(error)
+    elif error.error_code != ILLEGAL_GENERATION or generation == engine.generation:
+        # In a later generation the member may own it still, and says so next.
+        raise decode_error(error, MemberLost)
