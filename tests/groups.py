@@ -45,6 +45,7 @@ GROUPS = (
             "unit/cli/",
             "unit/kafka_harness/",
             "test_readme.py",
+            "test_migration_guide.py",
         ),
         "loadfile",
     ),

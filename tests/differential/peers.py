@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from tests.differential import admin
 from tests.differential.client import Connection
 from tests.differential.runner import Peers
 from tests.differential.topics import SHARED
-from tests.kafka.broker import KafkaBroker
+from tests.kafka.broker import KafkaBroker, Setting
 from tests.server import MusterServer
 
 SETTINGS: Final = {
@@ -21,11 +21,11 @@ SETTINGS: Final = {
     "group.consumer.heartbeat.interval.ms": 100,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.min.session.timeout.ms": 200,
+    "offsets.topic.num.partitions": 8,
 }
 """Sessions are long, so that a slow machine ends none; those that are to end are made short."""
 
 KAFKAS: Final = {
-    "offsets.topic.num.partitions": 8,
     "auto.create.topics.enable": False,
     "log.index.size.max.bytes": 4_096,
     "log.segment.bytes": 1_048_576,
@@ -34,10 +34,10 @@ KAFKAS: Final = {
 
 
 @contextmanager
-def run_peers(folder: Path) -> Iterator[Peers]:
-    """Start both; they end with the block."""
+def run_peers(folder: Path, kafkas: Mapping[str, Setting] | None = None) -> Iterator[Peers]:
+    """Start both, Kafka with more settings of its own; they end with the block."""
     muster = MusterServer(folder / "data", settings=SETTINGS | {"gateway.park.ms": 0})
-    with KafkaBroker(SETTINGS | KAFKAS) as broker, muster:
+    with KafkaBroker(SETTINGS | KAFKAS | dict(kafkas or {})) as broker, muster:
         yield Peers(broker.bootstrap, muster.kafka)
 
 

@@ -286,7 +286,7 @@ def test_bug_15_a_record_is_larger_than_what_is_read_or_written_at_once() -> Non
     server = start_on([record], [offset(7, "h")])
     assert list_groups(server) == {G: "classic", "h": "classic"}
     (shard,) = server.runtime.shards
-    assert [len(m.metadata) for m in shard.classic_groups[G].members] == [5 << 20]
+    assert [len(m.metadata) for m in shard.classic_groups[G].members.values()] == [5 << 20]
 
 
 @pytest.mark.parametrize("records", [0, 1])

@@ -5,6 +5,7 @@ every recorded request is asked again, and the whole answer is the same.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -85,15 +86,24 @@ def list_codes(row: Exchange) -> set[int]:
 @cache
 def select() -> tuple[list[Exchange], Counter[str]]:
     """What is replayed, and how much is left out for each reason."""
-    rows, reasons = [], Counter[str]()
-    for row in load_replayed():
-        if any(is_replayed_group(row, group_id) for group_id in list_groups(row)):
+    return sort_out(load_replayed(), is_replayed_group, find_reason)
+
+
+def sort_out(
+    rows: Iterable[Exchange],
+    is_replayed: Callable[[Exchange, str], bool],
+    find_reason: Callable[[Exchange], str | None],
+) -> tuple[list[Exchange], Counter[str]]:
+    """Those of groups that are replayed and have no reason to be left out; the reasons' counts."""
+    found, reasons = [], Counter[str]()
+    for row in rows:
+        if any(is_replayed(row, group_id) for group_id in list_groups(row)):
             reason = find_reason(row)
             if reason is None:
-                rows.append(row)
+                found.append(row)
             else:
                 reasons[reason] += 1
-    return rows, reasons
+    return found, reasons
 
 
 @cache
@@ -104,7 +114,8 @@ def replay() -> tuple[Counter[str], list[str], list[Judged]]:
     differing = []
     for row, answer in done.run():
         ours, kafkas = (
-            sort_all(keep_replayed(row, said)) for said in (answer, row["responseJson"])
+            sort_all(keep_replayed(row, said, is_replayed_group))
+            for said in (answer, row["responseJson"])
         )
         if ours == kafkas:
             same[row["api"]] += 1
@@ -113,13 +124,15 @@ def replay() -> tuple[Counter[str], list[str], list[Judged]]:
     return same, differing, done.targets.judged
 
 
-def keep_replayed(row: Exchange, answer: dict[str, Any]) -> dict[str, Any]:
+def keep_replayed(
+    row: Exchange, answer: dict[str, Any], is_replayed: Callable[[Exchange, str], bool]
+) -> dict[str, Any]:
     """Results of other groups in the same answer are left out, and the words of an error."""
     if row["apiKey"] == HEARTBEAT:
         return answer | {"errorMessage": answer["errorMessage"] is not None}
     if row["apiKey"] != DELETE_GROUPS:
         return answer
-    kept = [each for each in answer["results"] if is_replayed_group(row, each["groupId"])]
+    kept = [each for each in answer["results"] if is_replayed(row, each["groupId"])]
     return answer | {"results": kept}
 
 

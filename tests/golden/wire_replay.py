@@ -10,13 +10,14 @@ to the same question; then Kafka's is installed, so that all that follows can be
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from assignors.problem import NOBODY
+from assignors.rules import Assignment
 from coordinator.core.target import Slots, TargetProblem
 from gateway.decoding import decode
 from gateway.schema import response_type
@@ -46,6 +47,7 @@ from tests.unit.storage.golden import control_records, logged_records
 
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
+JOIN_GROUP: Final = 11
 TXN_OFFSET_COMMIT: Final = 28
 DELETE_GROUPS: Final = 42
 OFFSET_DELETE: Final = 47
@@ -81,6 +83,9 @@ SETTINGS: Final = CoordinatorSettings(
     group_consumer_min_heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     group_consumer_assignment_interval_ms=1_000,
     group_consumer_regex_batch_refresh_min_interval_ms=10_000,
+    group_consumer_migration_policy="bidirectional",
+    group_min_session_timeout_ms=1_000,
+    group_initial_rebalance_delay_ms=0,
 )
 
 Exchange = dict[str, Any]
@@ -176,7 +181,7 @@ class RecordedTargets:
         until_ms = row["requestTs"] - 1
         if is_idle:
             until_ms = START_MS + self._server.scheduler.now_ms + IDLE_SLACK_MS
-        elif row["apiKey"] == HEARTBEAT:
+        elif row["apiKey"] in (HEARTBEAT, JOIN_GROUP):
             until_ms = row["responseTs"]
         group_id = row["requestJson"].get("groupId")
         coming = self._coming.get(group_id, [])
@@ -192,9 +197,10 @@ class RecordedTargets:
         if group_id in self._current:
             self._mark(group_id, 0)
 
-    def _answer(self, problem: TargetProblem) -> Slots | BaseException:
-        ours = self._run(problem)
-        assert not isinstance(ours, BaseException)
+    def _answer(self, problem: TargetProblem) -> Assignment:
+        assignment = self._run(problem)
+        assert isinstance(assignment, Assignment)
+        ours = assignment.target
         self._held.discard(problem.group_id)
         target = self._current.pop(problem.group_id)
         assert target.epoch == problem.group_epoch, problem.group_id
@@ -206,7 +212,7 @@ class RecordedTargets:
                 kafkas[number] = numbers[MemberId(owner)]
         assert not target.owners, f"Kafka's target has more: {target.owners}"
         self.judged.append(Judged(problem, ours, kafkas))
-        return kafkas
+        return Assignment(kafkas)
 
 
 def list_places(problem: TargetProblem) -> Iterator[Place]:
@@ -238,7 +244,7 @@ def load_targets() -> dict[str, list[Target]]:
     return found
 
 
-class _Event(NamedTuple):
+class Event(NamedTuple):
     at_ms: int
     exchange: Exchange | None
     command: Command | None
@@ -273,14 +279,14 @@ class WireReplay:
                 if not event.is_idle:
                     yield Replayed(event.exchange, answer)
 
-    def _list_events(self) -> Iterator[_Event]:
+    def _list_events(self) -> Iterator[Event]:
         yield from list_topic_changes()
         yield from list_markers()
         yield from list_unrecorded_commits()
         last: dict[tuple[str, str], Exchange] = {}
         for row in self._exchanges:
             at_ms = row["requestTs"] - START_MS
-            yield _Event(at_ms, row, None)
+            yield Event(at_ms, row, None)
             if row["apiKey"] != HEARTBEAT:
                 continue
             if member_of(row) in last:
@@ -321,7 +327,7 @@ def member_of(heartbeat: Exchange) -> tuple[str, str]:
     return request["groupId"], request["memberId"]
 
 
-def list_topic_changes() -> Iterator[_Event]:
+def list_topic_changes() -> Iterator[Event]:
     for topic in TOPICS:
         command: Command = CreateTopic(
             INTERNAL,
@@ -329,14 +335,14 @@ def list_topic_changes() -> Iterator[_Event]:
             TopicId(decode_uuid(topic.topic_id)),
             topic.partitions,
         )
-        yield _Event(topic.at_ms, None, command)
+        yield Event(topic.at_ms, None, command)
     for name, partitions, at_ms in GROWTH:
-        yield _Event(at_ms, None, GrowTopic(INTERNAL, TopicName(name), partitions))
+        yield Event(at_ms, None, GrowTopic(INTERNAL, TopicName(name), partitions))
     for name, at_ms in DELETIONS:
-        yield _Event(at_ms, None, DeleteTopic(INTERNAL, TopicName(name), None))
+        yield Event(at_ms, None, DeleteTopic(INTERNAL, TopicName(name), None))
 
 
-def list_markers() -> Iterator[_Event]:
+def list_markers() -> Iterator[Event]:
     """The ends of transactions, which the transaction coordinator wrote and no client sent."""
     for record in control_records():
         command = WriteTxnMarkers(
@@ -347,14 +353,14 @@ def list_markers() -> Iterator[_Event]:
             record["coordinatorEpoch"],
             record["type"] == "control:COMMIT",
         )
-        yield _Event(record["timestamp"] - START_MS, None, command)
+        yield Event(record["timestamp"] - START_MS, None, command)
 
 
-def list_unrecorded_commits() -> Iterator[_Event]:
+def list_unrecorded_commits(groups: Collection[str] = UNRECORDED_COMMITS) -> Iterator[Event]:
     """Commits of clients that spoke to the broker past the recorder, but not those of members."""
     for record in logged_records():
         key, value = record["keyJson"], record["valueJson"]
-        if record["type"] != "OFFSET_COMMIT" or key["group"] not in UNRECORDED_COMMITS:
+        if record["type"] != "OFFSET_COMMIT" or key["group"] not in groups:
             continue
         if value is None or record["isTransactional"]:
             continue
@@ -364,10 +370,10 @@ def list_unrecorded_commits() -> Iterator[_Event]:
         )
         topics = (TopicOffsets(TopicName(key["topic"]), None, (offset,)),)
         command = OffsetCommit(INTERNAL, GroupId(key["group"]), MemberId(""), None, topics)
-        yield _Event(record["timestamp"] - START_MS, None, command)
+        yield Event(record["timestamp"] - START_MS, None, command)
 
 
-def list_idle_heartbeats(last: Exchange, until_ms: int) -> Iterator[_Event]:
+def list_idle_heartbeats(last: Exchange, until_ms: int) -> Iterator[Event]:
     """Those that the recording left out: nothing was said, and nothing answered."""
     answer = last["responseJson"]
     if answer["errorCode"] or answer["memberEpoch"] < 0:
@@ -375,7 +381,7 @@ def list_idle_heartbeats(last: Exchange, until_ms: int) -> Iterator[_Event]:
     earliest_ms = last["requestTs"] - START_MS + HEARTBEAT_INTERVAL_MS // 2
     # A client goes on one interval after its last heartbeat: the next one tells when those were.
     for at_ms in range(until_ms - HEARTBEAT_INTERVAL_MS, earliest_ms, -HEARTBEAT_INTERVAL_MS):
-        yield _Event(at_ms, last, None, is_idle=True)
+        yield Event(at_ms, last, None, is_idle=True)
 
 
 def decode_answer(row: Exchange, data: bytes) -> dict[str, Any]:

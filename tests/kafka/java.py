@@ -115,6 +115,11 @@ class JavaProgram:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative after a signal."""
+        return self._process.poll()
+
     def __enter__(self) -> Self:
         return self
 

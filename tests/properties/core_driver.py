@@ -16,12 +16,18 @@ from coordinator.core.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
     ComputeTarget,
+    Outcome,
     ResolveRegexes,
 )
 from coordinator.core.regex_resolution import InstallRegexes
-from coordinator.core.replay import replay
+from coordinator.core.replay import replay, replay_prepared_target
 from coordinator.core.shard import Shard
-from coordinator.core.target import InstallTarget, TargetProblem, compute_target_problem
+from coordinator.core.target import (
+    InstallTarget,
+    Preparation,
+    compute_target_problem,
+    prepare_target,
+)
 from model.commands import (
     INTERNAL,
     Caller,
@@ -75,7 +81,7 @@ class CoreDriver:
         """Static members that have left and may come back, or another in their place."""
         self.now_ms = 1
         self.has_timeout: set[str] = set()
-        self.problems: list[TargetProblem] = []
+        self.installs: list[tuple[InstallTarget, Preparation | None]] = []
         self.are_targets_late = False
         self.resolutions: list[InstallRegexes] = []
         self.are_regexes_late = False
@@ -90,10 +96,7 @@ class CoreDriver:
             outcome = handle(self.shard, command, now)
         except GroupError as error:
             return error
-        for record in outcome.records:
-            replay(self.shard, record)
-            self.shadow.apply(record)
-            self.log.append(record)
+        self._replay(outcome)
         for effect in outcome.effects:
             match effect:
                 case ComputeTarget():
@@ -109,27 +112,48 @@ class CoreDriver:
         assert outcome.response is not None
         return outcome.response
 
+    def _replay(self, outcome: Outcome) -> None:
+        if outcome.prepared is not None and outcome.records:
+            replay_prepared_target(self.shard, G, outcome.records, outcome.prepared)
+        for record in outcome.records:
+            if outcome.prepared is None:
+                replay(self.shard, record)
+            self.shadow.apply(record)
+            self.log.append(record)
+        for _, preparation in self.installs:
+            if preparation is not None:
+                preparation.prepare(1)
+
     def _compute_target(self) -> None:
         group = self.shard.consumer_groups.get(G)
         if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
             return
         problem = compute_target_problem(self.shard, group)
+        command = InstallTarget(problem, ASSIGNORS[problem.assignor].assign(problem.problem))
         if self.are_targets_late:
-            self.problems.append(problem)
+            self.installs.append((command, prepare_target(self.shard, command)))
         else:
-            self._install(problem)
+            self._install(command)
 
-    def _install(self, problem: TargetProblem) -> None:
-        target = ASSIGNORS[problem.assignor].assign(problem.problem)
+    def _install(self, command: InstallTarget) -> None:
         before = len(self.log)
-        self.carry_out(InstallTarget(problem, target))
+        self.carry_out(command)
         if len(self.log) > before:
             check_target(self.shard, self.shadow)
 
     def install_late(self) -> None:
-        """The oldest of the targets that are late comes in."""
-        if self.problems:
-            self._install(self.problems.pop(0))
+        """The oldest of the targets that are late comes in, with as much as is prepared of it."""
+        if not self.installs:
+            return
+        command, preparation = self.installs.pop(0)
+        if preparation is None:
+            self._install(command)
+            return
+        prepared = replace(command, prepared=preparation.prepared)
+        now = Now(self.now_ms, self.now_ms)
+        unprepared = handle(self.shard, command, now)
+        assert handle(self.shard, prepared, now).records == unprepared.records
+        self._install(prepared)
 
     def _resolve_regexes(self) -> None:
         """What the patterns of the group stand for now; it may be told late."""
@@ -338,7 +362,7 @@ class CoreDriver:
     def settle(self) -> None:
         """Everybody heartbeats and does as told until nothing moves: L1."""
         self.are_targets_late = False
-        self.problems.clear()
+        self.installs.clear()
         self.are_regexes_late = False
         while self.resolutions:
             self.resolve_late()
@@ -438,3 +462,9 @@ def compact(log: list[Record], first: int, end: int, drops: int) -> list[Record]
         and not (drops >> (index % 8) & 1 and record.value is None and record.key not in before)
     ]
     return [*log[:first], *kept, *log[end:]]
+
+
+def check_replay(core: CoreDriver, first: int, end: int, drops: int) -> None:
+    """S14: a log compacted within that window comes to the same state."""
+    replayed = replay_all(compact(core.log, first, end, drops), core.shard.image)
+    assert describe_shards([replayed]) == describe_shards([core.shard])

@@ -15,10 +15,8 @@ from tests.properties.core_driver import (
     DROPS_TOMBSTONES,
     KEEPS_TOMBSTONES,
     CoreDriver,
-    compact,
-    replay_all,
+    check_replay,
 )
-from tests.sim.shadow import describe_shards
 
 MEMBERS = ("a", "b", "c", "i1", "i2", "j1", "j2")
 """Those with a number are static members, two of each instance."""
@@ -143,10 +141,9 @@ class CoreMachine(RuleBasedStateMachine):
     @rule(first=st.floats(0, 1), end=st.floats(0, 1), drops=st.integers(0, DROPS_TOMBSTONES))
     def replay_a_compaction(self, first: float, end: float, drops: int) -> None:
         """S14."""
-        log = self.core.log
-        low, high = sorted((int(first * len(log)), int(end * len(log))))
-        replayed = replay_all(compact(log, low, high, drops), self.core.shard.image)
-        assert describe_shards([replayed]) == describe_shards([self.core.shard])
+        size = len(self.core.log)
+        low, high = sorted((int(first * size), int(end * size)))
+        check_replay(self.core, low, high, drops)
 
     @invariant()
     def sound(self) -> None:
@@ -154,10 +151,8 @@ class CoreMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.core.settle()
-        log, image = self.core.log, self.core.shard.image
         for drops in (KEEPS_TOMBSTONES, DROPS_TOMBSTONES):
-            replayed = replay_all(compact(log, 0, len(log), drops), image)
-            assert describe_shards([replayed]) == describe_shards([self.core.shard])
+            check_replay(self.core, 0, len(self.core.log), drops)
 
 
 TestCoreMachine = CoreMachine.TestCase

@@ -10,12 +10,15 @@ from model.commands import (
     INTERNAL,
     UNCHANGED,
     AlterGroupConfigs,
+    AssignmentFailure,
+    ClassicHeartbeat,
     Command,
     ConfigChange,
     ConfigOperation,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
+    ConvertToClassicGroup,
     CreateTopic,
     DeleteGroup,
     DeleteOffsets,
@@ -23,20 +26,27 @@ from model.commands import (
     DescribeGroupConfigs,
     DescribeGroups,
     GrowTopic,
+    JoinGroup,
+    JoinProtocol,
     LeaveGroup,
     LeavingMember,
     ListGroupConfigs,
     ListGroups,
     ListTransactions,
+    MemberAssignment,
     OffsetCommit,
     OffsetFetch,
+    PlanMigration,
+    SyncGroup,
     TopicOffsets,
     TopicToFetch,
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
+from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
+from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.imported import make_imported
 from tests.scenarios.server import ScenarioServer
 from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
@@ -139,6 +149,9 @@ class Commands:
             "heartbeat": self._heartbeat,
             "leave": self._leave,
             "remove": self._remove,
+            "join-group": self._join_group,
+            "sync": self._sync,
+            "beat": self._beat,
             "commit": self._commit,
             "txn-commit": self._txn_commit,
             "marker": self._marker,
@@ -147,6 +160,10 @@ class Commands:
             "delete-offsets": self._delete_offsets,
             "configure": self._configure,
             "configs": lambda line: DescribeGroupConfigs(CALLER, GroupId(line.words[0])),
+            "plan": lambda line: PlanMigration(CALLER, (GroupId(line.words[0]),)),
+            "convert": lambda line: ConvertToClassicGroup(
+                CALLER, GroupId(line.words[0]), "validate-only" in line.words
+            ),
             "list-configs": lambda line: ListGroupConfigs(CALLER),
             "transactions": lambda line: ListTransactions(CALLER),
             "describe": lambda line: ConsumerGroupDescribe(
@@ -235,18 +252,81 @@ class Commands:
         )
 
     def _remove(self, line: Line) -> Command:
-        """``remove g a /i b/j``: a member, an instance, a member that must be an instance."""
+        """``remove g a /i b/j``: a member, an instance, a member that must be an instance.
+
+        ``?`` is an empty member id.
+        """
         group, *members = line.words
         leaving = []
         for word in members:
             member, slash, instance = word.partition("/")
             leaving.append(
                 LeavingMember(
-                    MemberId(member) if member or not slash else None,
+                    MemberId(member.strip("?")) if member or not slash else None,
                     InstanceId(instance) if slash else None,
+                    line.options.get("reason"),
                 )
             )
         return LeaveGroup(CALLER, GroupId(group), tuple(leaving))
+
+    # -------------------------------------------------------------------------- classic groups
+
+    def _join_group(self, line: Line) -> Command:
+        """``join-group g a says=range:x,sticky:y``; with ``new=a`` a client without an id yet.
+
+        ``version=3`` is a client that need not come again with its id, 8 one that assigns always.
+        """
+        (group, *member), said = line.words, line.options
+        instance, version = said.get("instance"), int(said.get("version", "9"))
+        protocols = []
+        for text in filter(None, said.get("says", "range:").split(",")):
+            name, _, metadata = text.partition(":")
+            protocols.append(JoinProtocol(name, parse_said(metadata)))
+        return JoinGroup(
+            CALLER,
+            GroupId(group),
+            MemberId(member[0]) if member else None,
+            MemberId(said.get("new", "new")),
+            parse_ms(said.get("session", "10s")),
+            parse_ms(said.get("rebalance", "60s")),
+            said.get("type", "consumer"),
+            tuple(protocols),
+            None if instance is None else InstanceId(instance),
+            requires_member_id=version >= 4,
+            may_skip_assignment=version >= 9,
+            reason=said.get("reason"),
+        )
+
+    def _sync(self, line: Line) -> Command:
+        """``sync g a generation=1 to/a=x to/b=y``; the leader may say ``failed=why`` instead."""
+        (group, member), said = line.words, line.options
+        instance, failed = said.get("instance"), said.get("failed")
+        return SyncGroup(
+            CALLER,
+            GroupId(group),
+            MemberId(member),
+            int(said["generation"]),
+            tuple(
+                MemberAssignment(MemberId(name.removeprefix("to/")), parse_said(text))
+                for name, text in said.items()
+                if name.startswith("to/")
+            ),
+            None if instance is None else InstanceId(instance),
+            said.get("type"),
+            said.get("protocol"),
+            None if failed is None else AssignmentFailure(ErrorCode.UNKNOWN_SERVER_ERROR, failed),
+        )
+
+    def _beat(self, line: Line) -> Command:
+        """``beat g a generation=1``."""
+        (group, member), instance = line.words, line.options.get("instance")
+        return ClassicHeartbeat(
+            CALLER,
+            GroupId(group),
+            MemberId(member),
+            int(line.options["generation"]),
+            None if instance is None else InstanceId(instance),
+        )
 
     # --------------------------------------------------------------------------------- offsets
 
@@ -289,7 +369,7 @@ class Commands:
         )
 
     def _marker(self, line: Line) -> Command:
-        """``marker g 7@0 commit``: in the log partition that has the group."""
+        """``marker g 7@0 commit by=1 version=2``: in the log partition that has the group."""
         group, producer, result = line.words
         producer_id, _, producer_epoch = producer.partition("@")
         return WriteTxnMarkers(
@@ -297,8 +377,9 @@ class Commands:
             self.server.runtime.partition_of(GroupId(group)),
             ProducerId(int(producer_id)),
             int(producer_epoch),
-            coordinator_epoch=0,
+            coordinator_epoch=int(line.options.get("by", "0")),
             committed={"commit": True, "abort": False}[result],
+            transaction_version=int(line.options.get("version", "0")),
         )
 
     def _delete_offsets(self, line: Line) -> Command:

@@ -114,4 +114,6 @@ class ScenarioServer(VirtualServer):
                     found[f"session {name}"] = deadline_ms + liveness.stalled_ms
                     if entry.rebalance is not None:
                         found[f"rebalance {name}"] = entry.rebalance.at_ms + liveness.stalled_ms
+        for (group_id, name, member_id), at_ms in liveness.classic.all().items():
+            found[f"{name.lower()} {group_id}/{member_id}"] = at_ms + liveness.stalled_ms
         return found

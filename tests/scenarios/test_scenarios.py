@@ -25,6 +25,7 @@ from tests.scenarios.text import (
     format_side,
     format_transactions,
 )
+from tests.sim.server import Pending
 
 FOLDER = Path(__file__).parent
 TEXTS = sorted(FOLDER.glob("*.txt"))
@@ -37,6 +38,14 @@ class Block:
 
     commands: list[str]
     expected: list[str]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A command that has no answer yet, and what it is called."""
+
+    name: str
+    pending: Pending
 
 
 def parse_text(text: str) -> tuple[list[str], list[Block]]:
@@ -60,6 +69,7 @@ def run_blocks(blocks: list[Block]) -> Iterator[list[str]]:
     """What each block brings about."""
     settings = CoordinatorSettings()
     server: ScenarioServer | None = None
+    waiting: list[Waiting] = []
     commands: Commands | None = None
     for block in blocks:
         lines = [parse_line(text) for text in block.commands if not text.startswith("#")]
@@ -70,27 +80,44 @@ def run_blocks(blocks: list[Block]) -> Iterator[list[str]]:
         if server is None or commands is None:
             server = ScenarioServer(settings)
             commands = Commands(server)
-        yield run_block(server, commands, lines)
+        yield run_block(server, commands, lines, waiting)
 
 
 def compute_settings(line: Line) -> CoordinatorSettings:
     """Kafka's names, with ``.`` for ``_``."""
-    values = {name.replace(".", "_"): int(value) for name, value in line.options.items()}
+    values: dict[str, object] = {}
+    for name, text in line.options.items():
+        field = name.replace(".", "_")
+        match getattr(CoordinatorSettings(), field):
+            case str():
+                values[field] = text
+            case tuple():
+                values[field] = tuple(text.split(","))
+            case _:
+                values[field] = int(text)
     return CoordinatorSettings(**values)  # type: ignore[arg-type]
 
 
-def run_block(server: ScenarioServer, commands: Commands, lines: list[Line]) -> list[str]:
+def run_block(
+    server: ScenarioServer, commands: Commands, lines: list[Line], waiting: list[Waiting]
+) -> list[str]:
+    """Answers to what was asked in earlier blocks come first; ``waiting`` is what has none yet."""
     pending = [(line, commands.submit(line)) for line in lines]
     server.settle()
     output = []
+    for late in [late for late in waiting if late.pending.is_answered]:
+        waiting.remove(late)
+        output += [f"{late.name}: {text}" for text in format_answer(late.pending.answer)]
     for line, answer in pending:
         if answer is None:
             continue
-        prefix = f"{line.words[1]}: " if len(lines) > 1 and len(line.words) > 1 else ""
+        name = line.words[1] if len(line.words) > 1 else line.options.get("new", "")
+        prefix = f"{name}: " if len(lines) > 1 and name else ""
         if answer.is_answered:
             output += [prefix + text for text in format_answer(answer.answer)]
         else:
             output.append(f"{prefix}no answer yet")
+            waiting.append(Waiting(f"{line.verb} {name}".strip(), answer))
     for write in server.take_written():
         output += [f"+ {format_side(record)}" for record in write.side]
         output += [f"+ {format_record(record)}" for record in write.records]

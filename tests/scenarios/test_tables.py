@@ -27,3 +27,8 @@ def test_every_bug_has_a_line() -> None:
 
 def test_every_row_of_the_heartbeat_has_a_line() -> None:
     assert re.findall(r"^\| C(\d+) \|", README, re.M) == [str(row) for row in range(1, 19)]
+
+
+def test_every_row_of_bad_input_about_groups_has_a_line() -> None:
+    rows = (*range(13, 17), *range(19, 22), 24)
+    assert re.findall(r"^\| row (\d+) \|", README, re.M) == [str(row) for row in rows]

@@ -22,8 +22,10 @@ from model.records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     GroupConfigsSideKey,
     GroupMetadataKey,
+    GroupMetadataValue,
     MemberState,
     OffsetCommitKey,
+    ProducerStateKey,
     Record,
     SideRecord,
     TopicDeletionKey,
@@ -31,6 +33,7 @@ from model.records import (
     TopicSideKey,
 )
 from model.responses import (
+    ClassicHeartbeatResponse,
     ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupLeaveResponse,
@@ -40,18 +43,22 @@ from model.responses import (
     DescribeGroupsResponse,
     Done,
     GroupConfigsResponse,
+    JoinGroupResponse,
     LeaveGroupResponse,
     ListedTransaction,
     ListGroupConfigsResponse,
     ListGroupsResponse,
     ListTransactionsResponse,
+    MigrationPlan,
     NamedTopicPartitions,
     OffsetCommitResponse,
     OffsetDeleteResponse,
     OffsetFetchResponse,
+    SyncGroupResponse,
     TopicResponse,
 )
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
+from tests.scenarios.embedded_text import format_given, format_said
 from tests.sim.scheduler import START_WALL_MS
 
 NOTHING = "-"
@@ -139,11 +146,49 @@ def format_answer(answer: Answer) -> list[str]:
         case Done():
             return ["done"]
         case _:
-            return _format_administration(answer)
+            return _format_others(answer)
 
 
-def _format_administration(answer: Answer) -> list[str]:
+def _format_plan(plan: MigrationPlan) -> list[str]:
+    """A line of the group, one of each member, and a line of each reason below."""
+    strategy = f", {plan.protocol_name}" if plan.protocol_name else ""
+    lines = [f"{plan.group_id}: {plan.group_type}, {plan.state}{strategy}: {plan.verdict}"]
+    lines += (f"  {reason.detail}" for reason in plan.reasons)
+    for member in plan.members:
+        lines.append(f"  {member.member_id}: {member.verdict}")
+        lines += (f"    {reason.detail}" for reason in member.reasons)
+    return lines
+
+
+def _format_membership(
+    answer: JoinGroupResponse | SyncGroupResponse | ClassicHeartbeatResponse,
+) -> str:
     match answer:
+        case ClassicHeartbeatResponse():
+            return "alive"
+        case SyncGroupResponse():
+            return f"assigned {format_given(answer.assignment)} by {answer.protocol_name}"
+    text = (
+        f"{answer.member_id} in generation {answer.generation} of {answer.protocol_type}, "
+        f"{answer.protocol_name}, led by {answer.leader}"
+    )
+    if answer.members:
+        told = (
+            f"{member.member_id}{_instance(member.instance_id)} {format_said(member.metadata)}"
+            for member in answer.members
+        )
+        text += f": {', '.join(told)}"
+    return text + ("; assigns nothing" if answer.skip_assignment else "")
+
+
+def _instance(instance_id: str | None) -> str:
+    return f" (instance {instance_id})" if instance_id is not None else ""
+
+
+def _format_others(answer: Answer) -> list[str]:
+    match answer:
+        case JoinGroupResponse() | SyncGroupResponse() | ClassicHeartbeatResponse():
+            return [_format_membership(answer)]
         case OffsetDeleteResponse(topics):
             return [
                 f"{topic.name}:{row.partition} {_error(row.error)}"
@@ -157,6 +202,8 @@ def _format_administration(answer: Answer) -> list[str]:
                 for config in configs
                 if config.own is not None
             ] or [f"{group_id}: nothing of its own"]
+        case MigrationPlan():
+            return _format_plan(answer)
         case ListGroupConfigsResponse(group_ids):
             return [", ".join(group_ids) or "no groups"]
         case ListTransactionsResponse(transactions):
@@ -250,7 +297,7 @@ def _format_classic(group: DescribedClassicGroup) -> list[str]:
         head,
         *(
             f"  {member.member_id} as {member.client_id} from {member.client_host}, said "
-            f"{member.metadata.decode()!r}, has {member.assignment.decode()!r}"
+            f"{format_said(member.metadata)}, has {format_given(member.assignment)}"
             for member in group.members
         ),
     ]
@@ -293,6 +340,20 @@ def _format_key(key: Any) -> str:
             raise AssertionError(f"no words for {key}")
 
 
+def _format_classic_value(value: GroupMetadataValue) -> str:
+    at_ms = value.current_state_timestamp - START_WALL_MS
+    text = (
+        f"generation {value.generation} of {value.protocol_type!r}, {value.protocol or NOTHING}, "
+        f"led by {value.leader or NOTHING}, since {format_ms(at_ms)}"
+    )
+    for member in value.members:
+        text += (
+            f"; {member.member_id}{_instance(member.group_instance_id)} "
+            f"{format_said(member.subscription)} has {format_given(member.assignment)}"
+        )
+    return text
+
+
 def _format_value(value: Any) -> str:
     match value:
         case ConsumerGroupMemberMetadataValue():
@@ -308,6 +369,8 @@ def _format_value(value: Any) -> str:
             at_ms = value.timestamp - START_WALL_MS
             names = ",".join(value.topics) or NOTHING
             return f"{names} of version {value.version} at {format_ms(at_ms)}"
+        case GroupMetadataValue():
+            return _format_classic_value(value)
         case _ if hasattr(value, "metadata_hash"):
             return f"epoch {value.epoch}, hash {value.metadata_hash & 0xFFFF:04x}"
         case _ if hasattr(value, "assignment_timestamp"):
@@ -369,6 +432,11 @@ def format_side(record: SideRecord) -> str:
                 return f"delete settings of {group_id}"
             configs = record.value.configs  # type: ignore[union-attr]
             return f"settings of {group_id}: " + ", ".join(f"{n}={v}" for n, v in configs)
+        case ProducerStateKey(_, producer_id):
+            if record.value is None:
+                return f"forget producer {producer_id}"
+            epochs = record.value.producer_epoch, record.value.coordinator_epoch  # type: ignore[union-attr]
+            return f"producer {producer_id}: epoch {epochs[0]}, coordinator {epochs[1]}"
         case _:
             raise AssertionError(f"no words for {record}")
 

@@ -20,7 +20,7 @@ from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
 from tests.sim.shadow import Place
 from tests.sim.subscriptions import names_in, regex_in
-from tests.sim.violations import Violation
+from tests.sim.violations import check
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -141,8 +141,9 @@ class Client:
         owners = self.world.owners
         for place in sorted(places):
             other = owners.get((self.group_id, place))
-            if other is not None and other is not self and place in other.owned and other.believes:
-                raise Violation(
+            if other is not None and other is not self and place in other.owned:
+                check(
+                    not other.believes,
                     "S2",
                     f"{self.group_id}: {place} is {other.member_id}'s at {other.epoch} and "
                     f"{self.member_id}'s at {self.epoch}",
@@ -168,8 +169,7 @@ class Client:
 
     def note_epoch(self, epoch: int) -> None:
         """S5: an incarnation never sees its epoch decrease."""
-        if epoch < self.epoch:
-            raise Violation("S5", f"{self.member_id} at {self.epoch} was told {epoch}")
+        check(epoch >= self.epoch, "S5", f"{self.member_id} at {self.epoch} was told {epoch}")
         self.epoch = epoch
 
     def can_gain(self) -> bool:

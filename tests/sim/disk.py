@@ -13,6 +13,7 @@ from storage.codec.records import decode_key, decode_value
 from storage.log_store import LatestEntry, PartitionAppend, PartitionRewrite, StoreStalled
 from storage.memory import MemoryLogStore
 from storage.side_codec import decode_side
+from tests.sim.offset_log import LogEntry
 
 _LOG_START = LogOffset(0)
 
@@ -27,18 +28,23 @@ class Write:
     records: tuple[Record, ...]
     side: tuple[SideRecord, ...]
     transactions: tuple[TransactionRecord, ...] = ()
+    entries: tuple[LogEntry, ...] = ()
+    """All of both, in the order of the log of each partition."""
 
 
-def decode_append(append: PartitionAppend) -> Iterator[Record]:
-    """The records of a batch that is not of a transaction."""
+def decode_append(append: PartitionAppend) -> Iterator[LogEntry]:
+    """What a batch says."""
     batch = decode_batch(append.batch)
-    if not batch.is_transactional:
-        yield from _decode_records(batch)
+    if batch.is_transactional:
+        for transaction in _decode_transaction(batch):
+            yield append.partition, transaction
+    else:
+        for record in _decode_records(batch):
+            yield append.partition, record
 
 
-def decode_transaction(append: PartitionAppend) -> Iterator[TransactionRecord]:
+def _decode_transaction(batch: Batch) -> Iterator[TransactionRecord]:
     """What a batch of a transaction says."""
-    batch = decode_batch(append.batch)
     producer_id = ProducerId(batch.producer_id)
     if batch.is_control:
         for record in batch.records:
@@ -46,7 +52,7 @@ def decode_transaction(append: PartitionAppend) -> Iterator[TransactionRecord]:
             assert marker is not None
             committed, coordinator_epoch = marker
             yield TransactionMarker(producer_id, batch.producer_epoch, coordinator_epoch, committed)
-    elif batch.is_transactional:
+    else:
         records = tuple(_decode_records(batch))
         yield TransactionalOffsets(producer_id, batch.producer_epoch, records)
 
@@ -93,10 +99,12 @@ class SimDisk:
         if self.is_stalled():
             raise StoreStalled("the simulated store stalls")
         self.store.write(appends, side)
+        entries = tuple(entry for append in appends for entry in decode_append(append))
         write = Write(
-            tuple(record for append in appends for record in decode_append(append)),
+            tuple(entry for _, entry in entries if isinstance(entry, Record)),
             tuple(decode_side(key, value) for key, value in side),
-            tuple(record for append in appends for record in decode_transaction(append)),
+            tuple(entry for _, entry in entries if not isinstance(entry, Record)),
+            entries,
         )
         self.writes.append(write)
         self.on_write(write)

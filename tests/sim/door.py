@@ -10,34 +10,43 @@ from typing import Any
 from coordinator.core.handle import handle
 from coordinator.runtime.api import Answer, MemberTicket, Watch
 from model.commands import (
+    AlterGroupConfigs,
     Command,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     CreateTopic,
+    DeleteGroup,
+    DeleteOffsets,
     DeleteTopic,
     GrowTopic,
     Now,
     OffsetCommit,
     OffsetFetch,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
 )
-from model.errors import ErrorCode, GroupError
+from model.errors import GroupError
 from model.ids import GroupId
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupLeaveResponse,
-    OffsetCommitResponse,
+    Done,
     OffsetFetchResponse,
     TopicResponse,
 )
 from tests.sim.log_checkers import DurableFacts
 from tests.sim.observed import ObservedRuntime
-from tests.sim.offset_model import NO_OFFSET, OffsetModel
+from tests.sim.offset_answers import OffsetAnswers
+from tests.sim.offset_model import OffsetModel
 from tests.sim.process import ServerProcess
 from tests.sim.shadow import places
+from tests.sim.transactions import TransactionCoordinator
 from tests.sim.violations import check
 
 PARK_MS = 500
+ANSWERED_MS = 2_000
+"""Without faults everything is answered by then."""
 
 Send = Callable[[Answer], None]
 
@@ -63,28 +72,25 @@ class Cached:
 class AnswerChecker:
     """S11: an answer shows nothing that is not durable. Kept over restarts."""
 
-    def __init__(self, facts: DurableFacts, offsets: OffsetModel) -> None:
+    def __init__(
+        self, facts: DurableFacts, offsets: OffsetModel, coordinator: TransactionCoordinator
+    ) -> None:
         self.facts = facts
         self.offsets = offsets
+        self.answers = OffsetAnswers(facts, offsets)
+        self.coordinator = coordinator
 
-    def begin(self, command: Command) -> Any:
+    def begin(self, command: Command, runtime: ObservedRuntime) -> Any:
         """What must be remembered of the moment at which the server takes a command."""
         match command:
-            case OffsetCommit():
-                group = command.group_id
-                return [
-                    (place, self.offsets.note_taken(place, offset.offset))
-                    for topic in command.topics
-                    for offset in topic.partitions
-                    if (place := (group, str(topic.name), offset.partition))
-                ]
-            case OffsetFetch(topics=topics) if topics is not None:
-                return {
-                    place: self.offsets.floor(place)
-                    for topic in topics
-                    for partition in topic.partitions
-                    if (place := (command.group_id, str(topic.name), partition))
-                }
+            case OffsetCommit() | TxnOffsetCommit():
+                return self.answers.begin_commit(command)
+            case OffsetFetch():
+                return self.answers.begin_fetch(command)
+            case WriteTxnMarkers():
+                return self.coordinator.note_taken(command)
+            case DeleteGroup() | DeleteOffsets():
+                return self.answers.begin_deletion(command, runtime.shard_of(command.group_id))
             case ConsumerGroupLeave():
                 return self.facts.removals[command.group_id, command.member_id]
             case DeleteTopic(name=str() as name):
@@ -96,10 +102,14 @@ class AnswerChecker:
     def end(self, command: Command, begun: Any, answer: Answer) -> None:
         """The answer goes out."""
         match command, answer:
-            case OffsetCommit(), _:
-                self._end_commit(command, begun, answer)
+            case ((OffsetCommit() | TxnOffsetCommit()), _):
+                self.answers.end_commit(command, begun, answer)
             case OffsetFetch(), OffsetFetchResponse():
-                self._end_fetch(command, begun, answer)
+                self.answers.end_fetch(command, begun, answer)
+            case WriteTxnMarkers(), Done():
+                self.coordinator.note_done(command, begun)
+            case ((DeleteGroup() | DeleteOffsets()), _):
+                self.answers.end_deletion(command, begun, answer)
             case ConsumerGroupHeartbeat(), ConsumerGroupHeartbeatResponse():
                 self._end_heartbeat(command, answer)
             case ConsumerGroupLeave(), ConsumerGroupLeaveResponse(member_epoch=-2):
@@ -117,34 +127,6 @@ class AnswerChecker:
                 check(is_deleted, "S11", f"the deletion of {topic} is not durable")
             case _:
                 pass
-
-    def _end_commit(self, command: OffsetCommit, begun: Any, answer: Answer) -> None:
-        accepted: set[tuple[str, int]] = set()
-        if isinstance(answer, OffsetCommitResponse):
-            accepted = {
-                (str(topic.name), result.partition)
-                for topic in answer.topics
-                for result in topic.partitions
-                if result.error is ErrorCode.NONE
-            }
-        for place, taken in begun:
-            is_accepted = place[1:] in accepted
-            self.offsets.note_answered(place, taken, is_accepted)
-        for topic in command.topics:
-            for offset in topic.partitions:
-                if (str(topic.name), offset.partition) in accepted:
-                    place = (command.group_id, str(topic.name), offset.partition)
-                    durable = offset.offset in self.facts.offsets[place]
-                    check(durable, "S11", f"{place} at {offset.offset} is not durable")
-
-    def _end_fetch(self, command: OffsetFetch, begun: Any, answer: OffsetFetchResponse) -> None:
-        for topic in answer.topics:
-            for fetched in topic.partitions:
-                place = (command.group_id, str(topic.name), fetched.partition)
-                self.offsets.check(place, begun.get(place, -1), fetched.offset, "fetch")
-                if fetched.offset != NO_OFFSET:
-                    durable = fetched.offset in self.facts.offsets[place]
-                    check(durable, "S11", f"{place} shows {fetched.offset}, not durable")
 
     def _end_heartbeat(
         self, command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse
@@ -171,6 +153,9 @@ class WireDoor:
         self._parked: dict[object, Parked] = {}
         self._cached: dict[object, Cached] = {}
         self._received: Counter[object] = Counter()
+        self._unanswered: dict[int, tuple[Command, int]] = {}
+        """What was submitted and when."""
+        self._submitted = 0
 
     def receive(self, client: object, command: Command, send: Send) -> None:
         """A request has arrived."""
@@ -189,13 +174,24 @@ class WireDoor:
         if isinstance(command, ConsumerGroupDescribe):
             for group_id in command.group_ids:
                 self._runtime.tally_group("describe", group_id)
-        begun = self._checker.begin(command)
+        elif isinstance(command, DeleteGroup):
+            self._runtime.tally_group("delete group", command.group_id)
+        elif isinstance(command, DeleteOffsets):
+            self._runtime.tally_group("delete offsets", command.group_id)
+        elif isinstance(command, AlterGroupConfigs):
+            self._runtime.tally_group("settings", command.group_id)
+        begun = self._checker.begin(command, self._runtime)
         received = self._received[client]
         ticket = None
         if isinstance(command, ConsumerGroupHeartbeat):
             ticket = self._runtime.ticket(command.group_id, command.member_id)
 
+        number = self._submitted = self._submitted + 1
+        self._unanswered[number] = command, self._process.monotonic_ms()
+
         def reply(answer: Answer) -> None:
+            is_first = self._unanswered.pop(number, None) is not None
+            check(is_first, "L2", lambda: f"{command} was answered twice")
             self._checker.end(command, begun, answer)
             if isinstance(answer, ConsumerGroupHeartbeatResponse) and not answer.news:
                 self._cache(client, command, answer, ticket)
@@ -221,6 +217,15 @@ class WireDoor:
                 self._park(client, command, send)
                 return
         send(answer)
+
+    def check_answered(self, now_ms: int) -> None:
+        """L2: whatever was submitted is answered."""
+        waiting = [
+            command
+            for command, taken_ms in self._unanswered.values()
+            if now_ms - taken_ms > ANSWERED_MS
+        ]
+        check(not waiting, "L2", lambda: f"these wait for an answer: {waiting}")
 
     # --------------------------------------------------------------------------------- parking
 

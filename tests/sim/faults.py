@@ -23,6 +23,14 @@ KINDS = (
     "stream break",
     "zombie",
     "clock jump",
+    "clock freeze",
+    "marker lost",
+    "marker late",
+    "marker doubled",
+    "producer crash",
+    "transaction coordinator moved",
+    "deletion",
+    "settings changed",
 )
 """``writes lost`` decides whether a server crash may lose what was written and not synced."""
 
@@ -69,6 +77,10 @@ class Faults:
             "slow assignor": rng.uniform(0.3, 1.0),
             "unacknowledged revocation": rng.uniform(0.1, 0.4),
             "stream break": rng.uniform(0.01, 0.1),
+            "marker lost": rng.uniform(0.05, 0.4),
+            "marker late": rng.uniform(0.1, 0.6),
+            "marker doubled": rng.uniform(0.1, 0.5),
+            "producer crash": rng.uniform(0.1, 0.4),
         }
         return faults
 

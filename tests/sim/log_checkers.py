@@ -21,7 +21,9 @@ from model.records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.transactions import TransactionalOffsets
 from tests.sim.disk import Write
+from tests.sim.offset_log import OffsetLog
 from tests.sim.shadow import (
     Place,
     Shadow,
@@ -30,7 +32,7 @@ from tests.sim.shadow import (
     describe_shadow,
     describe_shards,
 )
-from tests.sim.violations import Violation, check
+from tests.sim.violations import check
 
 Member = tuple[str, str]
 OffsetPlace = tuple[str, str, int]
@@ -41,6 +43,7 @@ class LogChecker:
 
     def __init__(self) -> None:
         self.shadow = Shadow()
+        self.offsets = OffsetLog()
 
     def note_write(self, write: Write) -> Collection[str]:
         """After each atomic write: every record moves forwards, and the state is sound.
@@ -48,6 +51,7 @@ class LogChecker:
         The groups that it changed.
         """
         changed: dict[str, None] = {}
+        self.offsets.apply(write.entries, write.side)
         for record in write.records:
             self._check_epochs(record)
             self.shadow.apply(record)
@@ -62,8 +66,9 @@ class LogChecker:
 
     def rebuild(self, writes: Iterable[Write]) -> None:
         """After a crash: what is left of the log."""
-        self.shadow = Shadow()
+        self.shadow, self.offsets = Shadow(), OffsetLog()
         for write in writes:
+            self.offsets.apply(write.entries, write.side)
             for record in write.records:
                 self.shadow.apply(record)
 
@@ -105,11 +110,33 @@ class LogChecker:
             names = sorted(set(live) | set(replayed))
             wrong = [name for name in names if live.get(name) != replayed.get(name)]
             first = wrong[0]
-            raise Violation(
+            check(
+                False,
                 "S13",
                 f"{when}: {', '.join(wrong)} differ from the replay of the log; live "
                 f"{live.get(first)}, replayed {replayed.get(first)}",
             )
+        self._check_transactions(shards, when)
+
+    def _check_transactions(self, shards: Sequence[Shard], when: str) -> None:
+        """S13 for what waits for markers, and for what is known of producers."""
+        waiting = {
+            (shard.partition, producer_id): {
+                (key.group, key.topic, key.partition): epoch
+                for key, epoch in transaction.epochs.items()
+            }
+            for shard in shards
+            for producer_id, transaction in shard.open_transactions.producers()
+        }
+        expected = self.offsets.describe_waiting()
+        check(waiting == expected, "S13", lambda: f"{when}: {waiting} wait, by the log {expected}")
+        producers = {
+            (shard.partition, producer_id): state
+            for shard in shards
+            for producer_id, state in shard.producers.items()
+        }
+        known = self.offsets.producers
+        check(producers == known, "S13", lambda: f"{when}: producers {producers}, not {known}")
 
 
 def check_shadow_group(group_id: str, group: ShadowGroup) -> None:
@@ -127,9 +154,9 @@ def check_shadow_group(group_id: str, group: ShadowGroup) -> None:
         for place, epoch in (*current.assigned.items(), *current.pending.items()):
             other = holders.setdefault(place, member_id)
             if other != member_id:
-                raise Violation("S1", f"{group_id}: {place} is {other}'s and {member_id}'s")
+                check(False, "S1", f"{group_id}: {place} is {other}'s and {member_id}'s")
             if epoch > max(current.epoch, 0):
-                raise Violation("S3", f"{group_id}: {place} has epoch {epoch}")
+                check(False, "S3", f"{group_id}: {place} has epoch {epoch}")
         check(not current.assigned.keys() & current.pending.keys(), "S1", f"{member_id}: both")
         check(current.epoch <= group.target_epoch, "S6", f"{group_id}: {member_id} is ahead")
     check(group.target_epoch <= group.epoch, "S6", f"{group_id}: the target is ahead")
@@ -145,6 +172,8 @@ class DurableFacts:
         """The highest epoch of each; -2 of one that has left for a while."""
         self.removals: dict[Member, int] = defaultdict(int)
         self.offsets: dict[OffsetPlace, set[int]] = defaultdict(set)
+        self.pending: dict[OffsetPlace, set[int]] = defaultdict(set)
+        """Written in a transaction."""
         self.topics: set[tuple[str, bytes, int]] = set()
         self.deleted_topics: set[str] = set()
 
@@ -153,12 +182,25 @@ class DurableFacts:
         for write in writes:
             for record in write.records:
                 self._note(record)
+            for transaction in write.transactions:
+                if isinstance(transaction, TransactionalOffsets):
+                    self._note_pending(transaction)
             for side in write.side:
                 match side.key, side.value:
                     case TopicSideKey(name), TopicSideValue(topic_id, partitions):
                         self.topics.add((name, topic_id, partitions))
                     case TopicSideKey(name), None:
                         self.deleted_topics.add(name)
+
+    def _note_pending(self, transaction: TransactionalOffsets) -> None:
+        for key, value in transaction.records:
+            assert isinstance(key, OffsetCommitKey)
+            assert isinstance(value, OffsetCommitValue)
+            self.pending[key.group, key.topic, key.partition].add(value.offset)
+
+    def is_visible(self, place: OffsetPlace, offset: int) -> bool:
+        """Whether a commit of it is durable, plain or in a transaction."""
+        return offset in self.offsets[place] or offset in self.pending[place]
 
     def _note(self, record: Record) -> None:
         key, value = record

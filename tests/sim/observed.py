@@ -8,54 +8,55 @@ from typing import Any
 
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
 from coordinator.core.handle import ShardCommand
-from coordinator.core.invariants import (
-    legal_target_assignment,
-    no_double_client_assignment,
-    one_member_per_instance,
-    valid_member_epoch,
-    valid_partition_epoch,
-    valid_stable_group_state,
-)
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.writer import Entry
 from model.commands import (
     UNCHANGED,
     ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     Deadline,
     ExpireMember,
+    ExpireOffsets,
     OffsetCommit,
     OffsetFetch,
     ReconcileMember,
-    RefreshTopics,
+    TransactionCommand,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
 )
 from model.errors import ErrorCode, GroupError
-from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.ids import GroupId, MemberId
 from model.records import (
-    ConsumerGroupCurrentMemberAssignmentKey,
     MemberState,
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
     TopicPartitions,
 )
+from tests.sim.before import Before, find_instance, is_of_now
+from tests.sim.command_checkers import (
+    check_commit,
+    check_fetch,
+    check_nobody_else_moved,
+    check_target,
+    compute_subscription,
+)
+from tests.sim.events import event_names
+from tests.sim.liveliness import Liveliness
+from tests.sim.offset_log import OffsetLog
 from tests.sim.tables import NONE, SIMPLE, Pair
-from tests.sim.violations import Violation, check
+from tests.sim.violations import check
 
 Owned = tuple[TopicPartitions, ...] | None
 
+LATE_MS = 2_000
+"""What a deadline may be late by."""
 
-class Liveliness:
-    """An independent account of who was heard from, and of who has had to revoke since when."""
-
-    def __init__(self) -> None:
-        self.heard_ms: dict[tuple[str, str], int] = {}
-        self.revoking_since: dict[tuple[str, str], tuple[int, int]] = {}
-        self.rebalance_timeout_ms: dict[tuple[str, str], int] = {}
+REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_REACHED)
+"""An administrator may change those of a group."""
 
 
 class ObservedRuntime(Runtime):
@@ -70,9 +71,12 @@ class ObservedRuntime(Runtime):
         self.on_expired: Callable[[ExpireMember], None] = options.pop("on_expired")
         self.on_joined: Callable[[ConsumerGroupHeartbeat], None] = options.pop("on_joined")
         self.lively: Liveliness = options.pop("lively")
+        self.log_offsets: Callable[[], OffsetLog] = options.pop("log_offsets")
+        self.on_expiring: Callable[[ExpireOffsets], None] = options.pop("on_expiring")
         super().__init__(*arguments, **options)
         self._refused: GroupError | None = None
         self._carried_out: set[int] = set()
+        self._is_whole = True
         self._appended: list[Record] = []
 
     def _make_parts(self, scheduler: Any) -> None:
@@ -84,13 +88,69 @@ class ObservedRuntime(Runtime):
             append(entry)
 
         self._writer.append = note  # type: ignore[method-assign]
-        fetch = self._offsets.fetch
+        fetch, change = self._offsets.fetch, self._offsets.change
 
         def tally(command: OffsetFetch, reply: Reply) -> None:
             self.tally_group("fetch", command.group_id)
-            fetch(command, reply)
+            self._fetch_exactly(fetch, command, reply)
+
+        def tally_change(command: TransactionCommand, reply: Reply) -> None:
+            if isinstance(command, TxnOffsetCommit):
+                self.tally_group("transactional commit", command.group_id)
+            elif isinstance(command, WriteTxnMarkers):
+                self._tally_marker(command)
+            change(command, reply)
 
         self._offsets.fetch = tally  # type: ignore[method-assign]
+        self._offsets.change = tally_change  # type: ignore[method-assign]
+
+    # --------------------------------------------------------------------------------- offsets
+
+    def shard_of(self, group_id: GroupId) -> Shard:
+        """The shard that has the group."""
+        return self._shard_of(group_id)
+
+    def _tally_marker(self, command: WriteTxnMarkers) -> None:
+        shard = self.shards[command.partition]
+        transaction = shard.open_transactions.get(command.producer_id)
+        event = "commit marker" if command.committed else "abort marker"
+        groups = () if transaction is None else {key.group for key in transaction.epochs}
+        for group_id in sorted(groups):
+            self.tally_group(event, group_id)
+
+    def offsets_with_gathered(self) -> OffsetLog:
+        """The log with what is not written yet."""
+        log = self.log_offsets()
+        gathered = [entry for entry in self._writer._gathered if isinstance(entry, Entry)]
+        if not gathered:
+            return log
+        log = log.copy()
+        for entry in gathered:
+            records: list[Any] = list(records_of(entry))
+            if entry.transaction is not None:
+                records.append(entry.transaction)
+            log.apply(((entry.partition, record) for record in records), entry.side)
+        return log
+
+    def _fetch_exactly(
+        self, fetch: Callable[[OffsetFetch, Reply], None], command: OffsetFetch, reply: Reply
+    ) -> None:
+        """S13, S15: it says what the log has, at the moment at which it is read."""
+        expected: list[tuple[OffsetLog, OffsetLog]] = []
+        answered: list[Answer] = []
+
+        def look_and_reply(answer: Answer) -> None:
+            answered.append(answer)
+            if expected:
+                check_fetch(command, answer, *expected[0])
+            reply(answer)
+
+        fetch(command, look_and_reply)
+        log, all_of_it = self.log_offsets(), self.offsets_with_gathered()
+        if answered:
+            check_fetch(command, answered[0], log, all_of_it)
+        else:
+            expected.append((log.copy(), all_of_it.copy()))
 
     # -------------------------------------------------------------------------------- watching
 
@@ -111,7 +171,7 @@ class ObservedRuntime(Runtime):
     ) -> None:
         group, member = self._find(command)
         self._tally(command, group, member)
-        before = _Before(group, member, getattr(command, "instance_id", None))
+        before = Before(group, member, getattr(command, "instance_id", None))
         super()._submit_to_shard(command, reply, shard)
         if id(command) in self._carried_out:
             self._carried_out.remove(id(command))
@@ -131,12 +191,12 @@ class ObservedRuntime(Runtime):
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
         group, member = self._find(command)
         self._tally(command, group, member)
-        before = _Before(group, member)
+        before = Before(group, member)
         records: list[Record] = []
         self._appended = records
         super()._commit(command, reply)
         check(bool(records) or before.is_unchanged(), "S9", lambda: f"{command} changed its group")
-        _check_commit(command, before, records)
+        check_commit(command, before, records)
 
     def _carry_out(
         self,
@@ -146,8 +206,11 @@ class ObservedRuntime(Runtime):
         outcome: Outcome,
         reply: Reply,
     ) -> None:
-        before = _Before(*self._find(command), getattr(command, "instance_id", None))
+        before = Before(*self._find(command), getattr(command, "instance_id", None))
+        if isinstance(command, ExpireOffsets):
+            self._check_expiring(command)
         self._appended = []
+        self._is_whole = outcome.then is None
         super()._carry_out(shard, group_id, command, outcome, reply)
         self._carried_out.add(id(command))
         self._check(command, before, self._appended)
@@ -166,7 +229,7 @@ class ObservedRuntime(Runtime):
         group = shard.consumer_groups.get(group_id)
         if group is not None:
             return group.state().value
-        return SIMPLE if group_id in shard.offset_groups else NONE
+        return SIMPLE if shard.has_simple_group(group_id) else NONE
 
     def tally_group(self, event: str, group_id: GroupId) -> None:
         self.reached["group", event, self.group_state(group_id)] += 1
@@ -174,7 +237,7 @@ class ObservedRuntime(Runtime):
     def _tally(self, command: Any, group: ConsumerGroup | None, member: Member | None) -> None:
         if isinstance(command, ReconcileMember):
             return
-        names = _event_names(command, member)
+        names = event_names(command, member)
         if names is None:
             return
         member_event, group_event = names
@@ -184,13 +247,15 @@ class ObservedRuntime(Runtime):
                 member_event, member = "return", group.member(MemberId(holder))
         if group_event is not None:
             self.tally_group(group_event, command.group_id)
+            if group_event == "join" and command.group_id in self._targets._in_flight:
+                self.tally_group("join while a target is computed", command.group_id)
         if member_event is not None:
             state = NONE if member is None else member.state.name
             self.reached["member", member_event, state] += 1
 
     # --------------------------------------------------------------------------------- checking
 
-    def _check(self, command: Any, before: _Before, records: list[Record]) -> None:
+    def _check(self, command: Any, before: Before, records: list[Record]) -> None:
         group, member = self._find(command)
         match command:
             case ConsumerGroupHeartbeat():
@@ -200,12 +265,12 @@ class ObservedRuntime(Runtime):
             case ReconcileMember():
                 self._check_move(command, before, group, member, command.owned)
             case InstallTarget() if records and group is not None:
-                _check_target(self._shard_of(group.group_id), group)
+                check_target(self._shard_of(group.group_id), group)
             case ExpireMember() if before.member is not None and member is None:
                 self._check_expiry(command)
             case _:
                 pass
-        _check_nobody_else_moved(command, records, before.away)
+        check_nobody_else_moved(command, records, before.away)
 
     def _note_heard(self, command: ConsumerGroupHeartbeat) -> None:
         key = (command.group_id, command.member_id)
@@ -216,7 +281,7 @@ class ObservedRuntime(Runtime):
             self.lively.rebalance_timeout_ms[key] = command.rebalance_timeout_ms
 
     def _check_acceptance(
-        self, command: ConsumerGroupHeartbeat, before: _Before, error: GroupError | None
+        self, command: ConsumerGroupHeartbeat, before: Before, error: GroupError | None
     ) -> None:
         """S9: the current epoch, 0, or the one before with nothing owned that is not assigned.
 
@@ -233,9 +298,10 @@ class ObservedRuntime(Runtime):
             "S9",
             f"{command.member_id} was accepted with {command.member_epoch} at {before.epoch}",
         )
+        by_settings = error is not None and error.code in REFUSED_BY_SETTINGS
         check(
-            not allowed or error is None,
-            "S9",
+            not allowed or error is None or by_settings,
+            "L4" if command.member_epoch == 0 else "S9",
             f"{command.member_id} was refused with {command.member_epoch} at {before.epoch}: "
             f"{error}",
         )
@@ -243,16 +309,25 @@ class ObservedRuntime(Runtime):
     def _check_move(
         self,
         command: ConsumerGroupHeartbeat | ReconcileMember,
-        before: _Before,
+        before: Before,
         group: ConsumerGroup | None,
         member: Member | None,
         owned: Owned,
     ) -> None:
         if group is None or member is None:
             return
-        self._note_revoking(command, member)
+        self._note_revoking(command, before, member)
         if before.member is not member:
             return
+        if command.owned is not None and before.pending and member.member_epoch == before.epoch:
+            given = group.numbers.known_numbers(command.owned)
+            waits = before.pending & set(member.pending_revocation)
+            is_answered = is_of_now(command, before) and self._is_whole
+            check(
+                not is_answered or bool(given & before.pending) or not waits,
+                "L5",
+                f"{member.member_id} has given up {before.pending}, and {waits} are awaited",
+            )
         held = {*member.assigned, *member.pending_revocation}
         freed = before.held - held
         if freed:
@@ -270,16 +345,20 @@ class ObservedRuntime(Runtime):
                 f"{member.member_id} got epoch {member.member_epoch} holding {held - target}",
             )
 
-    def _note_revoking(self, command: Any, member: Member) -> None:
+    def _note_revoking(self, command: Any, before: Before, member: Member) -> None:
+        """A revocation begins with another epoch, or where one before it was acknowledged."""
         key = (command.group_id, member.member_id)
+        since = self.lively.revoking_since.get(key, (-1, 0))
+        has_given_up = bool(before.pending - set(member.pending_revocation))
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
             self.lively.revoking_since.pop(key, None)
-        elif self.lively.revoking_since.get(key, (-1, 0))[0] != member.member_epoch:
+        elif since[0] != member.member_epoch or has_given_up:
             self.lively.revoking_since[key] = (member.member_epoch, self.clock_ms())
 
     def note_loaded(self) -> None:
         """Sessions and rebalance timeouts begin anew at a start."""
         now_ms = self.clock_ms()
+        self.lively.revoking_since.clear()
         for group in self.groups():
             self.tally_group("restart", group.group_id)
             for member in group.members():
@@ -292,13 +371,61 @@ class ObservedRuntime(Runtime):
             for group_id in sorted(shard.offset_groups - set(shard.consumer_groups)):
                 self.tally_group("restart", group_id)
 
+    def check_deadlines(self, longest_session_ms: int) -> None:
+        """L3: a silent member is gone soon after its timeout, one that does not revoke too."""
+        now_ms, lively = self.clock_ms(), self.lively
+        for group in self.groups():
+            for member in group.members():
+                key = (group.group_id, member.member_id)
+                silent_ms = lively.compute_passed_ms(lively.heard_ms.get(key, now_ms), now_ms)
+                late_ms = silent_ms - longest_session_ms
+                check(late_ms < LATE_MS, "L3", f"{key} is there after {silent_ms} ms of silence")
+                epoch, since_ms = lively.revoking_since.get(key, (-1, now_ms))
+                revoking_ms = lively.compute_passed_ms(since_ms, now_ms)
+                late_ms = revoking_ms - lively.rebalance_timeout_ms.get(key, revoking_ms)
+                is_revoking = (
+                    member.state is MemberState.UNREVOKED_PARTITIONS
+                    and epoch == member.member_epoch != STATIC_LEAVE_EPOCH
+                )
+                check(
+                    late_ms < LATE_MS or not is_revoking,
+                    "L3",
+                    f"{key} has not revoked in {revoking_ms} ms, and is there",
+                )
+
+    def _check_expiring(self, command: ExpireOffsets) -> None:
+        """S17, S18: what expires is old, nobody subscribes to it, and it waits for nothing."""
+        group_id = command.group_id
+        log, now_ms = self.offsets_with_gathered(), self._clock.now().wall_ms
+        retention_ms = self.settings_of(group_id).offsets_retention_minutes * 60_000
+        group = self.shard_of(group_id).consumer_groups.get(group_id)
+        # That these are its last offsets has been noted of a simple group.
+        state = self.group_state(group_id)
+        self.reached["group", "offset expiry", SIMPLE if state == NONE else state] += 1
+        subscribed: set[str] = set()
+        for member in () if group is None else group.members():
+            assert group is not None
+            subscribed |= compute_subscription(group, member)
+        for topic, partition in command.offsets:
+            place = (group_id, topic, partition)
+            logged = log.visible.get(place)
+            check(not log.is_waiting(place), "S17", f"{place} expires and waits for a marker")
+            check(topic not in subscribed, "S18", f"{place} expires, and is subscribed to")
+            age_ms = retention_ms if logged is None else now_ms - logged.commit_timestamp
+            check(age_ms >= retention_ms, "S18", f"{place} expires after {age_ms} ms")
+        if command.removes_group:
+            waits = log.waits_for_group(group_id)
+            check(not waits, "S17", f"{group_id} is removed and waits for a marker")
+            check(group is None or not group.member_count, "S18", f"{group_id} is not empty")
+        self.on_expiring(command)
+
     def _check_expiry(self, command: ExpireMember) -> None:
         """L3, the other way: nobody is removed before the deadline has passed."""
         key = (command.group_id, command.member_id)
         now_ms = self.clock_ms()
         if command.deadline is Deadline.SESSION:
             silent_ms = now_ms - self.lively.heard_ms[key]
-            timeout_ms = self.settings.group_consumer_session_timeout_ms
+            timeout_ms = self.settings_of(command.group_id).group_consumer_session_timeout_ms
             check(silent_ms >= timeout_ms, "L3", f"{key} expired after {silent_ms} ms of silence")
         else:
             epoch, since_ms = self.lively.revoking_since[key]
@@ -327,197 +454,3 @@ def records_of(entry: Entry) -> list[Record]:
             for offset in commits.offsets
         ),
     ]
-
-
-class _Before:
-    """A member, and its group, as they were before a command."""
-
-    __slots__ = (
-        "assigned",
-        "epoch",
-        "epochs",
-        "group",
-        "held",
-        "instance",
-        "member",
-        "previous",
-        "revision",
-    )
-
-    def __init__(
-        self,
-        group: ConsumerGroup | None,
-        member: Member | None,
-        instance_id: InstanceId | None = None,
-    ) -> None:
-        self.group = group
-        self.member = member
-        self.revision = -1 if group is None else group.revision
-        self.epoch = -1 if member is None else member.member_epoch
-        self.previous = -1 if member is None else member.previous_member_epoch
-        self.assigned: set[int] = set() if member is None else set(member.assigned)
-        self.held: set[int] = set()
-        if member is not None:
-            self.held = self.assigned | set(member.pending_revocation)
-        # A commit may close the batch, with all that waits for it: these are of before.
-        epoch_of = () if group is None else group.assignment_epoch_of
-        self.epochs = {number: epoch_of[number] for number in self.held}
-
-        self.instance = find_instance(group, instance_id)
-
-    @property
-    def away(self) -> str | None:
-        """The member whose place may be taken."""
-        holder, epoch = self.instance
-        return holder if epoch == STATIC_LEAVE_EPOCH else None
-
-    def allows_instance(self, command: ConsumerGroupHeartbeat) -> bool:
-        """Whether who says this instance id may speak as that instance."""
-        holder, _ = self.instance
-        if command.instance_id is None or holder == command.member_id:
-            return True
-        return command.member_epoch == 0 and holder in (None, self.away)
-
-    def is_unchanged(self) -> bool:
-        return self.group is None or self.group.revision == self.revision
-
-    def owns_only_assigned(self, owned: tuple[TopicPartitions, ...]) -> bool:
-        assert self.group is not None
-        numbers = self.group.numbers
-        return numbers.has_all(owned) and numbers.known_numbers(owned) <= self.assigned
-
-
-def find_instance(
-    group: ConsumerGroup | None, instance_id: InstanceId | None
-) -> tuple[str | None, int]:
-    """Who is the instance, and its epoch, by what the members say of themselves."""
-    if group is not None and instance_id is not None:
-        for member in group.members():
-            if member.metadata is not None and member.metadata.instance_id == instance_id:
-                return member.member_id, member.member_epoch
-    return None, 0
-
-
-def _event_names(command: Any, member: Member | None) -> tuple[str | None, str | None] | None:
-    """The events of the tables that a command is: of its member, of its group."""
-    match command:
-        case ConsumerGroupHeartbeat():
-            return _heartbeat_event(command, member)
-        case ConsumerGroupLeave(member_epoch=-2):
-            return "leave for a while", "leave"
-        case ConsumerGroupLeave():
-            return "leave", "leave"
-        case ExpireMember():
-            event = command.deadline.value
-            return (event, event) if _holds(command, member) else None
-        case OffsetCommit(member_epoch=None):
-            return None, "simple commit"
-        case OffsetCommit():
-            is_older = member is not None and command.member_epoch != member.member_epoch
-            return "commit, older epoch" if is_older else "commit", "commit"
-        case InstallTarget():
-            return None, "target"
-        case RefreshTopics():
-            return None, "topics"
-        case _:
-            return None
-
-
-def _holds(command: ExpireMember, member: Member | None) -> bool:
-    if member is None:
-        return False
-    if command.deadline is Deadline.SESSION:
-        return True
-    is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
-    return is_revoking and member.member_epoch == command.member_epoch
-
-
-def _heartbeat_event(command: ConsumerGroupHeartbeat, member: Member | None) -> tuple[str, str]:
-    if command.member_epoch == 0:
-        return "join", "join"
-    if member is None:
-        return "heartbeat", "heartbeat"
-    if command.member_epoch != member.member_epoch:
-        is_previous = command.member_epoch == member.previous_member_epoch
-        is_accepted = is_previous and command.owned is not None and member.member_epoch > 0
-        return "previous epoch" if is_accepted else "fenced epoch", "heartbeat"
-    names, metadata = command.subscribed_topic_names, member.metadata
-    if names is not UNCHANGED and (
-        metadata is None
-        or tuple(sorted(set(names))) != metadata.subscribed_topic_names
-        or command.subscribed_topic_regex not in (UNCHANGED, metadata.subscribed_topic_regex)
-    ):
-        return "change", "heartbeat"
-    return "heartbeat" if command.owned is None else "acknowledge", "heartbeat"
-
-
-def _compute_subscription(group: ConsumerGroup, member: Member) -> frozenset[TopicName]:
-    """What it names, and what its pattern stands for as far as that is known."""
-    metadata = member.metadata
-    if metadata is None:
-        return frozenset()
-    topics = group.resolved_regexes.get(metadata.subscribed_topic_regex or "", frozenset())
-    return topics.union(metadata.subscribed_topic_names)
-
-
-def _check_target(shard: Shard, group: ConsumerGroup) -> None:
-    """S4: a target gives nobody what does not exist or what it does not subscribe to."""
-    for member in group.members():
-        names = _compute_subscription(group, member)
-        for topic in group.numbers.topic_partitions(member.target or ()):
-            known = shard.image.by_id.get(topic.topic_id)
-            is_legal = known is not None and known.name in names
-            if not is_legal:
-                raise Violation("S4", f"{member.member_id} with {names} gets {topic}")
-
-
-def _check_nobody_else_moved(command: Any, records: list[Record], away: str | None) -> None:
-    """S3: what a member holds changes with its own commands alone.
-
-    Or with those of the member that takes the place of ``away``.
-    """
-    member_id = getattr(command, "member_id", None)
-    for record in records:
-        if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
-            check(
-                record.key.member_id in (member_id, away),
-                "S3",
-                f"{type(command).__name__} of {member_id} moved {record.key.member_id}",
-            )
-
-
-def _check_commit(command: OffsetCommit, before: _Before, records: list[Record]) -> None:
-    """S10: the current epoch, or held since the epoch that is given."""
-    if before.group is None or not records or command.member_epoch is None:
-        return
-    check(before.member is not None, "S10", f"a commit of {command.member_id}, which is no member")
-    if command.member_epoch == before.epoch:
-        return
-    numbers = before.group.numbers
-    for key, value in records:
-        assert isinstance(key, OffsetCommitKey)
-        assert isinstance(value, OffsetCommitValue)
-        number = numbers.numbers_of(value.topic_id, (key.partition,))[0]
-        assigned_at = before.epochs.get(number, before.epoch)
-        if not assigned_at <= command.member_epoch < before.epoch:
-            what = f"{command.member_id} committed {key} at {command.member_epoch}"
-            raise Violation("S10", what)
-
-
-_LIVE_CHECKS = (
-    ("S1", no_double_client_assignment),
-    ("S3", valid_partition_epoch),
-    ("S4", legal_target_assignment),
-    ("S6", valid_member_epoch),
-    ("S8", valid_stable_group_state),
-    ("S24", one_member_per_instance),
-)
-
-
-def check_live_group(group: ConsumerGroup) -> None:
-    """S1, S3, S4, S6 and S8 of the live state, after each write that changed the group."""
-    for name, holds in _LIVE_CHECKS:
-        try:
-            holds(group)
-        except AssertionError as failure:
-            raise Violation(name, str(failure)) from failure

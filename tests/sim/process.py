@@ -97,6 +97,9 @@ class ServerProcess:
     ) -> None:
         self._run_in_lane("computing", self._computing_ms(), work, done)
 
+    def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        self.run_computing(work, done)
+
     def _run_in_lane(
         self,
         lane: str,

@@ -10,7 +10,9 @@ from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.runtime.loader import load_shard
-from model.ids import GroupId, LogPartition, compute_log_partition
+from coordinator.runtime.offset_reads import read_group_offsets
+from model.commands import INTERNAL, GrowTopic
+from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
 from storage.fold import PartitionFold
 from tests.sim.client import Client
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
@@ -18,12 +20,16 @@ from tests.sim.server import quiet_logs
 from tests.sim.shadow import describe_group, describe_shards
 from tests.sim.subscriptions import names_in, regex_in, topics_of
 from tests.sim.tables import Pair
-from tests.sim.violations import Violation, check
+from tests.sim.violations import check
 from tests.sim.world import GROUPS, World
 
 DELIVERED_MIN = 300
 SLACK_MS = 3_000
+TRANSACTIONS_END_MS = 20_000
+LATE_MS = 3_000
+"""What was sent late has arrived by then."""
 LONGEST_REBALANCE_TIMEOUT_MS = 15_000
+LONGEST_ASSIGNMENT_INTERVAL_MS = 2_000
 CHECK_EVERY_MS = 2_000
 
 
@@ -42,7 +48,7 @@ class Result:
 
 
 def run_seed(seed: int, verbose: bool = False) -> Result:
-    """Run a seed; raises ``Violation``, or any other exception that a bug may bring about."""
+    """Run a seed; raises a violation, or any other exception that a bug may bring about."""
     quiet_logs()
     world = World(seed, verbose)
     scenario = Scenario(world)
@@ -86,9 +92,12 @@ def run_liveness_phase(world: World, scenario: Scenario) -> int:
     for client in world.clients:
         client.resume()
         client.run(client.resume_revoking)
+    for producer in world.coordinator.producers:
+        producer.finish()
     while not world.is_up or world.process.is_stalled:
         world.step()
     for group in GROUPS:
+        scenario.let_all_in(group)
         scenario.start_client(group)
     began_ms = world.time.now_ms
     while not any(is_moving(group) for group in world.runtime.groups()):
@@ -97,10 +106,10 @@ def run_liveness_phase(world: World, scenario: Scenario) -> int:
     check(compute_unconverged(world) is not None, "seed", "it had converged already")
     settings = world.settings
     bound_ms = (
-        settings.group_consumer_session_timeout_ms
+        settings.group_consumer_max_session_timeout_ms
         + LONGEST_REBALANCE_TIMEOUT_MS
-        + 3 * settings.group_consumer_heartbeat_interval_ms
-        + settings.group_consumer_assignment_interval_ms
+        + 3 * settings.group_consumer_max_heartbeat_interval_ms
+        + max(settings.group_consumer_assignment_interval_ms, LONGEST_ASSIGNMENT_INTERVAL_MS)
         + SLACK_MS
     )
     while (why := compute_unconverged(world)) is not None:
@@ -109,7 +118,27 @@ def run_liveness_phase(world: World, scenario: Scenario) -> int:
         world.run_for(500)
     converged_ms = world.time.now_ms - began_ms
     check_steady(world)
+    if world.seed % 3 == 0:
+        check_topics_noticed(world, bound_ms)
+    end_transactions(world)
     return converged_ms
+
+
+def end_transactions(world: World) -> None:
+    """S17, L2: every transaction ends, and then nothing waits."""
+    coordinator = world.coordinator
+    end_ms = world.time.now_ms + TRANSACTIONS_END_MS
+    while any(producer.transaction is not None for producer in coordinator.producers):
+        world.step()
+        check(world.time.now_ms < end_ms, "L2", "a transaction does not end")
+    if coordinator.producers:
+        world.run_for(LATE_MS)
+    waiting = world.log.offsets.describe_waiting()
+    check(not waiting, "S17", f"all transactions have ended, and these wait: {waiting}")
+    for shard in world.runtime.shards:
+        check(not shard.open_transactions, "S17", f"{shard.open_transactions} wait for nothing")
+        left = list(world.disk.pending(shard.partition))
+        check(not left, "S17", f"the store has {left} waiting")
 
 
 def is_moving(group: ConsumerGroup) -> bool:
@@ -146,6 +175,9 @@ def _compute_unconverged_group(
         return f"members {sorted(entries)} for clients {sorted(clients)}"
     if group.state() not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY):
         return f"{group.state().value} at {group.group_epoch}: {entries}"
+    unresolved = sorted(set(group.regexes) - set(group.resolved_regexes))
+    if unresolved:
+        return f"patterns {unresolved} are not resolved"
     image = world.runtime.image
     wanted = {
         (image.by_name[name].topic_id, partition)
@@ -172,20 +204,45 @@ def _compute_unconverged_group(
 def check_steady(world: World) -> None:
     """L9: nothing moves any more."""
     before = {group.group_id: group.group_epoch for group in world.runtime.groups()}
-    world.run_for(3 * world.settings.group_consumer_heartbeat_interval_ms)
+    intervals_ms = [
+        world.runtime.settings_of(group_id).group_consumer_heartbeat_interval_ms
+        for group_id in (before or (GroupId(GROUPS[0]),))
+    ]
+    world.run_for(3 * max(intervals_ms))
     after = {group.group_id: group.group_epoch for group in world.runtime.groups()}
     check(before == after, "L9", f"epochs go on from {before} to {after}")
     why = compute_unconverged(world)
     check(why is None, "L9", f"converged, and then not: {why}")
 
 
+def check_topics_noticed(world: World, bound_ms: int) -> None:
+    """L7: a topic grows, nothing else happens, and its partitions have owners."""
+    topic = world.runtime.image.by_name.get(TopicName("foo"))
+    if topic is None:
+        world.create_topic("foo", 3)
+    else:
+        world.admin(GrowTopic(INTERNAL, topic.name, topic.partitions + 2))
+    began_ms = world.time.now_ms
+    world.run_for(500)
+    while (why := compute_unconverged(world)) is not None:
+        passed_ms = world.time.now_ms - began_ms
+        check(passed_ms < bound_ms, "L7", f"not noticed for {passed_ms} ms: {why}")
+        world.run_for(500)
+
+
 def check_end(world: World) -> None:
     """S13 by the real replay of the log and of its compaction; deleted topics are gone."""
     world.check_live("at the end")
+    world.door.check_answered(world.time.now_ms)
     live = describe_shards(world.runtime.shards)
     for how, replayed in (("log", replay_log(world)), ("latest", replay_latest(world))):
         if describe_shards(replayed) != live:
-            raise Violation("S13", f"the replay of {how} is not the live state")
+            name = "S13" if how == "log" else "S14"
+            check(False, name, f"the replay of {how} is not the live state")
+    for shard, again in zip(world.runtime.shards, replay_latest(world), strict=True):
+        is_same = (shard.producers, shard.offset_groups) == (again.producers, again.offset_groups)
+        check(is_same, "S14", f"what a start knows of offsets of {shard.partition} is otherwise")
+    check_stored_offsets(world)
     check_trimmed_log(world)
     check(not list(world.disk.side(b"\x03")), "L10", "a topic's deletion did not end")
     names = world.runtime.image.by_name
@@ -204,6 +261,19 @@ def check_trimmed_log(world: World) -> None:
             folded.apply(batch)
         latest = {entry.key: entry for entry in world.disk.latest(number)}
         check(folded.latest == latest, "S13", f"the trimmed log {number} folds to something else")
+
+
+def check_stored_offsets(world: World) -> None:
+    """S13, S15: the store shows what a fold of the log shows."""
+    visible = world.log.offsets.visible
+    stored = {
+        (found.group_id, found.topic, found.partition): found.value.offset
+        for number in map(LogPartition, range(world.disk.partitions))
+        for group_id in world.disk.offset_group_ids(number)
+        for found in read_group_offsets(world.disk, number, group_id)
+    }
+    expected = {place: logged.offset for place, logged in visible.items()}
+    check(stored == expected, "S15", lambda: f"stored are {stored}, by the log {expected}")
 
 
 def make_shards(world: World) -> list[Shard]:

@@ -7,9 +7,14 @@ from functools import partial
 
 from model.commands import (
     INTERNAL,
+    AlterGroupConfigs,
+    ConfigChange,
+    ConfigOperation,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
+    DeleteGroup,
+    DeleteOffsets,
     DeleteTopic,
     GrowTopic,
     OffsetCommit,
@@ -28,6 +33,7 @@ SAFETY_MS = 45_000
 STARTING_MS = 8_000
 MEMBERS_MIN = 3
 PATTERNS = (("/.*",), ("/(foo|later)",), ("foo", "/ba."), ("bar", "/(bar|later)"), ("/none",))
+OFTEN = {"settings changed": (3, 7), "deletion": (5, 12), "transaction coordinator moved": (1, 4)}
 STATIC = 0.4
 """How many of the members are static."""
 
@@ -52,17 +58,24 @@ class Scenario:
         self._some(1, 4, self._change_names)
         self._some(1, 4, self._change_topics)
         self._some(8, 16, self._stray)
-        self._some(8, 14, self._look)
+        self._some(12, 22, self._look)
         self._some(1, 3, self._empty_group, chance=0.4)
+        self._some(4, 8, self._commit_simple)
+        for _ in range(rng.choice((0, 1, 2, 3))):
+            self.world.coordinator.start_producer()
         for kind, action in (
             ("member crash", self._crash_member),
             ("member pause", self._pause_member),
             ("server crash", self._crash_server),
             ("process stall", self._stall),
             ("clock jump", self._jump),
+            ("clock freeze", self._freeze),
+            ("transaction coordinator moved", self._move_coordinator),
+            ("settings changed", self._configure),
+            ("deletion", self._delete),
         ):
             if kind in self.world.faults.on:
-                self._some(2, 4, action)
+                self._some(*OFTEN.get(kind, (2, 4)), action)
         if "zombie" in self.world.faults.on:
             self._some(4, 12, self._zombie)
 
@@ -221,7 +234,64 @@ class Scenario:
         self.world.faults.note("clock jump")
         self.world.time.wall_offset_ms += self.random.choice((-3_600_000, -5_000, 3_600_000))
 
+    def _freeze(self) -> None:
+        self.world.faults.note("clock freeze")
+        self.world.time.freeze_wall(self.random.choice((500, 10_000)))
+
+    def _move_coordinator(self) -> None:
+        coordinator = self.world.coordinator
+        coordinator.move()
+        for producer in coordinator.producers:
+            late = partial(coordinator.send_from_the_past, producer)
+            for _ in range(4):
+                self._at(self.random.randrange(8_000), partial(self._unless_healed, late))
+
     # ------------------------------------------------------------------------ topics and tools
+
+    def _configure(self) -> None:
+        """An administrator changes what the members of a group must obey."""
+        world = self.world
+        session_ms = world.settings.group_consumer_session_timeout_ms
+        name, text = self.random.choice(
+            (
+                ("consumer.session.timeout.ms", str(2 * session_ms)),
+                ("consumer.session.timeout.ms", str(session_ms + 1_500)),
+                ("consumer.session.timeout.ms", None),
+                ("consumer.heartbeat.interval.ms", self.random.choice(("1000", "3000", None))),
+                ("consumer.assignors", self.random.choice(("range", "uniform", "range,uniform"))),
+                ("consumer.assignors", None),
+                ("consumer.assignment.interval.ms", self.random.choice(("0", "2000", None))),
+                ("offsets.retention.minutes", self.random.choice(("50", "1", None))),
+                ("consumer.max.size", self.random.choice(("4", None))),
+            )
+        )
+        world.faults.note("settings changed")
+        operation = ConfigOperation.DELETE if text is None else ConfigOperation.SET
+        change = ConfigChange(name, operation, text)
+        world.admin(AlterGroupConfigs(CALLER, self._group(), (change,)))
+
+    def let_all_in(self, group: str) -> None:
+        """No member is refused by the settings of its group any more."""
+        changes = tuple(
+            ConfigChange(name, ConfigOperation.DELETE)
+            for name in ("consumer.assignors", "consumer.max.size")
+        )
+        self.world.admin(AlterGroupConfigs(CALLER, GroupId(group), changes))
+
+    def _delete(self) -> None:
+        """An administrator deletes a group, or offsets of one."""
+        world, group_id = self.world, self._group()
+        world.faults.note("deletion")
+        if self.random.random() < 0.5:
+            world.admin(DeleteGroup(CALLER, group_id))
+        else:
+            topic = TopicName(self.random.choice(("foo", "bar", "baz")))
+            world.admin(DeleteOffsets(CALLER, group_id, ((topic, (0, 1, 2)),)))
+
+    def _commit_simple(self) -> None:
+        """Somebody without a group commits, where transactions commit too."""
+        command = self._commit(GroupId(SIMPLE_GROUP), MemberId(""), None, self.random.randrange(3))
+        self.world.admin(command)
 
     def _change_topics(self) -> None:
         world = self.world
@@ -267,4 +337,5 @@ class Scenario:
         group_id = self._group()
         self.world.admin(ConsumerGroupDescribe(CALLER, (group_id,)))
         wanted = TopicToFetch(TopicName("foo"), None, (0, 1, 2, 3, 4))
-        self.world.admin(OffsetFetch(CALLER, group_id, (wanted,)))
+        fetch = OffsetFetch(CALLER, group_id, (wanted,), require_stable=self.random.random() < 0.6)
+        self.world.admin(fetch)

@@ -35,6 +35,7 @@ class VirtualScheduler:
     def __init__(self) -> None:
         self.now_ms = 0
         self.wall_offset_ms = START_WALL_MS
+        self.wall_stands_at_ms: int | None = None
         self.blocking_ms: Callable[[], int] = lambda: 0
         self.computing_ms: Callable[[], int] = lambda: 0
         self._ready: deque[Callable[[], None]] = deque()
@@ -45,7 +46,17 @@ class VirtualScheduler:
     # ------------------------------------------------------------------------ Clock, Scheduler
 
     def wall_ms(self) -> int:
-        return self.now_ms + self.wall_offset_ms
+        stands_at_ms = self.wall_stands_at_ms
+        return self.now_ms + self.wall_offset_ms if stands_at_ms is None else stands_at_ms
+
+    def freeze_wall(self, duration_ms: int) -> None:
+        """The wall clock stands for so long, and then leaps to where it should be."""
+        if self.wall_stands_at_ms is None:
+            self.wall_stands_at_ms = self.wall_ms()
+            self.call_later_ms(duration_ms, self._thaw_wall)
+
+    def _thaw_wall(self) -> None:
+        self.wall_stands_at_ms = None
 
     def monotonic_ms(self) -> int:
         return self.now_ms
@@ -69,6 +80,9 @@ class VirtualScheduler:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._run_in_lane("computing", self.computing_ms(), work, done)
+
+    def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        self.run_computing(work, done)
 
     def _run_in_lane(
         self,

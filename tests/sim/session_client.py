@@ -6,6 +6,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+from model.errors import ErrorCode, GroupError
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
 from tests.sim.client import Client, Habits
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 RETRY_MS = 100
+REFUSED_RETRY_MS = 2_000
 SILENCE_INTERVALS = 2
 
 
@@ -150,7 +152,12 @@ class SessionClient(Client):
             case "fenced":
                 self.abandon()
                 self._covered_from = None
-                self.later(RETRY_MS, partial(self._join_again, self._join_id))
+                by_settings = isinstance(update.answer, GroupError) and update.answer.code in (
+                    ErrorCode.GROUP_MAX_SIZE_REACHED,
+                    ErrorCode.UNSUPPORTED_ASSIGNOR,
+                )
+                wait_ms = REFUSED_RETRY_MS if by_settings else RETRY_MS
+                self.later(wait_ms, partial(self._join_again, self._join_id))
             case "refused":
                 self.later(RETRY_MS, partial(self._join_again, self._join_id))
             case _:

@@ -2,7 +2,8 @@
 
 A pair that is not listed cannot come about: a member that must revoke is never at an epoch whose
 predecessor it could still use, only a member that must revoke has a rebalance timeout, a target is
-not computed for a group that has it, and an empty group subscribes to nothing.
+not computed for a group that has it, and an empty group subscribes to nothing. What is ``RARE``
+can, and few seeds see it.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ MEMBER_TABLE: Mapping[str, tuple[str, ...]] = {
 
 GROUP_TABLE: Mapping[str, tuple[str, ...]] = {
     "join": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
+    "join while a target is computed": (ASSIGNING,),
     "heartbeat": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
     "leave": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
     "session timeout": WITH_MEMBERS,
@@ -51,6 +53,13 @@ GROUP_TABLE: Mapping[str, tuple[str, ...]] = {
     "topics": WITH_MEMBERS,
     "commit": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
     "simple commit": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
+    "transactional commit": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
+    "commit marker": (SIMPLE, EMPTY, *WITH_MEMBERS),
+    "abort marker": (SIMPLE, EMPTY, *WITH_MEMBERS),
+    "delete group": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
+    "delete offsets": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
+    "offset expiry": (SIMPLE, EMPTY, *WITH_MEMBERS),
+    "settings": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
     "fetch": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
     "describe": (NONE, SIMPLE, EMPTY, *WITH_MEMBERS),
     "restart": (SIMPLE, EMPTY, *WITH_MEMBERS),
@@ -58,6 +67,20 @@ GROUP_TABLE: Mapping[str, tuple[str, ...]] = {
 """Event of a group: the states in which it can find the group."""
 
 Pair = tuple[str, str, str]
+
+RARE: frozenset[Pair] = frozenset(
+    {
+        # The group was deleted while its target was computed, and perhaps made anew.
+        ("group", "target", NONE),
+        ("group", "target", GROUP_STABLE),
+        ("group", "join while a target is computed", NONE),
+        ("group", "join while a target is computed", EMPTY),
+        ("group", "delete group", EMPTY),
+        ("group", "offset expiry", EMPTY),
+        ("group", "offset expiry", ASSIGNING),
+        ("group", "simple commit", EMPTY),
+    }
+)
 
 
 def all_pairs() -> list[Pair]:
@@ -73,9 +96,9 @@ def all_pairs() -> list[Pair]:
 
 def compute_unreached(reached: Counter[Pair]) -> list[Pair]:
     """The pairs of the tables that were never reached."""
-    return [pair for pair in all_pairs() if not reached[pair]]
+    return [pair for pair in all_pairs() if not reached[pair] and pair not in RARE]
 
 
 def compute_undeclared(reached: Counter[Pair]) -> list[Pair]:
     """The pairs that were reached although the tables say that they cannot be."""
-    return sorted(set(reached) - set(all_pairs()))
+    return sorted(set(reached) - set(all_pairs()) - RARE)

@@ -6,8 +6,12 @@ import pytest
 
 from tests.sim.broken import BROKEN, Patch, broken
 from tests.sim.campaign import run_seeds
+from tests.sim.designated import DESIGNATED
+from tests.sim.violations import focus
 
 SEEDS = 12
+DESIGNATED_SEEDS = 60
+"""Some faults meet what is broken in few seeds only."""
 
 
 @pytest.mark.parametrize(("patch", "names"), BROKEN, ids=[patch.__name__ for patch, _ in BROKEN])
@@ -18,3 +22,18 @@ def test_it_is_found(patch: Patch, names: frozenset[str]) -> None:
     failure = totals.failures[0]
     assert failure.name in names, f"{failure.what}\n{failure.where}"
     assert run_seeds([failure.seed]).has_passed, "it is not the fault of the seed"
+
+
+@pytest.mark.parametrize(
+    ("name", "patch"), DESIGNATED, ids=[f"{name}-{patch.__name__}" for name, patch in DESIGNATED]
+)
+def test_the_checker_of_it_finds_it(name: str, patch: Patch) -> None:
+    """By itself: what others would have found before goes on until this one speaks."""
+    others = []
+    for seed in range(DESIGNATED_SEEDS):
+        with broken(patch), focus(name):
+            totals = run_seeds([seed])
+        if totals.failures and totals.failures[0].name == name:
+            return
+        others += [f"{failure.seed}: {failure.what[:80]}" for failure in totals.failures]
+    pytest.fail(f"{name} did not find it in {DESIGNATED_SEEDS} seeds, but: {others}")

@@ -184,7 +184,11 @@ class WireClient(Client):
         if error.code in FENCING:
             self.abandon()
         self._needs_full = True
-        self._beat_after(RETRY_MS)
+        by_settings = error.code in (
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+        )
+        self._beat_after(REQUEST_TIMEOUT_MS if by_settings else RETRY_MS)
 
     def _timed_out(self, request: int) -> None:
         if request != self._request or self._in_flight is None:

@@ -17,20 +17,30 @@ from model.commands import (
     ConsumerGroupHeartbeat,
     CreateTopic,
     ExpireMember,
+    ExpireOffsets,
 )
-from model.ids import GroupId, MemberId, TopicId, TopicName, compute_log_partition
+from model.ids import (
+    GroupId,
+    LogPartition,
+    MemberId,
+    TopicId,
+    TopicName,
+    compute_log_partition,
+)
 from model.records import OffsetCommitKey
 from model.settings import CoordinatorSettings
 from storage.codec.records import encode_key
 from storage.memory import MemoryLogStore
 from tests.sim.client import Client
+from tests.sim.command_checkers import check_live_group
 from tests.sim.disk import SimDisk, Write
 from tests.sim.door import AnswerChecker, WireDoor
 from tests.sim.faults import Faults
+from tests.sim.liveliness import Liveliness
 from tests.sim.log_checkers import DurableFacts, LogChecker
 from tests.sim.network import Network
-from tests.sim.observed import Liveliness, ObservedRuntime, check_live_group
-from tests.sim.offset_model import NO_OFFSET, OffsetModel
+from tests.sim.observed import ObservedRuntime
+from tests.sim.offset_model import LOG_PARTITIONS, NO_OFFSET, OffsetModel
 from tests.sim.process import ServerProcess
 from tests.sim.scheduler import VirtualScheduler
 from tests.sim.server import make_topic_id
@@ -38,21 +48,29 @@ from tests.sim.session_client import Connection, SessionClient
 from tests.sim.session_door import Action, Sessions, Stream, Update
 from tests.sim.shadow import Place
 from tests.sim.tables import Pair
+from tests.sim.transactions import TransactionCoordinator
 from tests.sim.violations import Violation, check
 
 GROUPS = ("alpha", "beta")
 SIMPLE_GROUP = "simple"
 TOPICS = {"foo": 5, "bar": 3, "baz": 4}
-LOG_PARTITIONS = 3
 TURNS_MAX = 20_000
 
 
 def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
     """Timeouts, and how targets are computed."""
     is_slow = "slow assignor" in faults.on
+    session_ms = rng.choice((6_000, 10_000, 20_000))
     return CoordinatorSettings(
-        group_consumer_session_timeout_ms=rng.choice((6_000, 10_000, 20_000)),
+        group_consumer_session_timeout_ms=session_ms,
+        group_consumer_min_session_timeout_ms=session_ms,
+        group_consumer_max_session_timeout_ms=2 * session_ms,
         group_consumer_heartbeat_interval_ms=rng.choice((1_000, 2_000)),
+        group_consumer_min_heartbeat_interval_ms=500,
+        group_consumer_max_heartbeat_interval_ms=3_000,
+        # A clock that leaps makes offsets old.
+        offsets_retention_minutes=rng.choice((10_080, 50)),
+        offsets_retention_check_interval_ms=3_000,
         group_consumer_assignment_interval_ms=rng.choice((0, 0, 1_000)),
         assignor_inline_budget_ms=0 if is_slow else 5,
         flush_records_max=rng.choice((3, 5_000, 5_000)),
@@ -98,7 +116,8 @@ class World:
         self.log = LogChecker()
         self.facts = DurableFacts()
         self.offsets = OffsetModel()
-        self.checker = AnswerChecker(self.facts, self.offsets)
+        self.coordinator = TransactionCoordinator(self)
+        self.checker = AnswerChecker(self.facts, self.offsets, self.coordinator)
         self.lively = Liveliness()
         self.disk = SimDisk(
             MemoryLogStore(LOG_PARTITIONS),
@@ -138,6 +157,8 @@ class World:
             on_expired=self._on_expired,
             on_joined=self._on_joined,
             lively=self.lively,
+            log_offsets=lambda: self.log.offsets,
+            on_expiring=self._on_expiring,
         )
         self.runtime.load()
         self.log.rebuild(self.disk.writes)
@@ -171,6 +192,7 @@ class World:
         self.faults.note("process stall")
         self.note("stall", duration_ms)
         self.process.stall(duration_ms)
+        self.lively.stalls.append((self.time.now_ms, self.time.now_ms + duration_ms))
 
     def _blocking_ms(self) -> int:
         if self.faults.strikes("slow fsync"):
@@ -187,6 +209,13 @@ class World:
             raise failure
         raise Violation("S12", f"the runtime gave up: {failure!r}") from failure
 
+    @property
+    def longest_session_ms(self) -> int:
+        """What a member may be promised by anybody."""
+        if self.faults.happened["settings changed"]:
+            return self.settings.group_consumer_max_session_timeout_ms
+        return self.settings.group_consumer_session_timeout_ms
+
     def _on_expired(self, command: ExpireMember) -> None:
         self.note("expired", command.group_id, command.member_id, command.deadline)
         client = self._client_of(command)
@@ -197,6 +226,12 @@ class World:
         client = self._client_of(command)
         if client is not None:
             client.is_removed = False
+
+    def _on_expiring(self, command: ExpireOffsets) -> None:
+        self.note("offsets expire", command.group_id, len(command.offsets))
+        self.faults.note("offsets expired")
+        places = [(command.group_id, topic, number) for topic, number in command.offsets]
+        self.offsets.note_deleting(places)
 
     def rename(self, client: Client, member_id: MemberId) -> None:
         """A client goes on with another member id."""
@@ -265,6 +300,25 @@ class World:
         server = connection.server
         self.process.call_soon(lambda: server.receive(sequence, action))
 
+    # ---------------------------------------------------------------------------- transactions
+
+    def partition_of(self, group: str) -> LogPartition:
+        """The log partition of a group."""
+        return compute_log_partition(GroupId(group), LOG_PARTITIONS)
+
+    def choose_committer(self, rng: random.Random) -> tuple[str, str, int | None]:
+        """A group, and for whom is committed: a member as it believes, or nobody in particular."""
+        group = rng.choice((*GROUPS, SIMPLE_GROUP))
+        members = [
+            client
+            for client in self.clients
+            if client.group_id == group and client.believes and not client.is_out
+        ]
+        if members and rng.random() < 0.5:
+            member = rng.choice(members)
+            return group, member.member_id, member.epoch
+        return group, "", None
+
     # ---------------------------------------------------------------------------------- topics
 
     def next_offset(self) -> int:
@@ -308,6 +362,8 @@ class World:
         """S13, at a moment at which everything is written."""
         if self.is_up and not self.runtime._writer._gathered:
             self.log.check_live(self.runtime.shards, when)
+        if self.is_up and not self.process.is_stalled:
+            self.runtime.check_deadlines(self.longest_session_ms)
 
     def check_acknowledged(self) -> None:
         """S11 and S5 after a crash: what was acknowledged is there, by asking for it."""

@@ -1,5 +1,5 @@
-// Command consumer is a member of a consumer group with franz-go, under KIP-848, that polls until
-// it is told otherwise. Its options, events and commands are those of the Java ConsumerProgram,
+// Command consumer is a member of a group with franz-go, under KIP-848 or the classic protocol, that
+// polls until it is told otherwise. Its options, events and commands are those of the Java ConsumerProgram,
 // as far as franz-go has them.
 package main
 
@@ -23,6 +23,15 @@ const pollTime = 100 * time.Millisecond
 
 type options struct {
 	bootstrap, group, topics, pattern, instanceID, clientID string
+	protocol, strategies                                    string
+	session, heartbeat                                      time.Duration
+}
+
+var balancers = map[string]kgo.GroupBalancer{
+	"range":              kgo.RangeBalancer(),
+	"roundrobin":         kgo.RoundRobinBalancer(),
+	"sticky":             kgo.StickyBalancer(),
+	"cooperative-sticky": kgo.CooperativeStickyBalancer(),
 }
 
 func main() {
@@ -44,7 +53,13 @@ func readOptions() options {
 	flag.StringVar(&given.pattern, "pattern", "", "RE2 in place of names")
 	flag.StringVar(&given.instanceID, "instance-id", "", "for a static member")
 	flag.StringVar(&given.clientID, "client-id", "franz", "client id")
+	flag.StringVar(&given.protocol, "protocol", "consumer", "consumer or classic")
+	flag.StringVar(&given.strategies, "strategies", "range", "of a classic member, with commas")
+	sessionMs := flag.Int("session-ms", 6000, "session timeout of a classic member")
+	heartbeatMs := flag.Int("heartbeat-ms", 300, "time between heartbeats of a classic member")
 	flag.Parse()
+	given.session = time.Duration(*sessionMs) * time.Millisecond
+	given.heartbeat = time.Duration(*heartbeatMs) * time.Millisecond
 	return given
 }
 
@@ -53,8 +68,6 @@ func (given options) clientOptions() []kgo.Opt {
 		kgo.SeedBrokers(given.bootstrap),
 		kgo.ClientID(given.clientID),
 		kgo.ConsumerGroup(given.group),
-		kgo.ServerSideBalancer(),
-		kgo.Balancers(kgo.StickyBalancer()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, nil)),
@@ -62,6 +75,7 @@ func (given options) clientOptions() []kgo.Opt {
 		kgo.OnPartitionsRevoked(tell("revoked")),
 		kgo.OnPartitionsLost(tell("lost")),
 	}
+	chosen = append(chosen, given.protocolOptions()...)
 	if given.instanceID != "" {
 		chosen = append(chosen, kgo.InstanceID(given.instanceID))
 	}
@@ -69,6 +83,26 @@ func (given options) clientOptions() []kgo.Opt {
 		return append(chosen, kgo.ConsumeRegex(), kgo.ConsumeTopics(given.pattern))
 	}
 	return append(chosen, kgo.ConsumeTopics(strings.Split(given.topics, ",")...))
+}
+
+func (given options) protocolOptions() []kgo.Opt {
+	if given.protocol == "consumer" {
+		return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())}
+	}
+	chosen := []kgo.GroupBalancer{}
+	for _, name := range strings.Split(given.strategies, ",") {
+		balancer, known := balancers[name]
+		if !known {
+			fmt.Fprintln(os.Stderr, "no such strategy:", name)
+			os.Exit(2)
+		}
+		chosen = append(chosen, balancer)
+	}
+	return []kgo.Opt{
+		kgo.Balancers(chosen...),
+		kgo.SessionTimeout(given.session),
+		kgo.HeartbeatInterval(given.heartbeat),
+	}
 }
 
 func tell(event string) func(context.Context, *kgo.Client, map[string][]int32) {
@@ -151,7 +185,11 @@ func poll(client *kgo.Client, before int) int {
 	if len(read) == 0 {
 		return 0
 	}
-	emit("records", fields{"count": len(read), "total": before + len(read)})
+	last := map[string]int64{}
+	for _, record := range read {
+		last[name(record.Topic, record.Partition)] = record.Offset
+	}
+	emit("records", fields{"count": len(read), "total": before + len(read), "last": last})
 	if err := client.CommitRecords(context.Background(), read...); err != nil {
 		emit("commit-failed", fields{"message": err.Error()})
 	} else {

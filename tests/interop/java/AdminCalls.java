@@ -12,22 +12,19 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
-import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.DescribeClusterResult;
 import org.apache.kafka.clients.admin.ListConfigResourcesOptions;
-import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
-import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 
 /**
- * One method for each call of the admin client, with its answer as plain maps and lists.
+ * Calls of the admin client about topics, settings and the cluster, each with its answer as plain
+ * maps and lists; {@link GroupCalls} has those about groups.
  *
  * <p>Partitions are written {@code topic-0}; settings of a call are pairs {@code name=value}.
  */
@@ -42,11 +39,7 @@ final class AdminCalls {
 
     AdminCalls(Admin admin) {
         this.admin = admin;
-        calls.put("listGroups", words -> listGroups());
         calls.put("listConsumerGroups", words -> listConsumerGroups());
-        calls.put("describeConsumerGroups", this::describeConsumerGroups); // GROUP ...
-        calls.put("listConsumerGroupOffsets", this::listConsumerGroupOffsets); // GROUP ...
-        calls.put("alterConsumerGroupOffsets", this::alterConsumerGroupOffsets); // GROUP t-0=5 ...
         calls.put("createTopics", this::createTopics); // TOPIC=PARTITIONS ...
         calls.put("createPartitions", this::createPartitions); // TOPIC=PARTITIONS ...
         calls.put("deleteTopics", this::deleteTopics); // TOPIC ...
@@ -56,8 +49,6 @@ final class AdminCalls {
         calls.put("describeConfigs", this::describeConfigs); // broker:1 topic:NAME group:ID ...
         calls.put("alterConfigs", this::alterConfigs); // group:ID name=value name= ...
         calls.put("listConfigResources", words -> listConfigResources());
-        calls.put("deleteConsumerGroups", this::deleteConsumerGroups); // GROUP ...
-        calls.put("deleteConsumerGroupOffsets", this::deleteOffsets); // GROUP t-0 ...
         calls.put("listOffsets", this::listOffsets); // t-0=earliest t-1=latest t-2=TIMESTAMP ...
     }
 
@@ -69,16 +60,6 @@ final class AdminCalls {
         return call.make(arguments);
     }
 
-    private Object listGroups() throws Exception {
-        return admin.listGroups().all().get().stream()
-            .map(group -> fields(
-                "group_id", group.groupId(),
-                "type", group.type().map(Object::toString).orElse(null),
-                "protocol", group.protocol(),
-                "state", group.groupState().map(Object::toString).orElse(null)))
-            .toList();
-    }
-
     @SuppressWarnings("removal") // Clients call it still.
     private Object listConsumerGroups() throws Exception {
         return admin.listConsumerGroups().all().get().stream()
@@ -88,49 +69,6 @@ final class AdminCalls {
                 "simple", group.isSimpleConsumerGroup(),
                 "state", group.groupState().map(Object::toString).orElse(null)))
             .toList();
-    }
-
-    private Object describeConsumerGroups(List<String> groups) throws Exception {
-        return byName(admin.describeConsumerGroups(groups).all().get(), AdminCalls::describe);
-    }
-
-    private static Map<String, Object> describe(ConsumerGroupDescription group) {
-        return fields(
-            "state", group.groupState().toString(),
-            "type", group.type().toString(),
-            "assignor", group.partitionAssignor(),
-            "simple", group.isSimpleConsumerGroup(),
-            "group_epoch", group.groupEpoch().orElse(null),
-            "target_assignment_epoch", group.targetAssignmentEpoch().orElse(null),
-            "coordinator", describe(group.coordinator()),
-            "members", group.members().stream().map(AdminCalls::describe).toList());
-    }
-
-    private static Map<String, Object> describe(MemberDescription member) {
-        return fields(
-            "member_id", member.consumerId(),
-            "instance_id", member.groupInstanceId().orElse(null),
-            "client_id", member.clientId(),
-            "host", member.host(),
-            "epoch", member.memberEpoch().orElse(null),
-            "upgraded", member.upgraded().orElse(null),
-            "assignment", Events.names(member.assignment().topicPartitions()),
-            "target_assignment", member.targetAssignment()
-                .map(target -> Events.names(target.topicPartitions())).orElse(null));
-    }
-
-    private Object listConsumerGroupOffsets(List<String> groups) throws Exception {
-        Map<String, ListConsumerGroupOffsetsSpec> specs = groups.stream()
-            .collect(Collectors.toMap(id -> id, id -> new ListConsumerGroupOffsetsSpec()));
-        return byName(admin.listConsumerGroupOffsets(specs).all().get(), Events::offsets);
-    }
-
-    private Object alterConsumerGroupOffsets(List<String> words) throws Exception {
-        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
-        pairs(words.subList(1, words.size())).forEach((name, offset) -> offsets.put(
-            Events.partition(name), new OffsetAndMetadata(Long.parseLong(offset))));
-        admin.alterConsumerGroupOffsets(words.get(0), offsets).all().get();
-        return Events.offsets(offsets);
     }
 
     private Object createTopics(List<String> words) throws Exception {
@@ -215,18 +153,6 @@ final class AdminCalls {
         Set<ConfigResource.Type> types = Set.of(ConfigResource.Type.GROUP);
         return admin.listConfigResources(types, new ListConfigResourcesOptions()).all().get()
             .stream().map(ConfigResource::name).sorted().toList();
-    }
-
-    private Object deleteConsumerGroups(List<String> groups) throws Exception {
-        admin.deleteConsumerGroups(groups).all().get();
-        return groups;
-    }
-
-    private Object deleteOffsets(List<String> words) throws Exception {
-        Set<TopicPartition> partitions = words.subList(1, words.size()).stream()
-            .map(Events::partition).collect(Collectors.toSet());
-        admin.deleteConsumerGroupOffsets(words.get(0), partitions).all().get();
-        return words;
     }
 
     private static ConfigResource resource(String word) {

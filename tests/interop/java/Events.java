@@ -19,6 +19,7 @@ final class Events {
     static void print(String event, Object... fields) {
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("event", event);
+        line.put("at_ms", System.currentTimeMillis());
         for (int i = 0; i < fields.length; i += 2) {
             line.put((String) fields[i], fields[i + 1]);
         }

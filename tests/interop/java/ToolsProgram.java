@@ -6,34 +6,45 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.tools.TopicCommand;
 import org.apache.kafka.tools.consumer.group.ConsumerGroupCommand;
 
 /**
  * Runs Kafka's command line tools, many in one JVM.
  *
- * <p>Each line of standard input is a JSON array: {@code groups} for kafka-consumer-groups or
- * {@code configs} for kafka-configs, and its arguments. Each run prints an event {@code done} with
- * the exit code and what the tool printed.
+ * <p>Each line of standard input is a JSON array: {@code groups} for kafka-consumer-groups,
+ * {@code configs} for kafka-configs or {@code topics} for kafka-topics, and its arguments; or {@code admin}, a bootstrap address, and a
+ * call of {@link GroupCalls} (or, after {@code plain}, of {@link AdminCalls}) with its arguments.
+ * Each run prints an event {@code done} with the exit code and what the tool printed.
  */
 public final class ToolsProgram {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Map<String, Admin> ADMINS = new HashMap<>();
 
     private ToolsProgram() {}
+
+    /** The first exit code of a run: a tool may catch what stops it, and end a second time. */
+    private static Integer exitCode;
 
     /** In place of the end of the process. */
     private static final class Ended extends RuntimeException {
         private static final long serialVersionUID = 1;
-        final int code;
 
-        Ended(int code) {
-            this.code = code;
+        Ended() {
+            super("the tool ends", null, false, false);
         }
     }
 
     public static void main(String[] args) throws IOException {
         Exit.setExitProcedure((code, message) -> {
-            throw new Ended(code);
+            exitCode = exitCode == null ? code : exitCode;
+            throw new Ended();
         });
         PrintStream out = System.out;
         PrintStream err = System.err;
@@ -51,16 +62,35 @@ public final class ToolsProgram {
         }
     }
 
-    private static int run(String tool, String[] arguments) {
+    private static int run(String tool, String[] arguments) throws IOException {
+        exitCode = null;
         try {
             switch (tool) {
+                case "admin" -> System.out.println(JSON.writeValueAsString(call(arguments)));
                 case "groups" -> ConsumerGroupCommand.main(arguments);
+                case "topics" -> TopicCommand.main(arguments);
                 case "configs" -> kafka.admin.ConfigCommand.main(arguments);
                 default -> throw new IllegalArgumentException("no tool " + tool);
             }
-            return 0;
         } catch (Ended ended) {
-            return ended.code;
+            // Its code is kept.
+        }
+        return exitCode == null ? 0 : exitCode;
+    }
+
+    private static Object call(String[] arguments) {
+        Admin admin = ADMINS.computeIfAbsent(arguments[0], address -> Admin.create(Map.of(
+            AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, address,
+            AdminClientConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, 15_000,
+            AdminClientConfig.REQUEST_TIMEOUT_MS_CONFIG, 10_000)));
+        List<String> words = Arrays.asList(arguments).subList(2, arguments.length);
+        try {
+            return arguments[1].equals("plain")
+                ? new AdminCalls(admin).call(words.get(0), words.subList(1, words.size()))
+                : new GroupCalls(admin).call(arguments[1], words);
+        } catch (Exception error) {
+            Throwable cause = error.getCause() == null ? error : error.getCause();
+            return cause.getClass().getSimpleName() + ": " + cause.getMessage();
         }
     }
 }

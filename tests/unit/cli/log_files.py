@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from cli.errors import CommandError
-from cli.main import app
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.records import OffsetCommitKey, OffsetCommitValue
 from storage.codec.batches import encode_batch
@@ -18,28 +13,14 @@ from storage.log_store import PartitionAppend, pack_latest, read_batch_range
 from storage.rocks import open_store
 from storage.segments.folder import open_segments
 from tests.groups import CHECKOUT
+from tests.unit.cli.invoking import Result, invoke_app
 
 SEGMENTS = CHECKOUT / "tests" / "golden" / "segments"
 
 
-@dataclass
-class Result:
-    """What a command printed and how it ended."""
-
-    exit_code: int
-    out: str
-    error: str
-
-
 def invoke(*arguments: str | Path) -> Result:
-    """Runs `muster log` with arguments; notes and the error are together in ``error``."""
-    result = CliRunner().invoke(app, ["log", *map(str, arguments)])
-    if isinstance(result.exception, CommandError):
-        error = result.stderr + result.exception.message
-        return Result(result.exception.exit_code, result.stdout, error)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return Result(result.exit_code, result.stdout, result.stderr)
+    """Runs `muster log` with arguments."""
+    return invoke_app("log", *arguments)
 
 
 def make_store(folder: Path) -> None:

@@ -55,7 +55,7 @@ def make_value(*members: ClassicGroupMember, **fields: Any) -> GroupMetadataValu
 def test_members_make_it_stable() -> None:
     group = compute_classic_group(G, make_value(make_member("a"), make_member("b")))
     assert group.state is ClassicGroupState.STABLE
-    assert [member.member_id for member in group.members] == ["a", "b"]
+    assert list(group.members) == ["a", "b"]
     assert (group.generation, group.protocol_name, group.leader) == (3, "range", "b")
     assert group.subscribed_topics == {"t"}
     assert group.current_state_timestamp_ms == 5
@@ -64,7 +64,7 @@ def test_members_make_it_stable() -> None:
 def test_without_members_it_is_empty() -> None:
     group = compute_classic_group(G, make_value(protocol=None, leader=None))
     assert group.state is ClassicGroupState.EMPTY
-    assert (group.protocol_name, group.leader, group.members) == (None, None, ())
+    assert (group.protocol_name, group.leader, group.members) == (None, None, {})
     assert group.subscribed_topics == frozenset()
 
 
@@ -72,7 +72,7 @@ def test_what_old_records_do_not_say() -> None:
     """Trigger: records of versions 0 and 1; no leader, so that Kafka takes the first member."""
     member = make_member("a", rebalance_timeout=-1)
     group = compute_classic_group(G, make_value(member, leader=None, current_state_timestamp=-1))
-    assert group.members[0].rebalance_timeout_ms == 10_000
+    assert group.members[MemberId("a")].rebalance_timeout_ms == 10_000
     assert group.leader == "a"
     assert group.current_state_timestamp_ms is None
     assert compute_classic_group(G, make_value(protocol_type="")).protocol_type is None

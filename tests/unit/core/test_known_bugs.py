@@ -132,6 +132,8 @@ def test_a_partial_request_is_not_answered_as_a_full_one_nor_the_other_way() -> 
     owned = {"foo": (0, 1)}
     partial = server.heartbeat("g", "a", 2, sub=["foo"], owned=owned)
     assert server.beat(partial).assignment is None
+    silent = server.heartbeat("g", "a", 2, sub=["foo"], timeout_ms=60_000)
+    assert server.beat(silent).assignment is None, "it does not say what it owns"
     full = server.heartbeat("g", "a", 2, sub=["foo"], owned=owned, timeout_ms=60_000)
     assert server.names(server.beat(full).assignment) == owned
 

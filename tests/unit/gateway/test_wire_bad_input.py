@@ -314,7 +314,7 @@ async def test_every_cut_of_a_request_is_refused(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     ("key", "version"),
-    [(999, 0), (-1, 0), (32_767, 0), (11, 0), (METADATA, -1), (METADATA, 14), (HEARTBEAT, 32_767)],
+    [(999, 0), (-1, 0), (32_767, 0), (76, 0), (METADATA, -1), (METADATA, 14), (HEARTBEAT, 32_767)],
 )
 async def test_row_10_unknown_api_or_version(rig: Rig, key: int, version: int) -> None:
     payload = struct.pack(">hhih", key, version, 1, -1) + bytes(20)
@@ -358,6 +358,7 @@ async def test_row_12_ten_thousand_pipelined_requests_unread(rig: Rig) -> None:
 
 
 INVALID = ErrorCode.INVALID_REQUEST
+OWNED = (request_schema(HEARTBEAT).TopicPartitions(topic_id=topic_id_of("t"), partitions=(0,)),)
 
 
 @pytest.mark.parametrize(
@@ -369,10 +370,12 @@ INVALID = ErrorCode.INVALID_REQUEST
         (0, beat("g", "", -1), INVALID),
         (1, join("", "m", ("t",)), INVALID),
         (1, join(" ", "m", ("t",)), INVALID),
+        (1, join("\x00\n\x1f", "m", ("t",)), INVALID),
         (1, join("g", "m", ("t",), instance_id=""), INVALID),
         (1, join("g", "m", ("t",), rack_id=" "), INVALID),
         (1, join("g", "m", ("t",), rebalance_timeout=-1), INVALID),
         (1, join("g", "m", ("t",), topic_partitions=None), INVALID),
+        (1, join("g", "m", ("t",), topic_partitions=OWNED), INVALID),
         (1, join("g", "m", ("t",), subscribed_topic_names=None), INVALID),
         (1, beat("g", "m", -2), INVALID),
         (1, beat("g", "m", -3), INVALID),

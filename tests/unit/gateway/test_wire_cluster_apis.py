@@ -130,6 +130,7 @@ async def test_find_coordinator_in_every_version() -> None:
             answer = await client.ask(FIND, 6, key_type=key_type, coordinator_keys=("x",))
             [row] = answer.coordinators
             assert (row.error_code, row.node_id, row.host, row.port) == (15, -1, "", -1)
+            assert answer.throttle_time == 100, "not asked without a pause"
         answer = await client.ask(FIND, 6, key_type=9, coordinator_keys=("x",))
         assert answer.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
 

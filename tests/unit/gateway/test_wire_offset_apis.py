@@ -155,6 +155,26 @@ async def test_a_group_is_not_asked_for_partitions_that_do_not_exist() -> None:
         assert commit_codes(answer) == [3, 3]
 
 
+@pytest.mark.parametrize("version", range(2, 11))
+async def test_a_topic_of_which_no_partition_is_committed_is_left_out(version: int) -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 1)
+        topics = commit_topics(version, "t", {})
+        assert (await client.ask(COMMIT, version, group_id="g", topics=topics)).topics == ()
+
+
+@pytest.mark.parametrize("version", [9, 10])
+async def test_a_fetch_by_an_empty_member_id_is_one_of_an_unknown_member(version: int) -> None:
+    """Only null is nobody."""
+    async with run_rig(UNPARKED) as rig, await rig.connect() as client:
+        await rig.create_topic("t", 2)
+        await member_of(client, "g")
+        found = await fetch(client, version, "g", member_id="", member_epoch=-1)
+        assert found["error"] == ErrorCode.UNKNOWN_MEMBER_ID
+        assert (await fetch(client, version, "g"))["error"] == 0
+        assert (await fetch(client, version, "absent", member_id=""))["error"] == 0
+
+
 async def test_fetch_of_many_groups_answers_each_in_order() -> None:
     wire = request_schema(FETCH, 9)
     async with run_rig(UNPARKED) as rig, await rig.connect() as client:

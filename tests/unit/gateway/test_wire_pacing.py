@@ -18,15 +18,15 @@ from tests.unit.gateway.wire_rig import with_settings
 @pytest.mark.parametrize(
     ("members", "pace"),
     [
-        (0, Pace(500, 550, 100)),
-        (1, Pace(500, 550, 100)),
-        (200, Pace(500, 550, 100)),
-        (1_000, Pace(500, 550, 500)),
-        (1_100, Pace(500, 550, 550)),
-        (2_000, Pace(950, 1_000, 1_000)),
-        (5_000, Pace(2_450, 2_500, 2_500)),
-        (8_000, Pace(2_500, 4_000, 4_000)),
-        (1_000_000, Pace(2_500, 5_000, 5_000)),
+        (0, Pace(500, 550, 100, 50, 50)),
+        (1, Pace(500, 550, 100, 50, 50)),
+        (200, Pace(500, 550, 100, 50, 50)),
+        (1_000, Pace(500, 550, 500, 50, 100)),
+        (1_100, Pace(500, 550, 550, 50, 110)),
+        (2_000, Pace(950, 1_000, 1_000, 50, 200)),
+        (5_000, Pace(2_450, 2_500, 2_500, 125, 500)),
+        (8_000, Pace(2_500, 4_000, 4_000, 200, 800)),
+        (1_000_000, Pace(2_500, 5_000, 5_000, 5_000, 5_000)),
     ],
 )
 def test_pace_stretches_with_the_members(members: int, pace: Pace) -> None:
@@ -43,7 +43,8 @@ def test_heartbeats_a_second_stay_within_the_limit_while_the_interval_can_grow(
 
 
 def test_park_off_leaves_kafkas_interval() -> None:
-    assert compute_pace(with_settings(gateway_park_ms=0), 10, 5_000) == Pace(0, 5_000, 5_000)
+    never = Pace(0, 5_000, 5_000, 50, 50)
+    assert compute_pace(with_settings(gateway_park_ms=0), 10, 5_000) == never
 
 
 def test_interval_grows_from_news_to_rest() -> None:

@@ -139,7 +139,7 @@ def test_fetch() -> None:
     topic = wire.OffsetFetchRequestTopics(topic_id=None, partition_indexes=(1,))
     cases = [
         ({}, None, None),
-        ({"member_id": "", "member_epoch": -1}, None, None),
+        ({"member_id": "", "member_epoch": -1}, "", None),
         ({"member_id": "m", "member_epoch": 0}, "m", 0),
     ]
     for extra, member_id, member_epoch in cases:

@@ -143,6 +143,35 @@ async def test_who_may_commit_in_a_transaction() -> None:
         assert (await commit(client, 3, "none", generation_id=3, member_id="x"))[0] == 22
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"group_instance_id": "i"}, {"generation_id": -2}, {"member_id": "x"}],
+    ids=["an instance", "an epoch below -1", "a member"],
+)
+async def test_who_says_anything_of_a_member_must_be_one(fields: dict[str, Any]) -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 2)
+        assert await commit(client, 5) == [0, 0, 3]
+        assert await commit(client, 5, **fields) == [0, 0, 3], "nobody is a member yet"
+        await member_of(client, "g")
+        assert await commit(client, 5) == [0, 0, 3]
+        unknown = ErrorCode.UNKNOWN_MEMBER_ID
+        assert await commit(client, 5, **fields) == [unknown, unknown, 3]
+
+
+@pytest.mark.parametrize("version", range(6))
+async def test_a_topic_of_which_no_partition_is_committed_is_left_out(version: int) -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 2)
+        wire = request_schema(TXN_COMMIT, version)
+        fields = {"transactional_id": "tx", "producer_id": PRODUCER, "producer_epoch": 2}
+        names = {"t": [], "none": ["none"]}
+        for name, left in names.items():
+            topics = (wire.TxnOffsetCommitRequestTopic(name=name, partitions=()),)
+            answer = await client.ask(TXN_COMMIT, version, group_id="g", topics=topics, **fields)
+            assert [topic.name for topic in answer.topics] == left
+
+
 async def test_markers_of_what_is_not_here() -> None:
     async with run_rig() as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
@@ -194,3 +223,30 @@ async def test_nobody_coordinates_transactions_here(version: int) -> None:
             answer = await client.ask(FIND, version, coordinator_keys=("tx",), key_type=1)
             (found,) = answer.coordinators
         assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_marker_of_an_older_coordinator_is_fenced() -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 2)
+        place = partition_of(rig)
+        assert (await write_markers(client, (place,), coordinator_epoch=3))[0][3] == 0
+        await commit(client, 5)
+        refused = await write_markers(client, (place,), coordinator_epoch=2)
+        assert refused[0][3] == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        assert await fetch_stable(client) == [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2
+        assert (await write_markers(client, (place,), coordinator_epoch=3))[0][3] == 0
+        assert await fetch_stable(client) == [0, 0]
+
+
+async def test_a_marker_of_transaction_version_2_has_an_epoch_of_its_own() -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        await rig.create_topic("t", 2)
+        place = partition_of(rig)
+        await commit(client, 5)
+        refused = await write_markers(client, (place,), transaction_version=2)
+        assert refused[0][3] == ErrorCode.INVALID_PRODUCER_EPOCH
+        done = await write_markers(client, (place,), transaction_version=2, producer_epoch=3)
+        assert done[0][3] == 0
+        again = await write_markers(client, (place,), transaction_version=2, producer_epoch=3)
+        assert again[0][3] == 0, "a marker that is said again"
+        assert await fetch_stable(client) == [0, 0]

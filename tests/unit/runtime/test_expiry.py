@@ -201,7 +201,10 @@ def test_a_group_that_only_waits_for_the_end_of_a_transaction_is_kept() -> None:
     log.make_durable()
     server = make_server(log)
     server.advance(INTERVAL_MS)
-    assert groups(server) == ["g"]
+    answer = server.ask(ListGroups(CALLER))
+    assert isinstance(answer, ListGroupsResponse)
+    kinds = [(group.group_id, group.protocol_type) for group in answer.groups]
+    assert kinds == [("g", "consumer")], "the group itself, and not the offset that waits alone"
 
 
 def test_when_the_transaction_is_aborted_the_offset_goes() -> None:

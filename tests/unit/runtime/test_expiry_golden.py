@@ -10,7 +10,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from model.commands import ListGroups, OffsetFetch
+from model.commands import ClassicHeartbeat, ListGroups, OffsetFetch
 from model.ids import GroupId, LogPartition, TopicId, TopicName
 from model.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
 from model.responses import ListGroupsResponse, OffsetFetchResponse
@@ -29,6 +29,7 @@ FIRST_CHECK_MS = 1_795_214_940_420
 """When Kafka's coordinator is first seen to look for what expires."""
 APART_MS = 100
 """Both walk for some milliseconds."""
+HEARTBEAT_MS = 3_000
 SETTINGS = CoordinatorSettings(
     offsets_retention_minutes=1,
     offsets_retention_check_interval_ms=INTERVAL_MS,
@@ -50,7 +51,14 @@ class ServerThen(VirtualServer):
         super().start()
 
     def advance_to(self, wall_ms: int) -> None:
-        self.advance(wall_ms - self.scheduler.wall_ms())
+        """The members of classic groups, whose session timeouts are theirs, are heard meanwhile."""
+        while (left_ms := wall_ms - self.scheduler.wall_ms()) > 0:
+            self.advance(min(left_ms, HEARTBEAT_MS))
+            for shard in self.runtime.shards:
+                for group in list(shard.classic_groups.values()):
+                    for member_id in group.members:
+                        beat = ClassicHeartbeat(CALLER, group.group_id, member_id, group.generation)
+                        self.ask(beat)
 
 
 def make_topic(name: str, topic_id: str, partitions: int) -> tuple[bytes, bytes | None]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from assignors import registry
-from coordinator.runtime import targets
 from coordinator.runtime.runtime import Runtime
 from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
 from model.ids import GroupId, MemberId, TopicName
@@ -135,7 +134,9 @@ def test_the_interval_is_waited_for_after_a_restart_as_well() -> None:
 
 
 @contextmanager
-def failing_uniform(monkeypatch: pytest.MonkeyPatch, failures: int) -> Iterator[None]:
+def failing_uniform(
+    monkeypatch: pytest.MonkeyPatch, server: VirtualServer, failures: int
+) -> Iterator[None]:
     uniform = registry.ASSIGNORS["uniform"]
     left = iter(range(failures))
 
@@ -146,7 +147,7 @@ def failing_uniform(monkeypatch: pytest.MonkeyPatch, failures: int) -> Iterator[
 
     broken = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}  # type: ignore[arg-type]
     with monkeypatch.context() as patched:
-        patched.setattr(targets, "ASSIGNORS", broken)
+        patched.setattr(server.runtime._targets._assignments, "_assignors", broken)
         yield
 
 
@@ -157,7 +158,7 @@ def test_an_assignor_that_fails_leaves_the_target_and_is_asked_again(
     server = VirtualServer(
         {"foo": 2}, settings=CoordinatorSettings(assignor_inline_budget_ms=budget_ms)
     )
-    with failing_uniform(monkeypatch, 1):
+    with failing_uniform(monkeypatch, server, 1):
         assert server.join("g", "a", ["foo"]).member_epoch == 1
         assert server.runtime.stats.assignor_failures == 1
         assert epochs(server) == (2, 1)
@@ -165,9 +166,7 @@ def test_an_assignor_that_fails_leaves_the_target_and_is_asked_again(
         assert epochs(server) == (2, 2)
 
 
-async def test_a_target_that_comes_after_the_end_is_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_target_that_comes_after_the_end_is_dropped() -> None:
     """Bug: it was written into a closed store, and a clean stop ended as a failed write."""
     failures: list[BaseException] = []
     uniform = registry.ASSIGNORS["uniform"]
@@ -177,9 +176,8 @@ async def test_a_target_that_comes_after_the_end_is_dropped(
         return uniform.assign(problem)  # type: ignore[arg-type]
 
     slow = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}  # type: ignore[arg-type]
-    monkeypatch.setattr(targets, "ASSIGNORS", slow)
     store = MemoryLogStore(1)
-    runtime = Runtime(store, OUT_OF_LINE, on_failure=failures.append)
+    runtime = Runtime(store, OUT_OF_LINE, assignors=slow, on_failure=failures.append)
     await runtime.start()
     await runtime.loaded()
     await runtime.call(CreateTopic(INTERNAL, TopicName("foo"), make_topic_id("foo"), 2))

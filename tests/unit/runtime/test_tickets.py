@@ -55,7 +55,7 @@ def test_there_is_none_for_what_is_not_durable_or_not_there() -> None:
 def test_there_is_none_while_a_target_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: the assignor had failed, and heartbeats that would have asked again were not seen."""
     server = VirtualServer({"foo": 2}, settings=OUT_OF_LINE)
-    with failing_uniform(monkeypatch, 1):
+    with failing_uniform(monkeypatch, server, 1):
         server.join("g", "a", ["foo"])
         assert server.runtime.ticket(G, A) is None
         server.beat(server.heartbeat("g", "a", 1))

@@ -118,7 +118,7 @@ def test_who_is_removed_is_told() -> None:
 
 def test_many_are_told_in_slices_with_turns_between_them() -> None:
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, lambda group_id, member_id: True)
+    watches = Watches(scheduler, lambda group_id, member_id: True, lambda: False)
     calls: list[str] = []
     for number in range(2 * SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -134,7 +134,7 @@ def test_many_are_told_in_slices_with_turns_between_them() -> None:
 def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
     """Trigger: a door submits a heartbeat at once, and watches when that has no news."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, lambda group_id, member_id: True)
+    watches = Watches(scheduler, lambda group_id, member_id: True, lambda: False)
     calls: list[str] = []
 
     def again() -> None:

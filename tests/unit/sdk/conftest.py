@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from muster import client as client_module
 from tests.unit.service.stand import Stand, running_stand
 
 
@@ -21,3 +22,9 @@ async def brisk() -> AsyncIterator[Stand]:
     """A server that pings every 100 ms and expires members after a second."""
     async with running_stand(session_timeout_ms=1_000, heartbeat_interval_ms=100) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def no_shared_client_is_left() -> Iterator[None]:
+    yield
+    assert not client_module._SHARED

@@ -42,7 +42,14 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
-        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self._target_port)
+        try:
+            upstream_reader, upstream = await asyncio.open_connection(
+                "127.0.0.1", self._target_port
+            )
+        except ConnectionError:
+            # The server is being started again: who connects sees that.
+            writer.transport.abort()
+            return
         self._writers |= {writer, upstream}
         for source, sink in ((reader, upstream), (upstream_reader, writer)):
             task = asyncio.create_task(self._pump(source, sink, self._flowing))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,12 +36,6 @@ def make_member(
         "client_id": name,
     }
     return muster.Member(target, "billing", **(defaults | options))
-
-
-@pytest.fixture(autouse=True)
-def no_shared_client_is_left() -> Iterator[None]:
-    yield
-    assert not client_module._SHARED
 
 
 # ------------------------------------------------------------------------------- the usual way

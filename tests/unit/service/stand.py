@@ -18,7 +18,7 @@ from model.commands import INTERNAL, ConsumerGroupDescribe, CreateTopic
 from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribedMember
 from model.settings import CoordinatorSettings
-from muster.v1 import admin_pb2_grpc, group_pb2_grpc
+from muster.v1 import admin_pb2_grpc, group_pb2_grpc, legacy_pb2_grpc
 from storage.memory import MemoryLogStore
 
 WAIT_S = 10.0
@@ -50,6 +50,9 @@ class Stand:
 
     def group_stub(self) -> group_pb2_grpc.GroupServiceAsyncStub:
         return group_pb2_grpc.GroupServiceStub(self.channel())
+
+    def legacy_stub(self) -> legacy_pb2_grpc.LegacyServiceAsyncStub:
+        return legacy_pb2_grpc.LegacyServiceStub(self.channel())
 
     def admin_stub(self) -> admin_pb2_grpc.AdminServiceAsyncStub:
         return admin_pb2_grpc.AdminServiceStub(self.channel())
@@ -105,6 +108,9 @@ async def running_stand(
     *,
     session_timeout_ms: int = 45_000,
     heartbeat_interval_ms: int = 5_000,
+    min_classic_session_timeout_ms: int = 6_000,
+    initial_rebalance_delay_ms: int = 3_000,
+    protocols: tuple[str, ...] = ("classic", "consumer"),
     grpc_settings: GrpcSettings | None = None,
     authorizer: Authorizer | None = None,
 ) -> AsyncIterator[Stand]:
@@ -112,6 +118,9 @@ async def running_stand(
     settings = CoordinatorSettings(
         group_consumer_session_timeout_ms=session_timeout_ms,
         group_consumer_heartbeat_interval_ms=heartbeat_interval_ms,
+        group_min_session_timeout_ms=min_classic_session_timeout_ms,
+        group_initial_rebalance_delay_ms=initial_rebalance_delay_ms,
+        group_coordinator_rebalance_protocols=protocols,
     )
     chosen = grpc_settings or GrpcSettings()
     store = MemoryLogStore(4)

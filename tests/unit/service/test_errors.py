@@ -20,7 +20,8 @@ from coordinator.service.errors import (
     encode_group_error,
 )
 from model import errors
-from model.errors import ErrorCode, GroupError
+from model.errors import AssignmentFailed, ErrorCode, GroupError, MemberIdRequired
+from model.ids import MemberId
 from muster import errors as sdk
 
 FIXED = {
@@ -55,9 +56,20 @@ def test_the_statuses_that_are_promised() -> None:
         assert STATUS_OF[ErrorCode[code]] is grpc.StatusCode[status]
 
 
+def make_error(kind: type[GroupError]) -> GroupError:
+    """One of each kind; some say more than what to do."""
+    if kind is InvalidField:
+        return InvalidField("field", "what to do")
+    if kind is MemberIdRequired:
+        return MemberIdRequired("what to do", MemberId("a"))
+    if kind is AssignmentFailed:
+        return AssignmentFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
+    return kind("what to do")
+
+
 @pytest.mark.parametrize("kind", group_errors(), ids=lambda kind: kind.__name__)
 def test_every_group_error_becomes_a_status_and_an_error(kind: type[GroupError]) -> None:
-    error = kind("field", "what to do") if kind is InvalidField else kind("what to do")
+    error = make_error(kind)
     status = compute_status(error, {"group_id": "billing"})
     assert status.code == STATUS_OF[error.code].value[0] != 0
     assert status.message == f"{error.code.name}: what to do"

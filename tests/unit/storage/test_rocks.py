@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage import rocks, watermark
+from storage import rocks, rocks_options, watermark
 from storage.codec.batches import encode_batch
 from storage.log_store import (
     FormatTooNew,
@@ -409,9 +409,10 @@ def test_a_newer_format_within_the_store_is_refused(
 
 def make_format_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store as the version before made it: without the family of open transactions."""
-    families = tuple(name for name in rocks._FAMILIES if name != "pending")
+    families = tuple(name for name in rocks.FAMILIES if name != "pending")
     with monkeypatch.context() as patch:
-        patch.setattr(rocks, "_FAMILIES", families)
+        patch.setattr(rocks, "FAMILIES", families)
+        patch.setattr(rocks_options, "FAMILIES", families)
         patch.setattr(watermark, "FORMAT_VERSION", 1)
         create_watermark(folder / "watermark", WatermarkHeader(1, "C" * 22, 1)).close()
         store = open_store(folder, partitions=1)

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from model.ids import GroupId, TopicId, TopicName
+from model.ids import GroupId, LogPartition, ProducerId, TopicId, TopicName
 from model.records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -14,6 +14,8 @@ from model.records import (
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    ProducerStateKey,
+    ProducerStateValue,
     SideKey,
     SideRecord,
     SideValue,
@@ -42,6 +44,10 @@ RECORDS = [
     SideRecord(ImportGraceKey(), ImportGraceValue(1_760_000_000_000)),
     SideRecord(GroupConfigsSideKey(GroupId("g\u00fc")), GroupConfigsSideValue(())),
     SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"), ("b", "")))),
+    SideRecord(
+        ProducerStateKey(LogPartition(49), ProducerId(2**62)),
+        ProducerStateValue(32_767, -1, 1_700_000_000_000),
+    ),
 ]
 
 
@@ -73,7 +79,7 @@ def test_the_bytes_do_not_change() -> None:
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 7
+    ] * 8
 
 
 @pytest.mark.parametrize(

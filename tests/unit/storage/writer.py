@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from model.ids import LogPartition
-from storage import rocks
+from storage import rocks, rocks_options
 from tests.groups import CHECKOUT
 from tests.unit.storage.appends import make_append, mark_all
 
 
 def main(folder: str, partitions: int, writes: int, value_size: int, mark: bool) -> None:
     # A file of the write-ahead log is begun with each memtable: small ones make many files.
-    rocks._WRITE_BUFFER_SIZE = 4 << 20
+    rocks_options._WRITE_BUFFER_SIZE = 4 << 20
     store = rocks.open_store(folder, partitions=partitions)
     chance = random.Random(1)
     for number in range(writes):

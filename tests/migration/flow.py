@@ -1,0 +1,108 @@
+"""Messages that flow while a group is converted, and what its members say of whose they were."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
+
+from tests.interop.classic_clients import WITHIN_S, Member
+from tests.server import MusterServer
+
+_PAUSE_S = 0.1
+
+
+class Flow:
+    """A message to each partition every tenth of a second, and a look at what is committed.
+
+    A context manager: leaving it ends the flow. `count` is how many each partition has; `backward`
+    lists each committed offset that was seen below an earlier one.
+    """
+
+    def __init__(self, server: MusterServer, group: str, topic: str, partitions: int) -> None:
+        self.count = 0
+        self.backward: list[str] = []
+        self.committed = [OFFSET_INVALID] * partitions
+        self._topic = topic
+        self._asked = [TopicPartition(topic, number) for number in range(partitions)]
+        self._producer = Producer({"bootstrap.servers": server.kafka, "enable.idempotence": True})
+        self._reader = Consumer({"bootstrap.servers": server.kafka, "group.id": group})
+        self._ending = threading.Event()
+        self._failures: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ending.set()
+        self._thread.join()
+        self._reader.close()
+        assert not self._failures, self._failures
+
+    def stop_producing(self) -> int:
+        """How many messages each partition has got in all."""
+        self._ending.set()
+        self._thread.join()
+        return self.count
+
+    def look(self) -> list[int]:
+        """The committed offset of each partition; notes those that went back."""
+        found = [each.offset for each in self._reader.committed(self._asked, WITHIN_S)]
+        for number, (before, now) in enumerate(zip(self.committed, found, strict=True)):
+            if now < before:
+                self.backward.append(f"{self._topic}-{number}: {before} -> {now}")
+        self.committed = [max(pair) for pair in zip(self.committed, found, strict=True)]
+        return found
+
+    def _run(self) -> None:
+        try:
+            while not self._ending.wait(_PAUSE_S):
+                for each in self._asked:
+                    self._producer.produce(self._topic, b"x", partition=each.partition)
+                assert self._producer.flush(WITHIN_S) == 0
+                self.count += 1
+                self.look()
+        except BaseException as error:  # noqa: BLE001
+            self._failures.append(error)
+
+
+def find_double_owners(members: Sequence[Member]) -> list[str]:
+    """Each time at which a partition was given to a member while another had it, by their logs."""
+    owners: dict[str, str] = {}
+    found = []
+    for at_ms, taken, member, name in sorted(_changes(members)):
+        if not taken:
+            if owners.get(name) == member:
+                del owners[name]
+        elif owners.setdefault(name, member) != member:
+            found.append(f"{name} at {at_ms}: {owners[name]} and {member}")
+    return found
+
+
+def _changes(members: Sequence[Member]) -> Iterator[tuple[int, bool, str, str]]:
+    """Times, with what was given up before what was taken within a millisecond."""
+    for member in members:
+        for event in member.events:
+            taken = event["event"] == "assigned"
+            if taken or event["event"] in ("revoked", "lost"):
+                for name in event["partitions"]:
+                    yield event["at_ms"], taken, member.name, name
+
+
+def wait_until_committed(flow: Flow, count: int) -> None:
+    """Until each partition's committed offset is `count`."""
+    deadline = time.monotonic() + WITHIN_S
+    while min(found := flow.look()) < count:
+        assert time.monotonic() < deadline, f"committed {found} of {count}"
+        time.sleep(_PAUSE_S)

@@ -1,0 +1,106 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup over the wire, in all versions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from coordinator.runtime.loading import Loading
+from gateway.schema import request_schema
+from model.errors import ErrorCode
+from model.settings import CoordinatorSettings
+from tests.unit.gateway.wire_rig import Rig, WireClient, run_rig
+
+JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
+AT_ONCE = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
+SYNC_VERSIONS = (0, 1, 2, 3, 4, 4, 4, 5, 5, 5)
+HEARTBEAT_VERSIONS = (0, 1, 2, 3, 4, 4, 4, 4, 4, 4)
+LEAVE_VERSIONS = (0, 1, 2, 3, 4, 5, 5, 5, 5, 5)
+
+
+def join_fields(version: int, group: str, member: str = "") -> dict[str, Any]:
+    protocol = request_schema(JOIN, version).JoinGroupRequestProtocol
+    fields: dict[str, Any] = {
+        "group_id": group,
+        "session_timeout": 10_000,
+        "member_id": member,
+        "protocol_type": "consumer",
+        "protocols": (protocol(name="range", metadata=b"said"),),
+    }
+    return fields | ({"rebalance_timeout": 20_000} if version >= 1 else {})
+
+
+async def join(client: WireClient, version: int, group: str) -> Any:
+    """Join, with the id that is given from version 4 on."""
+    answer = await client.ask(JOIN, version, **join_fields(version, group))
+    if version >= 4:
+        assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        fields = join_fields(version, group, answer.member_id)
+        answer = await client.ask(JOIN, version, **fields)
+    return answer
+
+
+@pytest.mark.parametrize("version", range(10))
+async def test_a_member_joins_syncs_beats_and_leaves(version: int) -> None:
+    async with run_rig(coordinator=AT_ONCE) as rig, await rig.connect() as client:
+        joined = await join(client, version, "g")
+        member = joined.member_id
+        assert (joined.error_code, joined.generation_id, joined.leader) == (0, 1, member)
+        assert [(m.member_id, m.metadata) for m in joined.members] == [(member, b"said")]
+        who = {"group_id": "g", "member_id": member, "generation_id": 1}
+
+        sync_version = SYNC_VERSIONS[version]
+        given = request_schema(SYNC, sync_version).SyncGroupRequestAssignment
+        fields = {**who, "assignments": (given(member_id=member, assignment=b"all"),)}
+        if sync_version >= 5:
+            refused = await client.ask(SYNC, sync_version, **fields)
+            assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            fields |= {"protocol_type": "consumer", "protocol_name": "range"}
+        synced = await client.ask(SYNC, sync_version, **fields)
+        assert (synced.error_code, synced.assignment) == (0, b"all")
+
+        alive = await client.ask(HEARTBEAT, HEARTBEAT_VERSIONS[version], **who)
+        assert alive.error_code == 0
+
+        leave_version = LEAVE_VERSIONS[version]
+        if leave_version < 3:
+            left = await client.ask(LEAVE, leave_version, group_id="g", member_id=member)
+        else:
+            identity = request_schema(LEAVE, leave_version).MemberIdentity
+            reason = {"reason": "done"} if leave_version >= 5 else {}
+            members = (identity(member_id=member, group_instance_id=None, **reason),)
+            left = await client.ask(LEAVE, leave_version, group_id="g", members=members)
+        assert left.error_code == 0
+        gone = await client.ask(HEARTBEAT, HEARTBEAT_VERSIONS[version], **who)
+        assert gone.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_heartbeat_while_the_group_is_loaded_says_that_all_is_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Loading, "begin", lambda loading: None)
+    async with run_rig(is_loaded=False) as rig, await rig.connect() as client:
+        who = {"group_id": "g", "member_id": "m", "generation_id": 1}
+        assert (await client.ask(HEARTBEAT, 4, **who)).error_code == 0
+        joined = await client.ask(JOIN, 9, **join_fields(9, "g", "m"))
+        assert joined.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def has_come(rig: Rig) -> None:
+    """Wait until the join is parked: another connection sees the group rebalance."""
+    async with await rig.connect() as other:
+        while True:
+            described = await other.ask(DESCRIBE_GROUPS, 5, groups=("g",))
+            if described.groups[0].group_state == "PreparingRebalance":
+                return
+
+
+async def test_who_waits_does_not_hold_up_a_stop() -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        client.send(JOIN, 3, **join_fields(3, "g"))
+        async with asyncio.timeout(5):
+            await has_come(rig)
+            await rig.server.drain(60)
+            await rig.runtime.stop()

@@ -1,0 +1,65 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup on a consumer group over the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from assignors import embedded
+from gateway.schema import request_schema
+from tests.unit.gateway.test_wire_classic_groups import (
+    HEARTBEAT,
+    HEARTBEAT_VERSIONS,
+    JOIN,
+    LEAVE,
+    LEAVE_VERSIONS,
+    SYNC,
+    SYNC_VERSIONS,
+    join_fields,
+)
+from tests.unit.gateway.wire_rig import HEARTBEAT as CONSUMER_HEARTBEAT
+from tests.unit.gateway.wire_rig import join as consumer_join
+from tests.unit.gateway.wire_rig import run_rig
+from tests.unit.gateway.wire_steps import DESCRIBE, UNPARKED
+
+SUBSCRIPTION = embedded.encode_subscription(embedded.make_subscription(["t"]))
+
+
+@pytest.mark.parametrize("version", range(10))
+async def test_a_classic_member_joins_a_consumer_group_and_is_shown(version: int) -> None:
+    async with run_rig(UNPARKED) as rig, await rig.connect() as new, await rig.connect() as old:
+        await rig.create_topic("t", 2)
+        await new.ask(CONSUMER_HEARTBEAT, 1, **consumer_join("g", "m1", ("t",)))
+        protocol = request_schema(JOIN, version).JoinGroupRequestProtocol
+        said = {"protocols": (protocol(name="range", metadata=SUBSCRIPTION),)}
+        joined = await old.ask(JOIN, version, **{**join_fields(version, "g"), **said})
+        if version >= 4:
+            assert joined.error_code == 79
+            fields = join_fields(version, "g", joined.member_id)
+            joined = await old.ask(JOIN, version, **{**fields, **said})
+        member = joined.member_id
+        assert (joined.error_code, joined.generation_id) == (0, 3)
+        assert (joined.leader, joined.protocol_name, joined.members) == ("", "range", ())
+        who = {"group_id": "g", "member_id": member, "generation_id": 3}
+
+        sync_version = SYNC_VERSIONS[version]
+        named = {"protocol_type": "consumer", "protocol_name": "range"}
+        fields = {**who, "assignments": (), **(named if sync_version >= 5 else {})}
+        synced = await old.ask(SYNC, sync_version, **fields)
+        assert synced.error_code == 0
+        assert embedded.decode_assignment(synced.assignment).partitions == ()
+        alive = await old.ask(HEARTBEAT, HEARTBEAT_VERSIONS[version], **who)
+        assert alive.error_code == 0
+        described = await new.ask(DESCRIBE, 1, group_ids=("g",))
+        types = {each.member_id: each.member_type for each in described.groups[0].members}
+        assert types == {"m1": 1, member: 0}
+
+        leave_version = LEAVE_VERSIONS[version]
+        if leave_version < 3:
+            left = await old.ask(LEAVE, leave_version, group_id="g", member_id=member)
+        else:
+            identity = request_schema(LEAVE, leave_version).MemberIdentity
+            members = (identity(member_id=member, group_instance_id=None),)
+            left = await old.ask(LEAVE, leave_version, group_id="g", members=members)
+        assert left.error_code == 0
+        gone = await old.ask(HEARTBEAT, HEARTBEAT_VERSIONS[version], **who)
+        assert gone.error_code == 25

@@ -1,0 +1,87 @@
+"""Targets of large groups, which become records slice by slice and are in force at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.runtime import target_installs
+from coordinator.runtime.writer import Writer
+from tests.sim.server import VirtualServer
+
+MEMBERS = [f"m{number}" for number in range(9)]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
+    monkeypatch.setattr(target_installs, "SLICE", 2)
+    return VirtualServer({"foo": 18})
+
+
+def begin(server: VirtualServer) -> None:
+    """All join at once: the target of all of them is being installed."""
+    joins = [server.submit(server.join_command("g", name, ["foo"])) for name in MEMBERS]
+    for _ in range(100):
+        if server.runtime._targets.in_flight:
+            break
+        server.scheduler.step()
+    assert server.runtime._targets.in_flight == 1
+    assert not any(join.is_answered for join in joins)
+
+
+def given(server: VirtualServer) -> dict[str, int]:
+    """How many partitions the target gives to whom."""
+    return {member.member_id: len(member.target or ()) for member in server.group("g").members()}
+
+
+def test_between_slices_nothing_of_it_is_in_force(server: VirtualServer) -> None:
+    begin(server)
+    seen = set()
+    while server.runtime._targets.in_flight:
+        group = server.group("g")
+        seen.add((group.target_epoch, sum(given(server).values())))
+        server.scheduler.step()
+    assert seen == {(1, 0)}
+    assert (server.group("g").target_epoch, given(server)) == (10, dict.fromkeys(MEMBERS, 2))
+
+
+def test_all_of_it_is_in_one_write(server: VirtualServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    append = Writer.append
+    monkeypatch.setattr(
+        Writer,
+        "append",
+        lambda writer, entry: (written.append(len(entry.records)), append(writer, entry))[1],
+    )
+    begin(server)
+    server.settle()
+    assert len(MEMBERS) + 1 in written
+    server.restart()
+    assert (server.group("g").target_epoch, given(server)) == (10, dict.fromkeys(MEMBERS, 2))
+
+
+def test_a_member_that_leaves_between_slices_gets_nothing(server: VirtualServer) -> None:
+    begin(server)
+    server.scheduler.step()
+    server.leave("g", "m0")
+    server.leave("g", "m8")
+    server.settle()
+    group = server.group("g")
+    assert group.target_epoch == group.group_epoch == 12
+    assert sum(given(server).values()) == 18
+    assert set(given(server)) == set(MEMBERS[1:-1])
+
+
+def test_a_restart_between_slices_begins_anew(server: VirtualServer) -> None:
+    begin(server)
+    server.scheduler.step()
+    assert server.runtime._targets.in_flight == 1
+    server.restart(survivors=1_000)
+    server.settle()
+    assert (server.group("g").target_epoch, given(server)) == (10, dict.fromkeys(MEMBERS, 2))
+
+
+def test_a_stop_between_slices_installs_nothing(server: VirtualServer) -> None:
+    begin(server)
+    server.runtime._targets._installs.stop()
+    server.settle()
+    assert server.group("g").target_epoch == 1
