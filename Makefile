@@ -8,7 +8,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench sim differential jars docs python go clean
+.PHONY: help setup run test lint bench pipeline-bench sim differential interop jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -16,7 +16,9 @@ help:
 	@echo "make lint    ruff, mypy and the import contracts alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
+	@echo "make interop   every client of classic groups with every strategy that it has"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
+	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -39,8 +41,15 @@ sim: setup
 differential: jars
 	@$(VENV)/bin/python -m tests.differential --minutes $(MINUTES) --first $(FIRST)
 
+interop: jars go
+	@INTEROP=all MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -n 2 \
+		tests/interop/test_classic_clients.py
+
 bench: jars go
 	@$(VENV)/bin/python -m bench
+
+pipeline-bench: jars
+	@$(VENV)/bin/python -m bench.pipeline
 
 # Says by itself what is missing: Java 17, Maven, or a repository for it.
 jars: setup
@@ -59,7 +68,7 @@ $(STAMP): pyproject.toml constraints.txt | python
 		|| $(or $(PYTHON),$$(python3 tools/find_python.py)) -m venv --clear $(VENV)
 	@echo "installing into $(VENV)"
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[dev,kafka,speed]' \
+		-c constraints.txt -e '.[dev,kafka,speed,spark]' \
 		|| { echo "make: pip could not install: see above; it needs a package index" >&2; exit 1; }
 	@touch $@
 

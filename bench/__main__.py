@@ -28,6 +28,7 @@ from bench.plan import FULL, QUICK
 from bench.rates import measure_commits, measure_heartbeats, measure_joins
 from bench.recovery import measure_recovery
 from bench.report import format_machine, format_terminal, write_results
+from bench.sizes import measure_sizes
 from bench.stand import FAILURES, BadRun, OutOfTime, Stand
 from tests.kafka.jars import CACHE, ensure_jars
 from tests.kafka.prerequisites import MissingPrerequisite, check_javac
@@ -40,6 +41,7 @@ SCENARIOS: dict[str, Scenario] = {
     "joins": measure_joins,
     "convergence": measure_convergence,
     "idle": measure_idle,
+    "sizes": measure_sizes,
     "memory": measure_memory,
     "assignors": measure_assignors,
     "recovery": measure_recovery,

@@ -12,14 +12,20 @@ STREAMS = 20
 
 
 def start_wire_crowd(
-    subcommand: str, server: Server, members: int, partitions: int, **options: object
+    subcommand: str,
+    server: Server,
+    members: int,
+    partitions: int,
+    *,
+    topic: str = TOPIC,
+    **options: object,
 ) -> Load:
     """kload's `idle` or `converge`: a connection each, a heartbeat at the interval it is told."""
     return start_kload(
         subcommand,
         server.bootstrap,
         pid=server.pid,
-        topic=TOPIC,
+        topic=topic,
         members=members,
         partitions=partitions,
         **options,

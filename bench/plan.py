@@ -25,6 +25,13 @@ class Plan:
     kafka_changes: int
     """Joins and leaves a run, where each takes Kafka seconds."""
     muster_changes: int
+    size_members: int
+    size_partitions: int
+    size_compared_members: int
+    size_compared_partitions: int
+    """Of the one group that Kafka has, too, which keeps files of each partition."""
+    size_groups: int
+    size_growths: int
     recovery_runs: int
     recovery_records: int
     """Of commits; the longer history has ten times as many."""
@@ -50,6 +57,12 @@ FULL = Plan(
     crowd_partitions=2000,
     kafka_changes=1,
     muster_changes=3,
+    size_members=10_000,
+    size_partitions=100_000,
+    size_compared_members=2000,
+    size_compared_partitions=2000,
+    size_groups=1000,
+    size_growths=1,
     recovery_runs=2,
     recovery_records=7_600_000,
     recovery_offset_groups=10_000,
@@ -73,6 +86,12 @@ QUICK = Plan(
     crowd_partitions=400,
     kafka_changes=1,
     muster_changes=2,
+    size_members=300,
+    size_partitions=3000,
+    size_compared_members=300,
+    size_compared_partitions=300,
+    size_groups=100,
+    size_growths=1,
     recovery_runs=1,
     recovery_records=400_000,
     recovery_offset_groups=1000,

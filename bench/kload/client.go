@@ -145,6 +145,19 @@ func (c *client) ensureTopic(name string, partitions int) (topic, error) {
 	return found, err
 }
 
+// growTopic lets a topic have so many partitions in all.
+func (c *client) growTopic(name string, partitions int) error {
+	payload, err := c.roundTrip(encodeCreatePartitions(name, partitions))
+	if err != nil {
+		return err
+	}
+	code, message, err := decodeCreatePartitions(payload)
+	if err == nil && code != codeNone {
+		err = fmt.Errorf("grow topic %s: error %d %s", name, code, message)
+	}
+	return err
+}
+
 func (c *client) findTopic(name string) (found topic, err error) {
 	err = retry("metadata of topic "+name, func() (int16, error) {
 		payload, err := c.roundTrip(encodeMetadata(name))

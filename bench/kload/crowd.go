@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// diallers connect at the same time where many members join.
+const diallers = 32
+
 // crowd is one group whose members behave as real clients: a connection each, a heartbeat at the
 // interval that the last answer told, counted from when the last request was sent, one request in
 // flight, an acknowledgement at once.
@@ -16,6 +19,7 @@ type crowd struct {
 	group   string
 	tracker *tracker
 	admin   *client
+	adding  sync.Mutex
 	actors  []*actor
 	failed  chan error
 	running sync.WaitGroup
@@ -41,11 +45,8 @@ func newCrowd(o options) (*crowd, error) {
 func (c *crowd) gather(members int) (time.Duration, error) {
 	c.tracker.expect(members, 0)
 	started := time.Now()
-	for i := range members {
-		// Those that gather together would beat together ever after; real ones come at any time.
-		if err := c.add(float64(i+1) / float64(members)); err != nil {
-			return 0, err
-		}
+	if err := c.addAll(members); err != nil {
+		return 0, err
 	}
 	deadline := time.Now().Add(settleTime)
 	for time.Now().Before(deadline) {
@@ -67,6 +68,28 @@ func (c *crowd) gather(members int) (time.Duration, error) {
 	return 0, fmt.Errorf("the group is not stable after %v", settleTime)
 }
 
+// addAll adds members, some at the same time, as processes that start together do.
+func (c *crowd) addAll(members int) error {
+	failures := make(chan error, diallers)
+	var dialling sync.WaitGroup
+	for d := range diallers {
+		dialling.Add(1)
+		go func() {
+			defer dialling.Done()
+			for i := d; i < members; i += diallers {
+				// Those that gather together would beat together ever after; real ones come at any time.
+				if err := c.add(float64(i+1) / float64(members)); err != nil {
+					failures <- err
+					return
+				}
+			}
+		}()
+	}
+	dialling.Wait()
+	close(failures)
+	return <-failures
+}
+
 // add connects one more member and lets it join. Its first idle interval is shortened to firstRest
 // of what it is told.
 func (c *crowd) add(firstRest float64) error {
@@ -78,7 +101,9 @@ func (c *crowd) add(firstRest float64) error {
 		crowd: c, member: newMember(c.group, c.topic), client: conn, leaving: make(chan struct{}),
 		left: make(chan time.Time, 1), firstRest: firstRest,
 	}
+	c.adding.Lock()
 	c.actors = append(c.actors, a)
+	c.adding.Unlock()
 	c.running.Add(1)
 	go a.live()
 	return nil

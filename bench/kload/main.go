@@ -29,6 +29,7 @@ type options struct {
 	inFlight        int
 	version         int
 	rounds          int
+	grownBy         int
 	warmUp          time.Duration
 	duration        time.Duration
 	pause           time.Duration
@@ -69,6 +70,10 @@ var subcommands = map[string]subcommand{
 	}},
 	"memory": {runMemory, "the server's resident memory by settled member", options{
 		topic: "kload", members: 50_000, groups: 500, conns: 32,
+	}},
+	"grow": {runGrow, "the topic of a settled group grows, members with their own connections", options{
+		topic: "kload-grow", partitions: 100, members: 10, grownBy: 900, rounds: 1,
+		warmUp: 2 * time.Second, pause: time.Second,
 	}},
 	"topics": {runTopics, "create topics, given as NAME=PARTITIONS", options{}},
 }
@@ -127,7 +132,8 @@ func parse(name string, o options, arguments []string) options {
 			"create the topic with so many; 0: it is there")
 		flags.IntVar(&o.version, "version", o.version, "9: topics by name; 10: by id")
 	} else if o.topic != "" {
-		flags.IntVar(&o.partitions, "partitions", 0, "create the topic with so many; 0: it is there")
+		flags.IntVar(&o.partitions, "partitions", o.partitions,
+			"create the topic with so many; 0: it is there")
 	}
 	count(flags, &o.members, "members", "number of members")
 	count(flags, &o.groups, "groups", "number of groups")
@@ -135,6 +141,7 @@ func parse(name string, o options, arguments []string) options {
 	count(flags, &o.threads, "threads", "threads that drive the connections")
 	count(flags, &o.inFlight, "in-flight", "requests in flight on a connection")
 	count(flags, &o.rounds, "rounds", "times that it is measured")
+	count(flags, &o.grownBy, "grown-by", "partitions that come on top")
 	seconds(flags, &o.duration, "seconds", "seconds to measure", o.duration > 0)
 	seconds(flags, &o.warmUp, "warm-up", "seconds of the same before it is measured",
 		o.duration > 0 || o.pause > 0)

@@ -20,9 +20,18 @@ func runMemory(o options) (report, error) {
 	if err != nil {
 		return nil, err
 	}
+	started := time.Now()
+	w, err := openWindow(o.server)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.settle(); err != nil {
 		return nil, err
 	}
+	if err := w.close(); err != nil {
+		return nil, err
+	}
+	settled := time.Since(started)
 	after, err := o.server.rssBytes()
 	if err != nil {
 		return nil, err
@@ -34,10 +43,11 @@ func runMemory(o options) (report, error) {
 		}
 	}
 	r := report{
-		"members": o.members, "groups": o.groups,
+		"members": o.members, "groups": o.groups, "settle_ms": toMs(settled),
 		"partitions_per_member": round(float64(owned) / float64(o.members)),
 	}
 	if len(o.server) > 0 {
+		r["settle_server_cpu_us_per_member"] = round(w.serverCPU * 1e6 / float64(o.members))
 		r["rss_before_bytes"], r["rss_after_bytes"] = before, after
 		r["rss_bytes_per_member"] = round(float64(after-before) / float64(o.members))
 	}

@@ -7,6 +7,7 @@ const (
 	apiOffsetCommit           = 8
 	apiFindCoordinator        = 10
 	apiCreateTopics           = 19
+	apiCreatePartitions       = 37
 	apiConsumerGroupHeartbeat = 68
 	apiConsumerGroupDescribe  = 69
 )
@@ -140,6 +141,28 @@ func decodeCreateTopics(payload []byte) (int16, string, error) {
 	r.length()
 	r.string()
 	r.uuid()
+	code, message := r.int16(), r.string()
+	return code, message, r.err()
+}
+
+func encodeCreatePartitions(name string, partitions int) []byte {
+	w := newRequest(apiCreatePartitions, 3)
+	w.length(1)
+	w.string(name)
+	w.int32(int32(partitions))
+	w.null() // where the replicas are to be
+	w.noTags()
+	w.int32(60_000)
+	w.bool(false)
+	return w.frame()
+}
+
+// decodeCreatePartitions returns the code and the message of the one topic that was grown.
+func decodeCreatePartitions(payload []byte) (int16, string, error) {
+	r := newAnswer(payload)
+	r.int32()
+	r.length()
+	r.string()
 	code, message := r.int16(), r.string()
 	return code, message, r.err()
 }

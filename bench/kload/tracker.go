@@ -52,6 +52,13 @@ func (t *tracker) expect(members int, floor int32) {
 	}
 }
 
+// grow says that the topic has so many partitions from now on.
+func (t *tracker) grow(partitions int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owners = append(t.owners, make([]int, partitions-len(t.owners))...)
+}
+
 func (t *tracker) change(before, after *holding, code int16) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

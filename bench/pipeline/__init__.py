@@ -1,0 +1,1 @@
+"""The pipeline beside Kafka's own tool that reads the same files."""
