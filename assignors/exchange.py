@@ -67,11 +67,10 @@ class _Search:
     @staticmethod
     def start(graph: ShareGraph, cost: Ints, giving: Ints, taking: Ints) -> _Search:
         """`cost`: per member, of nothing following; `giving` and `taking`: per share."""
-        share = np.arange(graph.shares)
         return _Search(
             graph,
-            ((giving << _INDEX_BITS) + share)[graph.by_member],
-            (taking << _INDEX_BITS) + share,
+            (giving[graph.by_member] << _INDEX_BITS) + graph.by_member,
+            (taking << _INDEX_BITS) + np.arange(graph.shares),
             cost,
             np.full(graph.bundles, _FAR),
             np.full(graph.bundles, _NONE),
