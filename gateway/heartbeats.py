@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from coordinator.runtime.api import Answer, Coordinator, MemberTicket
 from coordinator.runtime.authorizer import AllowAll, Authorizer
+from gateway.classic_heartbeats import ClassicHeartbeats
 from gateway.clock import Clock
 from gateway.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
 from gateway.parking import SHORTEST_PARK_MS, Parked, ParkEnds
@@ -59,8 +60,9 @@ class Heartbeats:
         self.ends = ParkEnds(clock, settings.gateway_wake_slice)
         self._checks_rights = not isinstance(authorizer, AllowAll)
         self._latency_ms = 0.0
-        self._is_draining = False
+        self.is_draining = False
         self.members = 0
+        self.classic = ClassicHeartbeats(self)
         self.pace = self._compute_pace()
 
     # ---------------------------------------------------------------------------- the pace
@@ -128,14 +130,14 @@ class Heartbeats:
 
     def stop_parking(self) -> None:
         """The server is stopping: no heartbeat is parked any more."""
-        self._is_draining = True
+        self.is_draining = True
 
     def _compute_park_ms(self, connection: ConnectionHeartbeats, member: Member, now: float) -> int:
         """How long a heartbeat without news is parked, 0 for not at all; it is counted.
 
         Not at all where others use its connection, or where it comes too often to be a client's.
         """
-        if len(connection.members) > 1 or self._is_draining:
+        if len(connection.members) > 1 or self.is_draining:
             return 0
         if now >= member.quiet_until:
             member.quiet_until = now + member.told_ms / 1_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.runtime.api import Watch
 from gateway.clock import Clock
-from model.commands import ConsumerGroupHeartbeat
+from model.commands import ClassicHeartbeat, ConsumerGroupHeartbeat
 
 if TYPE_CHECKING:
     from gateway.api import Door, RequestContext
@@ -46,7 +46,7 @@ class Parked:
         self,
         heartbeats: Heartbeats,
         door: Door,
-        command: ConsumerGroupHeartbeat,
+        command: ConsumerGroupHeartbeat | ClassicHeartbeat,
         steady: Steady | None,
         context: RequestContext | None,
         correlation: bytes,
@@ -97,12 +97,13 @@ class Parked:
             self._ask_again()
 
     def _ask_again(self) -> None:
-        context = self._context
+        context, command = self._context, self._command
+        assert isinstance(command, ConsumerGroupHeartbeat), "others are asked otherwise"
         if context is None:
             assert self._steady is not None
             context = self._door.reopen(self._steady, self._correlation)
         context.keep()
-        self._heartbeats.submit(context, self._command, may_park=False)
+        self._heartbeats.submit(context, command, may_park=False)
 
 
 class ParkEnds:

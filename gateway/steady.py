@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from coordinator.runtime.api import MemberTicket
 from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.classic_pace import ClassicMemberPace
 from model.commands import Caller, ConsumerGroupHeartbeat
 
 if TYPE_CHECKING:
@@ -123,15 +124,23 @@ class ConnectionHeartbeats:
     """What one connection knows of the members that speak through it.
 
     ``steady`` is by the bytes of the request from its client id on, ``parked`` the heartbeat that
-    is held back.
+    is held back, ``classic`` when those of a classic member come.
     """
 
-    __slots__ = ("members", "parked", "steady")
+    __slots__ = ("_classic", "members", "parked", "steady")
 
     def __init__(self) -> None:
+        self._classic: ClassicMemberPace | None = None
         self.steady: dict[bytes, Steady] = {}
         self.members: dict[MemberKey, Member] = {}
         self.parked: Parked | None = None
+
+    @property
+    def classic(self) -> ClassicMemberPace:
+        """Made for the connections that need it: there are very many that do not."""
+        if self._classic is None:
+            self._classic = ClassicMemberPace()
+        return self._classic
 
     def forget(self, key: MemberKey) -> bool:
         """The member has left, or is none; whether it was known."""

@@ -88,7 +88,12 @@ class SyncGroupResponse:
 
 @value
 class ClassicHeartbeatResponse:
-    """The member is in its group, and there is nothing that it has to do."""
+    """The member is in its group, and there is nothing that it has to do.
+
+    A door may hold this back for ``park_max_ms``, 0 for not at all, to answer with news instead.
+    """
+
+    park_max_ms: int = 0
 
 
 @value

@@ -37,6 +37,8 @@ from model.records import ClassicMemberMetadata, ClassicProtocol, MemberState
 from model.responses import ClassicHeartbeatResponse, Done
 
 _REJOIN = "The member has to join again."
+_PARKS_IN_A_SESSION = 3
+"""A heartbeat is held back for no longer than clients are told to have between two of them."""
 
 
 def handle_sync_of_classic_member(
@@ -68,7 +70,8 @@ def handle_heartbeat_of_classic_member(
         *compute_target_effects(shard, group, group.group_id, False, now),
     )
     if not has_to_rejoin(group, member):
-        return Outcome(response=ClassicHeartbeatResponse(), effects=effects)
+        response = ClassicHeartbeatResponse(classic.session_timeout_ms // _PARKS_IN_A_SESSION)
+        return Outcome(response=response, effects=effects)
     effects = (*effects, _await_join(group, member))
     return Outcome(response=RebalanceInProgress(_REJOIN), effects=effects)
 

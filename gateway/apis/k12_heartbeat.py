@@ -21,7 +21,7 @@ wire = response_schema(KEY)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Authorise and submit."""
+    """Authorise and submit; parking is ``gateway.classic_heartbeats``'s."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
@@ -32,7 +32,7 @@ def handle(context: RequestContext, request: Any) -> None:
         else:
             context.reply(_respond(ErrorCode.NONE))
 
-    context.submit(make_command(context, request), on_answer)
+    context.node.heartbeats.classic.submit(context, make_command(context, request), on_answer)
 
 
 def make_command(context: RequestContext, request: Any) -> ClassicHeartbeat:

@@ -35,11 +35,14 @@ def handle(context: RequestContext, request: Any) -> None:
         context.reply_failed(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
         return
 
+    command = make_command(context, request)
+
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):
             context.reply_failed(answer.code, answer.message)
             return
         assert isinstance(answer, SyncGroupResponse)
+        context.node.heartbeats.classic.note_sync(context, command)
         context.reply(
             wire.SyncGroupResponse(
                 throttle_time=0,
@@ -50,7 +53,7 @@ def handle(context: RequestContext, request: Any) -> None:
             )
         )
 
-    context.submit(make_command(context, request), on_answer)
+    context.submit(command, on_answer)
     # A server that stops need not wait for the other members.
     context.on_abandoned(_stop_waiting)
 

@@ -201,6 +201,7 @@ class TranslatorDriver(CoreDriver):
             self._hear_error(client, answer)
         else:
             assert isinstance(answer, ClassicHeartbeatResponse)
+            assert answer.park_max_ms > 0, "it has no step to take, and may wait for one"
 
     def _hear_error(self, client: ClassicClient, error: GroupError) -> None:
         match error:

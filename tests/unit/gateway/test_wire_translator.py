@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from assignors import embedded
 from gateway.schema import request_schema
+from model.settings import CoordinatorSettings
+from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.test_wire_classic_groups import (
     HEARTBEAT,
     HEARTBEAT_VERSIONS,
@@ -63,3 +67,33 @@ async def test_a_classic_member_joins_a_consumer_group_and_is_shown(version: int
         assert left.error_code == 0
         gone = await old.ask(HEARTBEAT, HEARTBEAT_VERSIONS[version], **who)
         assert gone.error_code == 25
+
+
+@pytest.mark.parametrize("policy", ["bidirectional", "disabled"])
+async def test_a_parked_classic_member_hears_at_once_that_it_has_a_step(policy: str) -> None:
+    """The last consumer member leaves: the group becomes a classic one, or it gives anew."""
+    clock = VirtualClock()
+    settings = CoordinatorSettings(group_consumer_migration_policy=policy)
+    async with (
+        run_rig(coordinator=settings, clock=clock) as rig,
+        await rig.connect() as new,
+        await rig.connect() as old,
+    ):
+        await rig.create_topic("t", 2)
+        await new.ask(CONSUMER_HEARTBEAT, 1, **consumer_join("g", "m1", ("t",)))
+        protocol = request_schema(JOIN, 3).JoinGroupRequestProtocol
+        said = {"protocols": (protocol(name="range", metadata=SUBSCRIPTION),)}
+        joined = await old.ask(JOIN, 3, **{**join_fields(3, "g"), **said})
+        who = {"group_id": "g", "member_id": joined.member_id}
+        who |= {"generation_id": joined.generation_id}
+        assert (await old.ask(SYNC, 2, **who, assignments=())).error_code == 0
+
+        clock.advance(3)
+        old.send(HEARTBEAT, 2, **who)
+        async with asyncio.timeout(5):
+            while not len(rig.runtime._watches):  # noqa: ASYNC110 - no event to wait for
+                await asyncio.sleep(0.001)
+        gone = {"group_id": "g", "member_id": "m1", "member_epoch": -1}
+        left = await new.ask(CONSUMER_HEARTBEAT, 1, **{**consumer_join("g", "m1", ("t",)), **gone})
+        assert left.error_code == 0
+        assert (await old.read(HEARTBEAT, 2))[1].error_code == 27
