@@ -282,8 +282,12 @@ class Liveness:
             # Should the core disagree, the next heartbeat enters the member anew.
             self.remove(entry.group_id, entry.member_id)
             found.append(self._expire(entry, Deadline.SESSION, None))
-        else:
-            entry.session_bucket = self._put(entry, deadline_ms)
+            return
+        if entry.last_heard_ms == NOT_HEARD_MS:
+            # It may be heard from any time, and has the shorter timeout from then on.
+            soonest_ms = now_ms + self.session_timeout_ms(entry.group_id)
+            deadline_ms = min(deadline_ms, soonest_ms)
+        entry.session_bucket = self._put(entry, deadline_ms)
 
     @staticmethod
     def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:

@@ -146,6 +146,15 @@ def test_a_shorter_timeout_of_the_group_holds_from_the_next_sign_of_a_member() -
     assert [command.member_id for command in liveness.due(11_200)] == [A]
 
 
+def test_a_shorter_timeout_holds_however_late_the_next_sign_comes() -> None:
+    liveness = Liveness(60_000)
+    liveness.heard(G, A, 0)
+    liveness.set_session_timeout(G, 1_000, 5_000)
+    assert liveness.due(6_200) == [], "it was promised the longer one"
+    liveness.heard(G, A, 8_000)
+    assert [len(liveness.due(at_ms)) for at_ms in range(8_100, 9_300, 100)].count(1) == 1
+
+
 def test_a_sign_in_the_millisecond_of_the_last_one_is_one() -> None:
     """Starved of CPU the clock stands nearly still: the member would go on for the old timeout."""
     liveness = Liveness(10_000)
