@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.differential.generator import Sequence, generate
 from tests.differential.peers import prepare, run_peers
-from tests.differential.runner import Peers
+from tests.differential.runner import Failure, Peers
 
 SHRINK_S = 60.0
 
@@ -53,7 +53,10 @@ async def hunt(peers: Peers, chosen: argparse.Namespace) -> int:
             done += 1
             yield generate(seed)
 
-    failures = await peers.run_all(choose(), chosen.at_once)
+    def note(failure: Failure) -> None:
+        print(f"seed {failure.sequence.seed} differs: {failure.difference}", flush=True)
+
+    failures = await peers.run_all(choose(), chosen.at_once, note)
     for failure in failures[:5]:
         print((await peers.shrink(failure, SHRINK_S)).show(), flush=True)
     took = time.monotonic() - began

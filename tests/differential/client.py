@@ -12,7 +12,7 @@ from gateway.schema import compute_fields, request_type
 from tests.unit.gateway.wire_rig import frame, parse
 
 CLIENT_ID = "differential"
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 def make_entity(target: Any, values: Mapping[str, Any]) -> Any:

@@ -21,6 +21,8 @@ SETTINGS: Final = {
     "group.consumer.heartbeat.interval.ms": 100,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.min.session.timeout.ms": 200,
+    "group.consumer.max.session.timeout.ms": 1_800_000,
+    "group.consumer.session.timeout.ms": 900_000,
     "offsets.topic.num.partitions": 8,
 }
 """Sessions are long, so that a slow machine ends none; those that are to end are made short."""
@@ -30,6 +32,8 @@ KAFKAS: Final = {
     "log.index.size.max.bytes": 4_096,
     "log.segment.bytes": 1_048_576,
     "group.coordinator.threads": 2,
+    # A broker that is starved of processor time is not taken for one that is gone.
+    "broker.session.timeout.ms": 900_000,
 }
 
 

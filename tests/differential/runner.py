@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -192,7 +192,14 @@ class Peers:
     tally: Tally = field(default_factory=Tally)
 
     async def run(self, sequence: Sequence) -> Failure | None:
-        """A sequence, on groups and topics of its own."""
+        """A sequence, on groups and topics of its own. One that cannot be run is a failure too."""
+        try:
+            return await self._run(sequence)
+        except (AssertionError, OSError, asyncio.IncompleteReadError) as broken:
+            difference = f"{type(broken).__name__}: {broken}"
+            return Failure(sequence, len(sequence.steps), Look(0), difference)
+
+    async def _run(self, sequence: Sequence) -> Failure | None:
         prefix = f"s{sequence.seed}.{next(_runs)}"
         connections = [await Connection.open(address) for address in (self.kafka, self.muster)]
         try:
@@ -204,8 +211,13 @@ class Peers:
             for each in connections:
                 each.close()
 
-    async def run_all(self, sequences: Iterable[Sequence], at_once: int) -> list[Failure]:
-        """All of them, so many at a time."""
+    async def run_all(
+        self,
+        sequences: Iterable[Sequence],
+        at_once: int,
+        note: Callable[[Failure], None] = lambda _: None,
+    ) -> list[Failure]:
+        """All of them, so many at a time; each failure is noted when it is found."""
         failures: list[Failure] = []
         waiting = iter(sequences)
 
@@ -213,6 +225,7 @@ class Peers:
             for sequence in waiting:
                 failure = await self.run(sequence)
                 if failure is not None:
+                    note(failure)
                     failures.append(failure)
 
         await asyncio.gather(*(work() for _ in range(at_once)))

@@ -293,22 +293,17 @@ class Side:
         if step.is_static and seen.codes == (0,):
             seen = await self._leave(Leave(step.group, step.member, is_static=True))
         if seen.codes == (0,):
-            await self._wait_until_gone(step.group, state, _PATIENCE_S)
+            await self._wait_until_gone(step.group, state)
             state.is_in = False
         await admin.alter_group(self.connection, group_id, dict.fromkeys(SHORT_SESSION))
         return seen
 
-    async def _wait_until_gone(self, group: int, state: MemberState, within_s: float) -> bool:
-        async def is_gone() -> bool:
-            return state.member_id not in (await self.look(group)).members
+    async def _wait_until_gone(self, group: int, state: MemberState) -> None:
+        what = f"{state.member_id} did not expire"
+        await admin.wait_until(lambda: self._is_gone(group, state), what, _PATIENCE_S)
 
-        try:
-            await admin.wait_until(is_gone, f"{state.member_id} did not expire", within_s)
-        except admin.NotInTime:
-            if within_s == _PATIENCE_S:
-                raise
-            return False
-        return True
+    async def _is_gone(self, group: int, state: MemberState) -> bool:
+        return state.member_id not in (await self.look(group)).members
 
     async def _linger(self, step: Linger) -> Seen:
         state, joiner = (self.member(step.group, who) for who in (step.member, step.joiner))
@@ -319,11 +314,17 @@ class Side:
         first = await self._send_beat(step.group, state, state.epoch or 1, state.told, **timeout)
         if first.codes != (0,):
             return first
+        had = state.told
         joined = await self._join(
             Join(step.group, step.joiner, step.topics, None, joiner.assignor or state.assignor)
         )
         told = await self._send_beat(step.group, state, state.epoch, None)
-        is_gone = await self._wait_until_gone(step.group, state, _LINGER_S)
+        if not had <= state.told:
+            # It has to give something up, and says nothing more.
+            await self._wait_until_gone(step.group, state)
+        else:
+            await asyncio.sleep(_LINGER_S)
+        is_gone = await self._is_gone(step.group, state)
         if is_gone:
             state.is_in = False
         else:
@@ -514,7 +515,7 @@ class Side:
     async def settle(self, group: int, above_epoch: int = -1) -> Seen:
         """Every member does as it is told, until nothing is new any more."""
         states = [state for (of, _), state in sorted(self.members.items()) if of == group]
-        deadline = time.monotonic() + _PATIENCE_S
+        patience = admin.Patience(_PATIENCE_S)
         quiet = 0
         while quiet < 2:
             is_quiet = True
@@ -528,7 +529,7 @@ class Side:
                 is_quiet &= view.assignment_epoch == view.group_epoch or view.state == EMPTY
                 is_quiet &= self._find_missing(states, view) == set()
             quiet = quiet + 1 if is_quiet else 0
-            if time.monotonic() > deadline:
+            if patience.is_over() and not is_quiet:
                 raise admin.NotInTime(f"{self.group_id(group)} does not settle: {view}")
             if not is_quiet and (self.interval_ms or any(state.pattern for state in states)):
                 await asyncio.sleep(0.1)
