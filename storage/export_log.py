@@ -10,31 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, compress
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from model.ids import LogPartition
-from storage.codec.batches import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    Batch,
-    compute_max_timestamp,
-    decode_batch,
-    reencode_batch,
-)
 from storage.codec.errors import CodecError
-from storage.columnar.batch_columns import (
-    BatchColumns,
-    BoolArray,
-    Int64Array,
-    read_batch_columns,
-)
+from storage.columnar.batch_columns import BatchColumns, read_batch_columns
 from storage.columnar.record_columns import RecordColumns, read_record_columns
+from storage.compacted import Kept, make_empty_batch, select_kept
 from storage.compression import decompress
 from storage.import_side import Pair
 from storage.log_store import compute_latest_key, read_batch_range
@@ -48,8 +34,6 @@ BLOCK_BYTES = 4 << 20
 
 _SIDE_VERSION = 1
 _SPAN_MAX = (1 << 31) - 1
-_COMPRESSION_MASK = 0x07
-_TRANSACTIONAL = 0x10
 
 
 @dataclass(slots=True)
@@ -113,12 +97,12 @@ def compact_log(reader: RocksLogReader, partition: LogPartition) -> Iterator[byt
         batches = read_batch_columns(block)
         records = read_record_columns(batches, decompress)
         kept = _find_kept(reader, partition, batches, records, pending)
-        yield from _select(block, batches, kept)
+        yield from select_kept(block, batches, kept)
         end, last_ms = int(batches.last_offsets[-1]), int(batches.max_timestamps[-1])
         if kept.counts.any():
             last = int(batches.last_offsets[np.flatnonzero(kept.counts)[-1]])
     if last < end:
-        yield _make_empty(end, last_ms)
+        yield make_empty_batch(end, last_ms)
 
 
 def _read_blocks(log: Iterator[bytes]) -> Iterator[list[bytes]]:
@@ -134,21 +118,13 @@ def _read_blocks(log: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield held
 
 
-class _Kept(NamedTuple):
-    """Of a block: ``records`` that are kept, how many of each batch, and batches that are open."""
-
-    records: BoolArray
-    counts: Int64Array
-    are_open: BoolArray
-
-
 def _find_kept(
     reader: RocksLogReader,
     partition: LogPartition,
     batches: BatchColumns,
     records: RecordColumns,
     pending: Collection[tuple[int, int]],
-) -> _Kept:
+) -> Kept:
     """What ``latest`` and ``pending`` hold, the latter by producer id and offset."""
     keys = list(map(compute_latest_key, records.keys()))
     keep = np.zeros(len(keys), dtype=bool)
@@ -170,50 +146,7 @@ def _find_kept(
         if (int(batches.producer_ids[batch]), int(offsets[index])) in pending:
             keep[index] = are_open[batch] = True
     counts = np.bincount(records.batches[keep], minlength=len(batches.starts))
-    return _Kept(keep, counts, are_open)
-
-
-def _select(block: Sequence[bytes], batches: BatchColumns, kept: _Kept) -> Iterator[bytes]:
-    starts = np.cumsum(batches.counts) - batches.counts
-    is_changed = kept.counts != batches.counts
-    is_changed |= batches.are_transactional & ~kept.are_open
-    for index in np.flatnonzero(kept.counts).tolist():
-        if not is_changed[index]:
-            yield block[index]
-            continue
-        start = int(starts[index])
-        keep = kept.records[start : start + int(batches.counts[index])].tolist()
-        yield _rebuild(block[index], keep, is_open=bool(kept.are_open[index]))
-
-
-def _rebuild(data: bytes, keep: Sequence[bool], *, is_open: bool) -> bytes:
-    """A batch of fewer records, of the same offsets, and out of its transaction unless open."""
-    batch = decode_batch(data, decompress=decompress)
-    records = tuple(compress(batch.records, keep))
-    batch = replace(
-        batch,
-        attributes=batch.attributes & ~_COMPRESSION_MASK,
-        max_timestamp=compute_max_timestamp(batch, records),
-        count=len(records),
-        records=records,
-    )
-    if batch.is_transactional and not is_open:
-        batch = replace(
-            batch,
-            attributes=batch.attributes & ~_TRANSACTIONAL,
-            producer_id=NO_PRODUCER_ID,
-            producer_epoch=NO_PRODUCER_EPOCH,
-            base_sequence=NO_SEQUENCE,
-        )
-    return reencode_batch(batch)
-
-
-def _make_empty(offset: int, time_ms: int) -> bytes:
-    """A batch without records, as Kafka's cleaner leaves at the end of a log."""
-    no_producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
-    return reencode_batch(
-        Batch(offset, offset, 0, 0, 0, 0, time_ms, time_ms, *no_producer, 0, records=())
-    )
+    return Kept(keep, counts, are_open)
 
 
 # ----------------------------------------------------------------------------------------- side

@@ -87,10 +87,36 @@ def import_segments(
     it was.
     """
     count = ImportCount(notes=list(source.notes))
-    partitions = _compute_partitions(source, options.partitions)
+    least = source.partition_count
+    are_all_there = len(source.partitions) == least
+    partitions = compute_partitions(source.path, least, are_all_there, options.partitions)
+
+    def fill(target: RocksLogStore) -> None:
+        if count.is_rehashed:
+            _append(source, target, options, count, partitions)
+        else:
+            _load(source, target, options, count)
+
+    return count, fill_store(store, partitions, options.side, count, fill, inspect)
+
+
+def fill_store(
+    store: Path,
+    partitions: int,
+    given: SideImport,
+    count: ImportCount,
+    fill: Callable[[RocksLogStore], None],
+    inspect: Callable[[RocksLogStore], T],
+) -> T:
+    """Puts a store with more in it in the place of the one of a folder: all of it, or nothing.
+
+    ``fill`` puts the log there, into a new store unless ``count.is_rehashed``, which is set before;
+    ``inspect`` sees the finished store. Raises what they raise, ``ImportRefused`` and
+    ``StoreError``.
+    """
     with replacing(store) as replacement:
         old_side: Sequence[tuple[bytes, bytes]] = ()
-        cluster_id = options.side.cluster_id
+        cluster_id = given.cluster_id
         target: RocksLogStore | None = None
         if replacement.copy_old():
             target = open_store(replacement.building, partitions=partitions)
@@ -103,34 +129,31 @@ def import_segments(
         if target is None:
             target = open_store(replacement.building, partitions=partitions, cluster_id=cluster_id)
         try:
-            if count.is_rehashed:
-                _append(source, target, options, count, partitions)
-            else:
-                _load(source, target, options, count)
-            side = compute_side(old_side, options.side, count.highest_producer_id)
-            target.write([], side)
+            fill(target)
+            target.write([], compute_side(old_side, given, count.highest_producer_id))
             count.partitions = target.partitions
-            inspected = inspect(target)
+            return inspect(target)
         finally:
             target.close()
-    return count, inspected
 
 
-def _compute_partitions(source: SegmentFolder, said: int | None) -> int:
-    """How many partitions the topic has: a broker need not have a folder for each of them."""
-    least = source.partition_count
+def compute_partitions(path: Path, least: int, are_all_there: bool, said: int | None) -> int:
+    """How many partitions the topic has: a broker need not have a folder for each of them.
+
+    ``least`` is one more than the highest of those at the path, ``said`` what the user knows.
+    Raises ``ImportRefused`` where that cannot be.
+    """
     if least > MAX_PARTITIONS:
         raise ImportRefused(
-            f"{source.path} has a partition {least - 1}: a store has at most {MAX_PARTITIONS}"
+            f"{path} has a partition {least - 1}: a store has at most {MAX_PARTITIONS}"
         )
     if said is not None:
         if said < least:
             raise ImportRefused(
-                f"{source.path} has a partition {least - 1}: "
-                f"--partitions {said} is not how many there are"
+                f"{path} has a partition {least - 1}: --partitions {said} is not how many there are"
             )
         return said
-    if len(source.partitions) == least or least > KAFKA_PARTITIONS:
+    if are_all_there or least > KAFKA_PARTITIONS:
         return least
     return KAFKA_PARTITIONS
 
@@ -173,7 +196,7 @@ def _load_partition(
             raise
         count.notes.append(f"left out: {error}")
     if options.aborts_open and folded.open_producers:
-        aborts = _compute_aborts(folded.open_producers, next_offset, last_ms)
+        aborts = compute_aborts(folded.open_producers, next_offset, last_ms)
         count.aborted_producers.update(folded.open_producers)
         block = read_batch_columns(aborts)
         _load_block(load, partition, block, folded)
@@ -197,7 +220,7 @@ def _load_block(
     load.change_latest(partition, changes)
 
 
-def _compute_aborts(producers: dict[int, int], offset: int, time_ms: int) -> list[bytes]:
+def compute_aborts(producers: dict[int, int], offset: int, time_ms: int) -> list[bytes]:
     """A marker for each producer id and epoch, from an offset on."""
     return [
         encode_marker(

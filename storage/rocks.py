@@ -23,12 +23,10 @@ from typing import Any
 from rocksdict import (
     AccessType,
     Checkpoint,
-    DBCompressionType,
     DBRecoveryMode,
     IngestExternalFileOptions,
     Options,
     Rdict,
-    SstFileWriter,
     WriteBatch,
     WriteOptions,
 )
@@ -61,7 +59,13 @@ from storage.rocks_checkpoint import RocksCheckpoint
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.rocks_damage import check_blobs, describe_readable
 from storage.rocks_load import LoadTarget, RocksLoad
-from storage.rocks_options import FAMILIES, RAW_MODE, compute_family_options, make_options
+from storage.rocks_options import (
+    FAMILIES,
+    RAW_MODE,
+    compute_family_options,
+    make_options,
+    make_sst_writer,
+)
 from storage.rocks_rewrite import put_rewrite
 from storage.wal_tail import cut_torn_tail
 from storage.watermark import (
@@ -253,22 +257,23 @@ class RocksLogStore:
     def begin_load(self) -> RocksLoad:
         """For a store without a log that nobody else uses, until ``end_load``."""
         self._check_open()
-        table_options = compute_family_options("log")
-        table_options.set_compression_type(DBCompressionType.lz4())
         write_options = WriteOptions()
         # A property, which rocksdict's stub takes for a method.
         write_options.disable_wal = True  # type: ignore[method-assign, assignment]
-        ingest_options = IngestExternalFileOptions()
-        ingest_options.set_move_files(True)
         target = LoadTarget(
             self._families,
             self._handles,
             make_batch=lambda: WriteBatch(raw_mode=True),
             write=lambda batch: self._db.write(batch, write_options),
-            make_sst=lambda: SstFileWriter(options=table_options),
-            ingest=lambda paths: self._families["log"].ingest_external_file(paths, ingest_options),
+            make_sst=lambda: make_sst_writer("log"),
+            ingest=self._ingest,
         )
         return RocksLoad(self._folder, target)
+
+    def _ingest(self, family: str, paths: list[str], is_moved: bool) -> None:
+        options = IngestExternalFileOptions()
+        options.set_move_files(is_moved)
+        self._families[family].ingest_external_file(paths, options)
 
     def end_load(self, load: RocksLoad) -> None:
         """Makes durable what was loaded, and moves the watermark to its end."""

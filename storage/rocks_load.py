@@ -28,8 +28,8 @@ _LOG_KEY = np.dtype([("partition", ">u2"), ("base_offset", ">u8")])
 class LoadTarget:
     """The open store's parts: ``families`` and ``handles`` are its column families by name.
 
-    ``write`` writes a batch, not logged ahead; ``ingest`` takes the files that ``make_sst`` wrote
-    into ``log``.
+    ``write`` writes a batch, not logged ahead; ``make_sst`` makes a writer of files for ``log``,
+    and ``ingest`` takes such files into a family, as they are or as copies.
     """
 
     families: Mapping[str, Any]
@@ -37,7 +37,7 @@ class LoadTarget:
     make_batch: Callable[[], Any]
     write: Callable[[Any], None]
     make_sst: Callable[[], Any]
-    ingest: Callable[[list[str]], None]
+    ingest: Callable[[str, list[str], bool], None]
 
 
 class RocksLoad:
@@ -79,6 +79,15 @@ class RocksLoad:
             if writer.file_size() >= SST_BYTES:
                 self._ingest()
         self.ends[partition] = next_offset
+
+    def take_files(self, family: str, files: Sequence[Path], *, is_moved: bool) -> None:
+        """SST files whose keys no other file and no batch has; ``ends`` is the caller's to set.
+
+        ``is_moved``: the files are not needed where they are any more.
+        """
+        if files:
+            with errors_of(self._folder):
+                self._target.ingest(family, [str(file) for file in files], is_moved)
 
     def change_latest(self, partition: LogPartition, changes: Mapping[bytes, bytes | None]) -> None:
         """``pack_latest`` by record key; ``None`` deletes."""
@@ -125,4 +134,4 @@ class RocksLoad:
     def _ingest(self) -> None:
         self._writer.finish()
         self._writer = None
-        self._target.ingest([str(self._file)])
+        self._target.ingest("log", [str(self._file)], True)

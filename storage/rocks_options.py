@@ -6,7 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from rocksdict import BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Options
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    SstFileWriter,
+)
 
 FAMILIES: Final = ("log", "latest", "pending", "kept", "side", "meta")
 RAW_MODE: Final = '{"raw_mode":true,"prefix_extractors":{}}'
@@ -70,6 +77,13 @@ def _load_base_options(folder: Path) -> tuple[Options, Options]:
 def compute_family_options(name: str) -> Options:
     """Those of one family, for what is read or made beside the database."""
     return _set_family_options(name, Options(raw_mode=True))
+
+
+def make_sst_writer(name: str) -> SstFileWriter:
+    """What writes an SST file that a family takes as it is, its keys in ascending order."""
+    options = compute_family_options(name)
+    options.set_compression_type(DBCompressionType.lz4())
+    return SstFileWriter(options=options)
 
 
 def _set_family_options(name: str, options: Options) -> Options:

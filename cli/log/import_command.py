@@ -15,7 +15,9 @@ from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOptio
 from cli.output import Format, print_listing, print_note
 
 if TYPE_CHECKING:
+    from cli.log.import_summary import StoreSummary
     from cli.log.known_topics import KnownTopics
+    from storage.import_log import ImportCount
     from storage.import_side import SideImport
 
 DataDirOption = Annotated[
@@ -80,15 +82,15 @@ def import_log(
 
     A store without groups takes it over as it is. The server must not be running.
     """
-    from cli.log.import_summary import compute_import_listing, summarize_store
+    from cli.log.import_summary import summarize_store
     from storage.import_log import ImportOptions, import_segments
     from storage.import_refused import ImportRefused
     from storage.segments.folder import open_segments
 
-    known = _find_topics(topics, bootstrap_server, command_config, timeout)
+    known = find_topics(topics, bootstrap_server, command_config, timeout)
     with source_errors():
         source = open_segments(folder)
-        side = _compute_side(folder, known, keep_clock=keep_clock)
+        side = compute_side(folder, known, keep_clock=keep_clock)
         options = ImportOptions(partitions, abort_open, cut_torn_tail, side)
         data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
         data_folder.prepare()
@@ -100,19 +102,27 @@ def import_log(
             if is_new and not any(data_dir.iterdir()):
                 data_dir.rmdir()
     if not quiet:
-        for note in count.notes:
-            print_note(note)
-        if summary.missing_topics or summary.missing_ids:
-            print_note(
-                "Muster does not know some topics of the log: their groups wait for them; "
-                "name them with --topics or --bootstrap-server, or create them"
-            )
-        print_listing(compute_import_listing(count, summary), output)
+        print_import(count, summary, output)
 
 
-def _find_topics(
+def print_import(count: ImportCount, summary: StoreSummary, output: Format) -> None:
+    """What was imported, and what to do next."""
+    from cli.log.import_summary import compute_import_listing
+
+    for note in count.notes:
+        print_note(note)
+    if summary.missing_topics or summary.missing_ids:
+        print_note(
+            "Muster does not know some topics of the log: their groups wait for them; "
+            "name them with --topics or --bootstrap-server, or create them"
+        )
+    print_listing(compute_import_listing(count, summary), output)
+
+
+def find_topics(
     file: Path | None, bootstrap: str | None, config: Path | None, timeout: float
 ) -> KnownTopics:
+    """The topics that a file or a cluster tells of, or none."""
     if file is not None and bootstrap is not None:
         raise CommandError("topics are from --topics or from --bootstrap-server", ExitCode.USAGE)
     if file is not None:
@@ -126,7 +136,7 @@ def _find_topics(
     return {}
 
 
-def _compute_side(folder: Path, known: KnownTopics, *, keep_clock: bool) -> SideImport:
+def compute_side(folder: Path, known: KnownTopics, *, keep_clock: bool) -> SideImport:
     """The topics, the time of the import, and what an export kept beside its segments."""
     from storage.export_log import SIDE_FILE, decode_side_file
     from storage.import_side import SideImport

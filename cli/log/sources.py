@@ -174,6 +174,7 @@ def source_errors() -> Iterator[None]:
     3 where nothing that can be read is there, 4 where a newer or an older version wrote it or it
     is in use, 1 where it is damaged.
     """
+    from storage.bulk import NewerBulk
     from storage.codec.errors import CodecError
     from storage.log_store import FormatTooNew, StoreError, StoreLocked
     from storage.segments.errors import (
@@ -187,7 +188,13 @@ def source_errors() -> Iterator[None]:
         yield
     except NotSegments as error:
         raise CommandError(str(error), ExitCode.NOT_FOUND) from error
-    except (FormatTooNew, StoreLocked, TargetInUse, UnsupportedMessageFormat) as error:
+    except (
+        FormatTooNew,
+        NewerBulk,
+        StoreLocked,
+        TargetInUse,
+        UnsupportedMessageFormat,
+    ) as error:
         raise CommandError(str(error), ExitCode.PRECONDITION) from error
     except (SegmentError, StoreError, CodecError) as error:
         raise CommandError(str(error)) from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from cli.pipeline.audit import audit
+from cli.pipeline.compact import compact
+from cli.pipeline.import_command import import_bulk
 from cli.pipeline.readiness import readiness
 from cli.pipeline.tables import tables
 
@@ -16,3 +18,5 @@ pipeline_app = typer.Typer(
 pipeline_app.command()(tables)
 pipeline_app.command()(audit)
 pipeline_app.command()(readiness)
+pipeline_app.command()(compact)
+pipeline_app.command("import")(import_bulk)

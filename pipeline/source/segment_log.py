@@ -37,6 +37,11 @@ class SegmentLog:
         """See ``GroupLog``."""
         return self._folder.partitions
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines about what was found and is worth knowing, but no error."""
+        return self._folder.notes
+
     def beginning(self, partition: int) -> int:
         """See ``GroupLog``."""
         return self._files(partition)[0].base_offset

@@ -53,7 +53,7 @@ class BlockFold:
     def apply(self, batches: BatchColumns, records: RecordColumns) -> Changes:
         """What a block changes. Raises ``CodecError`` for a marker that cannot be read."""
         self._records = records
-        self._keys = _compute_latest_keys(records)
+        self._keys = compute_latest_keys(records)
         self._changes = {}
         ends = np.cumsum(batches.counts)
         are_control = batches.are_control
@@ -167,11 +167,11 @@ class BlockFold:
             else:
                 changes[key] = change
         indices = np.fromiter(standing.values(), dtype=np.int64, count=len(standing))
-        changes.update(zip(standing, _pack(self._records, indices), strict=True))
+        changes.update(zip(standing, pack_records(self._records, indices), strict=True))
         return changes
 
 
-def _pack(records: RecordColumns, indices: Int64Array) -> list[bytes | None]:
+def pack_records(records: RecordColumns, indices: Int64Array) -> list[bytes | None]:
     """``pack_latest`` of many records; ``None`` for tombstones."""
     heads = np.empty((len(indices), 2), dtype=">i8")
     heads[:, 0] = records.offsets[indices]
@@ -186,7 +186,7 @@ def _pack(records: RecordColumns, indices: Int64Array) -> list[bytes | None]:
     ]
 
 
-def _compute_latest_keys(records: RecordColumns) -> list[bytes]:
+def compute_latest_keys(records: RecordColumns) -> list[bytes]:
     """The key of every record; a legacy offset key is its type-1 twin."""
     keys = records.keys()
     data = np.frombuffer(records.data, dtype=np.uint8)

@@ -1,0 +1,85 @@
+"""`muster pipeline compact`: Kafka's segments as sorted files, with only the records that count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+from cli.log.import_command import AbortOpenOption, CutTornTailOption, PartitionsOption
+from cli.options import OutputOption, QuietOption
+from cli.output import Format, Listing, print_listing
+from cli.pipeline.spark import (
+    DEFAULT_MASTER,
+    MasterOption,
+    PathOption,
+    Progress,
+    check_spark,
+    running_spark,
+)
+
+if TYPE_CHECKING:
+    from pipeline.bulk.options import BulkOptions
+    from storage.bulk import Bulk
+
+
+def compact(
+    path: PathOption,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="FOLDER", help="Where the files go: import takes them."),
+    ],
+    partitions: PartitionsOption = None,
+    abort_open: AbortOpenOption = False,
+    cut_torn_tail: CutTornTailOption = False,
+    master: MasterOption = DEFAULT_MASTER,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Make sorted files of the latest record of each key, for a new store to take as they are."""
+    from pipeline.bulk.options import BulkOptions
+
+    bulk = make_bulk(path, out, BulkOptions(True, partitions, abort_open, cut_torn_tail), master)
+    if not quiet:
+        for note in bulk.notes:
+            Progress(is_quiet=False).say(note)
+        print_listing(_compute_listing(path, out, bulk), output)
+
+
+def make_bulk(path: str, out: Path, options: BulkOptions, master: str) -> Bulk:
+    """Folds the log with Spark; raises ``CommandError``."""
+    check_spark()
+    from storage.import_refused import ImportRefused
+
+    with running_spark(master) as spark:
+        from pipeline.bulk import job
+
+        try:
+            return job.make_bulk(spark, path, out, options)
+        except ImportRefused as error:
+            raise CommandError(str(error), ExitCode.PRECONDITION) from error
+        except OSError as error:
+            raise CommandError(f"{out} cannot be written: {error}") from error
+
+
+def _compute_listing(path: str, out: Path, bulk: Bulk) -> Listing:
+    kept = sum(part.records for part in bulk.partitions)
+    waiting = {producer for part in bulk.partitions for producer in part.open_producers}
+    rows = [
+        ("partitions", bulk.partition_count),
+        ("batches read", bulk.batches),
+        ("records read", bulk.records),
+        ("records kept", kept),
+        ("files", sum(map(len, bulk.files.values()))),
+        ("open transactions", len(waiting)),
+    ]
+    content = {
+        "path": path,
+        "out": str(out),
+        **{name.replace(" ", "_"): count for name, count in rows},
+        "open_producer_ids": sorted(waiting),
+        "notes": list(bulk.notes),
+    }
+    return Listing("pipeline compact", ("WHAT", "COUNT"), rows, content, "notes")

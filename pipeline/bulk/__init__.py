@@ -1,0 +1,1 @@
+"""Kafka's segments as sorted files that a store takes, made by many tasks."""

@@ -1,0 +1,15 @@
+"""How a bulk is made; needs no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOptions:
+    """``is_compacted``: only the records that count. The others are those of an import."""
+
+    is_compacted: bool
+    partitions: int | None = None
+    aborts_open: bool = False
+    cuts_torn_tail: bool = False
