@@ -17,21 +17,30 @@ from tests.kafka.prerequisites import MissingPrerequisite, check_java, check_mav
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".cache"
 KAFKA_VERSION = "4.3.0"
-POM = Path(__file__).with_name("pom.xml")
+
+BROKER, STREAMS, CONNECT = "kafka", "streams", "connect"
+"""Sets of jars: a broker with its tools and clients; Kafka Streams alone, to be put before those;
+Connect's workers with all that they need."""
+_POMS = {
+    BROKER: Path(__file__).with_name("pom.xml"),
+    STREAMS: Path(__file__).with_name("streams.xml"),
+    CONNECT: Path(__file__).with_name("connect.xml"),
+}
 
 _COPY_TIMEOUT_S = 600
 
 
-def ensure_jars(cache: Path = CACHE) -> Path:
-    """Return the folder with Kafka's jars, copying them first where that was not done yet.
+def ensure_jars(cache: Path = CACHE, name: str = BROKER) -> Path:
+    """Return the folder with a set of Kafka's jars, copying them first where that was not done yet.
 
     Safe for several processes at once: one copies, the others wait for it. Raises
     MissingPrerequisite where Java or Maven is missing, or no Maven repository can be reached.
     """
     check_java()
-    home = cache / f"kafka-{KAFKA_VERSION}"
+    pom = _POMS[name]
+    home = cache / f"{name}-{KAFKA_VERSION}"
     libs, stamp = home / "libs", home / "complete"
-    wanted = hashlib.sha256(POM.read_bytes()).hexdigest()
+    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
     if _is_complete(stamp, wanted):
         return libs
     home.mkdir(parents=True, exist_ok=True)
@@ -40,7 +49,7 @@ def ensure_jars(cache: Path = CACHE) -> Path:
             stamp.unlink(missing_ok=True)
             # A copy that was cut short leaves half a jar behind, which Maven would not replace.
             shutil.rmtree(libs, ignore_errors=True)
-            _copy_dependencies(libs)
+            _copy_dependencies(pom, libs)
             stamp.write_text(wanted)
     return libs
 
@@ -65,8 +74,8 @@ def _is_complete(stamp: Path, wanted: str) -> bool:
         return False
 
 
-def _copy_dependencies(libs: Path) -> None:
-    command = [check_maven(), "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+def _copy_dependencies(pom: Path, libs: Path) -> None:
+    command = [check_maven(), "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
     done = subprocess.run(
         [*command, f"-DoutputDirectory={libs}"],
         stdout=subprocess.PIPE,
@@ -86,6 +95,7 @@ def _copy_dependencies(libs: Path) -> None:
 def main() -> int:
     try:
         libs = ensure_jars()
+        ensure_jars(name=STREAMS)
     except MissingPrerequisite as missing:
         sys.stderr.write(f"{missing}\n")
         return 1

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from tests.kafka.broker import LOG_CONFIG
-from tests.kafka.jars import CACHE, KAFKA_VERSION, class_path, ensure_jars, locked
+from tests.kafka.jars import BROKER, CACHE, KAFKA_VERSION, class_path, ensure_jars, locked
 from tests.kafka.prerequisites import check_java, check_javac
 from tests.kafka.tools import SHORT_RUN_JVM_OPTIONS
 
@@ -33,8 +33,8 @@ class JavaError(RuntimeError):
     """A Java program did not compile, ended early, or did not say in time what was awaited."""
 
 
-def compile_java(folder: Path) -> Path:
-    """Compile all `*.java` of one folder and return the folder of the classes.
+def compile_java(folder: Path, jars: Sequence[str] = (BROKER,)) -> Path:
+    """Compile all `*.java` of one folder with sets of jars and return the folder of the classes.
 
     The result is kept under the hash of the sources, so only a change compiles again. Several
     processes may call it at once. Raises JavaError with the compiler's messages.
@@ -51,21 +51,31 @@ def compile_java(folder: Path) -> Path:
         home.mkdir(parents=True, exist_ok=True)
         with locked(home / "lock"):
             if not classes.exists():
-                _compile(sources, classes)
+                _compile(sources, classes, jars)
     return classes
 
 
-def java_command(folder: Path, main_class: str, arguments: Sequence[str] = ()) -> list[str]:
+def java_command(
+    folder: Path,
+    main_class: str,
+    arguments: Sequence[str] = (),
+    jars: Sequence[str] = (BROKER,),
+) -> list[str]:
     """The command line that runs `main_class` of the sources in `folder`, compiled if need be."""
     return [
         check_java(),
         *SHORT_RUN_JVM_OPTIONS,
         f"-Dlog4j2.configurationFile={LOG_CONFIG}",
         "-cp",
-        f"{compile_java(folder)}:{class_path(ensure_jars())}",
+        f"{compile_java(folder, jars)}:{compute_class_path(jars)}",
         main_class,
         *arguments,
     ]
+
+
+def compute_class_path(jars: Sequence[str]) -> str:
+    """The class path of sets of jars, in their order. Raises MissingPrerequisite."""
+    return ":".join(class_path(ensure_jars(name=name)) for name in jars)
 
 
 def run_java(
@@ -222,8 +232,8 @@ def _parse_event(line: str) -> Event | None:
     return event if isinstance(event, dict) else None
 
 
-def _compile(sources: Sequence[Path], classes: Path) -> None:
-    command = [check_javac(), "-Xlint:all", "-cp", class_path(ensure_jars())]
+def _compile(sources: Sequence[Path], classes: Path, jars: Sequence[str]) -> None:
+    command = [check_javac(), "-Xlint:all", "-cp", compute_class_path(jars)]
     # Renamed into place at the end, so that a folder under this name is always complete.
     unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=classes.parent))
     try:

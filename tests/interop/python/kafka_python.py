@@ -1,16 +1,24 @@
-"""A member with kafka-python's KafkaConsumer, which polls until it is told to close."""
+"""A member with kafka-python's KafkaConsumer, which polls until it is told to close.
+
+It takes commands when a poll has brought records, and `close` at once.
+"""
 
 from __future__ import annotations
 
+import queue
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable
+from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, RetriableError
 
 from tests.interop.python.program import (
     Options,
@@ -21,6 +29,8 @@ from tests.interop.python.program import (
     take,
 )
 
+RETRY_S = 0.1
+ENDLESS_MS = 24 * 3_600_000
 STRATEGIES = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -60,9 +70,39 @@ def make_consumer(options: Options) -> KafkaConsumer:
     )
 
 
-def poll(consumer: KafkaConsumer, printer: Printer) -> None:
-    """Polls once, and commits at once what was read."""
-    found = consumer.poll(timeout_ms=100)
+class Interrupt:
+    """Ends the poll that is under way when the command to close comes.
+
+    A poll is else endless. One that ends while its member joins breaks kafka-python 3.0.12: the
+    answer to the join, where it comes between two polls, is thrown away and the member joins again,
+    or nobody takes it, and the member heartbeats no more.
+    """
+
+    def __init__(self) -> None:
+        self._is_polling = False
+        signal.signal(signal.SIGINT, self._on_signal)
+
+    def send(self) -> None:
+        """From another thread, when the command is there."""
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def poll(self, consumer: KafkaConsumer, commands: queue.SimpleQueue[str]) -> Any:
+        """The records that came, by partition; none where a command is there."""
+        try:
+            self._is_polling = True
+            return consumer.poll(timeout_ms=ENDLESS_MS) if commands.empty() else {}
+        except KeyboardInterrupt:
+            return {}
+        finally:
+            self._is_polling = False
+
+    def _on_signal(self, *_: object) -> None:
+        if self._is_polling:
+            raise KeyboardInterrupt
+
+
+def process(found: Any, consumer: KafkaConsumer, printer: Printer) -> None:
+    """Commits at once what was read."""
     if not found:
         return
     printer.print_found(found)
@@ -74,13 +114,13 @@ def poll(consumer: KafkaConsumer, printer: Printer) -> None:
 
 
 def main() -> int:
-    options, printer, commands = read_options(), Printer(), read_commands()
+    options, printer, interrupt = read_options(), Printer(), Interrupt()
+    commands = read_commands(on_close=interrupt.send)
     consumer = make_consumer(options)
-    for topic in options.topics:
-        # Where its first metadata comes in the middle of a rebalance, kafka-python 3.0.12 begins
-        # another one and loops for ever without joining.
-        consumer.partitions_for_topic(topic)
     consumer.subscribe(options.topics, listener=Listener(printer))
+    # The first metadata after the subscription is to come before the member joins: coming later it
+    # is a change, for which the leader joins again.
+    consumer.topics()
     printer.print("started")
     while (command := take(commands)) != "close":
         if command == "committed":
@@ -88,7 +128,11 @@ def main() -> int:
             offsets = {compute_name(each): consumer.committed(each) for each in held}
             printer.print("fetched", offsets=offsets)
         try:
-            poll(consumer, printer)
+            process(interrupt.poll(consumer, commands), consumer, printer)
+        except RetriableError as error:
+            # Of a server that is down, which poll tells where it meets it.
+            printer.print_error("complained", error)
+            time.sleep(RETRY_S)
         except KafkaError as error:
             printer.print_error("failed", error)
             consumer.close()

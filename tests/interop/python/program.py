@@ -13,7 +13,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,14 +90,20 @@ def compute_name(partition: object) -> str:
     return f"{partition.topic}-{partition.partition}"  # type: ignore[attr-defined]
 
 
-def read_commands() -> queue.SimpleQueue[str]:
-    """The lines of standard input, as they come; at its end `close`."""
+def read_commands(on_close: Callable[[], None] = lambda: None) -> queue.SimpleQueue[str]:
+    """The lines of standard input, as they come; at its end `close`.
+
+    `on_close` is called in another thread when `close` is there.
+    """
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def read() -> None:
         for line in sys.stdin:
             commands.put(line.strip())
+            if line.strip() == "close":
+                on_close()
         commands.put("close")
+        on_close()
 
     threading.Thread(target=read, daemon=True).start()
     return commands
