@@ -96,6 +96,8 @@ class ClassicDeadline(Enum):
     SESSION = "session timeout"
     JOIN = "join phase"
     SYNC = "sync phase"
+    SIZE = "members above the group's size"
+    """Passes at once: the group was loaded with more members than it may have by now."""
 
 
 @value

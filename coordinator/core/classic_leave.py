@@ -69,6 +69,8 @@ def handle_expire_classic_deadline(
             return _expire_join(shard, group, now)
         case ClassicDeadline.SYNC:
             return _expire_sync(shard, group, now)
+        case ClassicDeadline.SIZE:
+            return _check_size(shard, group, now)
 
 
 def _expire_session(shard: Shard, group: ClassicGroup, member_id: MemberId, now: Now) -> Outcome:
@@ -94,6 +96,17 @@ def _expire_join(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
         return Outcome(response=Done())
     draft = ClassicDraft(group, now)
     end_join_phase(draft, shard.settings_of(group.group_id))
+    return draft.finish(Done())
+
+
+def _check_size(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
+    """A rebalance, in which those who join when the group is full are refused."""
+    settings = shard.settings_of(group.group_id)
+    if len(group.members) <= settings.group_max_size:
+        return Outcome(response=Done())
+    draft = ClassicDraft(group, now)
+    reason = f"the group was loaded with more than {settings.group_max_size} members"
+    rebalance(draft, settings, ClassicEvent.TOO_LARGE, reason)
     return draft.finish(Done())
 
 

@@ -35,6 +35,7 @@ class ClassicEvent(Enum):
     HEARTBEAT = "a member is alive"
     GONE = "a member left, or its session ended"
     SYNC_TIMEOUT = "members have not asked for their assignment in time"
+    TOO_LARGE = "the group was loaded with more members than it may have"
     JOINED = "the join phase ends with members"
     DESERTED = "the join phase ends without any"
 
@@ -79,6 +80,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_E, ClassicEvent.HEARTBEAT): Step(Reaction.REFUSE_UNKNOWN, _E),
     (_E, ClassicEvent.GONE): Step(Reaction.NOTHING, _E),
     (_E, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.NOTHING, _E),
+    (_E, ClassicEvent.TOO_LARGE): Step(Reaction.NOTHING, _E),
     (_P, ClassicEvent.JOIN): Step(Reaction.WAIT, _P),
     (_P, ClassicEvent.FOLLOWER_REJOIN): Step(Reaction.WAIT, _P),
     (_P, ClassicEvent.LEADER_REJOIN): Step(Reaction.WAIT, _P),
@@ -90,6 +92,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_P, ClassicEvent.HEARTBEAT): Step(Reaction.REFUSE_REBALANCE, _P),
     (_P, ClassicEvent.GONE): Step(Reaction.WAIT, _P),
     (_P, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.NOTHING, _P),
+    (_P, ClassicEvent.TOO_LARGE): Step(Reaction.NOTHING, _P),
     (_P, ClassicEvent.JOINED): Step(Reaction.BEGIN_GENERATION, _C),
     (_P, ClassicEvent.DESERTED): Step(Reaction.BEGIN_GENERATION, _E),
     (_C, ClassicEvent.JOIN): Step(Reaction.PREPARE, _P),
@@ -104,6 +107,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_C, ClassicEvent.HEARTBEAT): Step(Reaction.ANSWER, _C),
     (_C, ClassicEvent.GONE): Step(Reaction.PREPARE, _P),
     (_C, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.PREPARE, _P),
+    (_C, ClassicEvent.TOO_LARGE): Step(Reaction.NOTHING, _C),
     (_S, ClassicEvent.JOIN): Step(Reaction.PREPARE, _P),
     (_S, ClassicEvent.FOLLOWER_REJOIN): Step(Reaction.ANSWER, _S),
     (_S, ClassicEvent.LEADER_REJOIN): Step(Reaction.PREPARE, _P),
@@ -115,6 +119,8 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_S, ClassicEvent.HEARTBEAT): Step(Reaction.ANSWER, _S),
     (_S, ClassicEvent.GONE): Step(Reaction.PREPARE, _P),
     (_S, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.PREPARE, _P),
+    # Nobody is thrown out: whoever joins first stays.
+    (_S, ClassicEvent.TOO_LARGE): Step(Reaction.PREPARE, _P),
     **{(_D, event): Step(Reaction.REFUSE_DEAD, _D) for event in ClassicEvent},
 }
 """Every pair that can be: a join phase ends in PreparingRebalance alone."""

@@ -21,7 +21,7 @@ from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.loader import ShardLoader
 from coordinator.runtime.stats import Stats
 from model.commands import ClassicDeadline
-from model.ids import GroupId, LogPartition
+from model.ids import GroupId, LogPartition, MemberId
 from model.records import MemberState
 from storage.log_store import LogStore
 
@@ -177,7 +177,14 @@ class Loading:
             for classic_member in list(classic.members.values()) if classic is not None else ():
                 self._begin_classic_session(shard, group_id, classic_member)
                 yield SESSION_COST
+            self._check_classic_size(shard, group_id)
             self._arm_timers()
+
+    def _check_classic_size(self, shard: Shard, group_id: GroupId) -> None:
+        """Facts of ``GroupMetadataManager.onLoaded``: the size may have been changed."""
+        group, size = shard.classic_group(group_id), ClassicDeadline.SIZE
+        if group is not None and len(group.members) > shard.settings_of(group_id).group_max_size:
+            self._liveness.arm_classic(group_id, size, MemberId(""), 0, self._clock.monotonic_ms())
 
     def _begin_classic_session(
         self, shard: Shard, group_id: GroupId, member: ClassicMember

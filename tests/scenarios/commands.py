@@ -26,6 +26,7 @@ from model.commands import (
     DescribeGroupConfigs,
     DescribeGroups,
     GrowTopic,
+    InstallAssignment,
     JoinGroup,
     JoinProtocol,
     LeaveGroup,
@@ -37,6 +38,7 @@ from model.commands import (
     OffsetCommit,
     OffsetFetch,
     PlanMigration,
+    PrepareAssignment,
     SyncGroup,
     TopicOffsets,
     TopicToFetch,
@@ -45,9 +47,11 @@ from model.commands import (
 )
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
+from model.local_commands import ComputedAssignment
 from model.records import PartitionOffset, TopicPartitions
 from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.imported import make_imported
+from tests.scenarios.local_text import parse_assignors, parse_computed
 from tests.scenarios.server import ScenarioServer
 from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
@@ -121,6 +125,8 @@ class Commands:
             "assignor": self._assignor,
             "hide": lambda line: self.server.rights.hide(*line.words),
             "show": lambda line: self.server.rights.show(*line.words),
+            "offer": lambda line: self.server.offer(*line.words),
+            "withdraw": lambda line: self.server.withdraw(*line.words),
         }
         if line.verb in acts:
             acts[line.verb](line)
@@ -148,6 +154,8 @@ class Commands:
             "join": self._join,
             "heartbeat": self._heartbeat,
             "leave": self._leave,
+            "prepare": self._prepare,
+            "install": self._install,
             "remove": self._remove,
             "join-group": self._join_group,
             "sync": self._sync,
@@ -237,6 +245,33 @@ class Commands:
             server_assignor=said.get("assignor", UNCHANGED),
             instance_id=None if instance is None else InstanceId(instance),
             subscribed_topic_regex=UNCHANGED if regex is None else regex,
+            local_assignors=parse_assignors(said["local"]) if "local" in said else UNCHANGED,
+        )
+
+    def _prepare(self, line: Line) -> Command:
+        """``prepare g a epoch=2``."""
+        group, member = line.words
+        epoch = int(line.options["epoch"])
+        return PrepareAssignment(CALLER, GroupId(group), MemberId(member), epoch)
+
+    def _install(self, line: Line) -> Command:
+        """``install g a epoch=2 for=3 to/a=foo:0-1@0/bytes``; or ``failed=why``."""
+        (group, member), said = line.words, line.options
+        computed = []
+        for name, text in said.items():
+            if name.startswith("to/"):
+                partitions, version, metadata = parse_computed(text)
+                member_id = MemberId(name.removeprefix("to/"))
+                owned = self._owned(partitions)
+                computed.append(ComputedAssignment(member_id, owned, version, metadata))
+        return InstallAssignment(
+            CALLER,
+            GroupId(group),
+            MemberId(member),
+            int(said["epoch"]),
+            int(said["for"]),
+            tuple(computed),
+            said.get("failed"),
         )
 
     def _leave(self, line: Line) -> Command:

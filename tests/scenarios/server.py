@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.runtime.authorizer import Operation, ResourceType
-from model.ids import GroupId
+from coordinator.runtime.local_assignments import Offer
+from model.ids import GroupId, MemberId
 from model.records import Record
 from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch
@@ -55,6 +56,8 @@ class ScenarioServer(VirtualServer):
             is_stalled=lambda: False,
         )
         self._deadlines: Deadlines = {}
+        self._offers: dict[tuple[str, str], Offer] = {}
+        self._asked: list[str] = []
         self.rights = self.authorizer = Rights()
         super().__init__(settings=settings, store=disk)  # type: ignore[arg-type]
 
@@ -62,6 +65,24 @@ class ScenarioServer(VirtualServer):
         """The process dies; of what was not synced the first ``survivors`` writes stay."""
         self.scheduler.drop_all()
         self.store.crash(min(survivors, self.store.unsynced))
+
+    def offer(self, group_id: str, member_id: str) -> None:
+        """A door holds a stream of the member."""
+        self._offers[group_id, member_id] = self.runtime.local_assignments.offer(
+            GroupId(group_id),
+            MemberId(member_id),
+            lambda: self._asked.append(f"{group_id}/{member_id}"),
+        )
+
+    def withdraw(self, group_id: str, member_id: str) -> None:
+        """The stream is gone."""
+        self._offers.pop((group_id, member_id)).withdraw()
+
+    def take_asked(self) -> list[str]:
+        """Who was asked for an assignment since this was called last."""
+        asked = list(self._asked)
+        self._asked.clear()
+        return asked
 
     def import_records(self, group_id: GroupId, records: Sequence[Record]) -> None:
         """The log gets the records while no process runs; another one starts on it."""

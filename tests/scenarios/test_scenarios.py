@@ -123,6 +123,7 @@ def run_block(
         output += [f"+ {format_record(record)}" for record in write.records]
         output += [f"+ {text}" for text in format_transactions(write.transactions)]
     output += [f"@ {text}" for text in format_deadlines(server.take_deadlines())]
+    output += [f"! {name} is asked for an assignment" for name in server.take_asked()]
     return output
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from coordinator.runtime.api import Answer
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, TopicId
+from model.local_commands import PrepareAssignmentResponse
 from model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -59,6 +60,7 @@ from model.responses import (
 )
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from tests.scenarios.embedded_text import format_given, format_said
+from tests.scenarios.local_text import format_local, format_local_side, format_prepared
 from tests.sim.scheduler import START_WALL_MS
 
 NOTHING = "-"
@@ -208,6 +210,9 @@ def _format_others(answer: Answer) -> list[str]:
             return [", ".join(group_ids) or "no groups"]
         case ListTransactionsResponse(transactions):
             return [_format_transaction(listed) for listed in transactions] or ["none are open"]
+        case PrepareAssignmentResponse(members=members):
+            has = [format_partitions(member.partitions) for member in members]
+            return list(format_prepared(answer, has))
         case _:
             raise AssertionError(f"no words for {answer}")
 
@@ -232,6 +237,8 @@ def _format_heartbeat(answer: ConsumerGroupHeartbeatResponse) -> str:
         )
         if is_so
     ]
+    if answer.local is not None:
+        flags.append(format_local(answer.local, format_partitions(answer.local.partitions)))
     return f"epoch {answer.member_epoch}, assignment {given}; {', '.join(flags) or 'nothing new'}"
 
 
@@ -438,7 +445,7 @@ def format_side(record: SideRecord) -> str:
             epochs = record.value.producer_epoch, record.value.coordinator_epoch  # type: ignore[union-attr]
             return f"producer {producer_id}: epoch {epochs[0]}, coordinator {epochs[1]}"
         case _:
-            raise AssertionError(f"no words for {record}")
+            return format_local_side(record)
 
 
 def format_deadlines(changed: Mapping[str, int | None]) -> list[str]:

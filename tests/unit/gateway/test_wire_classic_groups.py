@@ -77,6 +77,19 @@ async def test_a_member_joins_syncs_beats_and_leaves(version: int) -> None:
         assert gone.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+async def test_an_instance_gets_another_id_with_every_join() -> None:
+    fields = join_fields(9, "g") | {"group_instance_id": "i"}
+    async with run_rig(coordinator=AT_ONCE) as rig:
+        ids = []
+        for _ in range(2):
+            async with await rig.connect() as client:
+                joined = await client.ask(JOIN, 9, **fields)
+                assert joined.error_code == 0
+                ids.append(joined.member_id)
+        assert len(set(ids)) == len(ids)
+        assert all(member_id.startswith("i-") for member_id in ids)
+
+
 async def test_a_heartbeat_while_the_group_is_loaded_says_that_all_is_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
