@@ -10,7 +10,7 @@ import grpc.aio
 from coordinator.runtime.authorizer import Operation
 from coordinator.service import describe
 from coordinator.service.caller import compute_caller
-from coordinator.service.decode import check_id, check_topic_name, decode_offset_group_id
+from coordinator.service.decode import check_topic_name, decode_offset_group_id
 from coordinator.service.errors import InvalidField
 from coordinator.service.group_administration import GroupAdministration
 from coordinator.service.guard import Guard
@@ -188,10 +188,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                     topic.topic_id = b""
                 return admin_pb2.CreateTopicResponse(topic=topic)
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.CreateTopicResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.CreateTopicResponse, carry_out)
 
     async def GrowTopic(  # noqa: N802
         self,
@@ -207,10 +204,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = GrowTopic(caller, name, request.num_partitions, request.validate_only)
                 return admin_pb2.GrowTopicResponse(topic=await self._change_topic(command))
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.GrowTopicResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.GrowTopicResponse, carry_out)
 
     async def DeleteTopic(  # noqa: N802
         self,
@@ -227,10 +221,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = DeleteTopic(caller, topic.name, topic.topic_id)
                 return admin_pb2.DeleteTopicResponse(topic=await self._change_topic(command))
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.DeleteTopicResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.DeleteTopicResponse, carry_out)
 
     async def _change_topic(self, command: TopicCommand) -> admin_pb2.Topic:
         response = await self._coordinator.call(command)

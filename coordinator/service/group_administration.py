@@ -3,10 +3,11 @@ transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias, TypeVar
 
 import grpc.aio
+from google.protobuf.message import Message
 
 from coordinator.runtime.authorizer import Operation
 from coordinator.service.caller import compute_caller
@@ -15,7 +16,7 @@ from coordinator.service.describe import encode_plan
 from coordinator.service.door import Door
 from coordinator.service.errors import InvalidField, encode_error
 from coordinator.service.guard import Guard
-from coordinator.service.request_ids import RequestIds
+from coordinator.service.request_ids import Identified, RequestIds
 from model.commands import (
     AlterGroupConfigs,
     Caller,
@@ -46,6 +47,7 @@ from muster.v1 import admin_pb2, types_pb2
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
+_Answer = TypeVar("_Answer", bound=Message)
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
@@ -57,6 +59,15 @@ class GroupAdministration:
         self._coordinator = door.coordinator
         self._access = door.access
         self._request_ids = RequestIds(door.settings.grpc_request_ids_max)
+
+    async def _once(
+        self,
+        request: Identified,
+        kind: type[_Answer],
+        carry_out: Callable[[], Awaitable[_Answer]],
+    ) -> _Answer:
+        check_id(request.request_id, "request_id", self._door.limits)
+        return await self._request_ids.once(request, kind, carry_out)
 
     # -------------------------------------------------------------------------------- deletion
 
@@ -74,10 +85,7 @@ class GroupAdministration:
                 await self._coordinator.call(DeleteGroup(caller, group_id, request.validate_only))
                 return admin_pb2.DeleteGroupResponse()
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.DeleteGroupResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.DeleteGroupResponse, carry_out)
 
     async def DeleteOffsets(  # noqa: N802
         self,
@@ -100,10 +108,7 @@ class GroupAdministration:
                     failures=[topic for topic in failures if topic.partitions]
                 )
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.DeleteOffsetsResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.DeleteOffsetsResponse, carry_out)
 
     # ------------------------------------------------------------------------------- migration
 
@@ -137,10 +142,7 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.ConvertToClassicGroupResponse()
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.ConvertToClassicGroupResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.ConvertToClassicGroupResponse, carry_out)
 
     # -------------------------------------------------------------------------------- settings
 
@@ -177,10 +179,7 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.AlterGroupConfigsResponse()
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.AlterGroupConfigsResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.AlterGroupConfigsResponse, carry_out)
 
     # ---------------------------------------------------------------------------- transactions
 
@@ -210,10 +209,7 @@ class GroupAdministration:
                 await self._end_transaction(caller, request)
                 return admin_pb2.EndTransactionResponse()
 
-            check_id(request.request_id, "request_id", self._door.limits)
-            return await self._request_ids.once(
-                request.request_id, request, admin_pb2.EndTransactionResponse, carry_out
-            )
+            return await self._once(request, admin_pb2.EndTransactionResponse, carry_out)
 
     async def _list_transactions(self, caller: Caller) -> tuple[ListedTransaction, ...]:
         response = await self._coordinator.call(ListTransactions(caller))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -13,6 +13,15 @@ from coordinator.service.errors import InvalidField
 from model.errors import GroupError
 
 _Response = TypeVar("_Response", bound=Message)
+
+
+class Identified(Protocol):
+    """A request, that is a message, with an id that its client made up; empty for none."""
+
+    request_id: str
+
+    def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802
+        """As a message."""
 
 
 class RequestIds:
@@ -26,8 +35,7 @@ class RequestIds:
 
     async def once(
         self,
-        request_id: str,
-        request: Message,
+        request: Identified,
         kind: type[_Response],
         carry_out: Callable[[], Awaitable[_Response]],
     ) -> _Response:
@@ -35,6 +43,7 @@ class RequestIds:
 
         Raises ``InvalidField`` where the id was used for another request.
         """
+        request_id = request.request_id
         if not request_id:
             return await carry_out()
         content = type(request).__name__.encode() + request.SerializeToString(deterministic=True)
