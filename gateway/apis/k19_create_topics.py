@@ -1,8 +1,9 @@
 """CreateTopics (19), versions 2 to 7: create topics that are kept here.
 
 Needs CREATE on the cluster or on the topic. There is one replica, on this server, so that a
-replication factor other than 1 or -1 is refused, as by a Kafka of one broker. Known topic configs
-are accepted and change nothing; the answer shows the values that are in force instead.
+replication factor other than 1 or -1 is refused, as by a Kafka of one broker. Of topic configs
+``cleanup.policy`` is kept; the other known ones are accepted and change nothing, and the answer
+shows the values that are in force instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
 from gateway.topics.assignments import check_assignment
 from gateway.topics.catalogue import TopicDataError
-from gateway.topics.configs import KNOWN_TOPIC_CONFIGS
+from gateway.topics.configs import (
+    CLEANUP_POLICY,
+    KNOWN_TOPIC_CONFIGS,
+    compute_topic_config_source,
+)
+from gateway.topics.policies import CLEANUP_POLICIES, DELETE
 from gateway.topics.requests import Gather, find_duplicates, is_allowed
 from model.commands import CreateTopic
 from model.errors import ErrorCode, GroupError
@@ -33,7 +39,6 @@ wire = response_schema(KEY)
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 DEFAULT: Final = -1
 REPLICATION_FACTOR: Final = 1
-DEFAULT_CONFIG: Final = 5
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 RESERVED_TOPIC_IDS: Final = frozenset((0, 1))
 """Kafka's zero UUID, and the id of its metadata topic."""
@@ -63,8 +68,38 @@ def handle(context: RequestContext, request: Any) -> None:
         except (TopicDataError, GroupError) as error:
             gather.add(_make_error(wanted.name, error.code, error.message))
         else:
-            gather.submit(command, _Result(context, wanted))
+            _submit(context, wanted, command, gather)
     gather.close()
+
+
+def _submit(
+    context: RequestContext, wanted: Any, command: CreateTopic, gather: Gather[Any]
+) -> None:
+    """Create a topic, after the policy was made to last that it is to have."""
+    to_result = _Result(context, wanted)
+    policy = _find_policy(wanted.configs)
+    exists = wanted.name in context.node.topics.image.by_name
+    if policy == DELETE or exists or command.validate_only:
+        gather.submit(command, to_result)
+        return
+    fill = gather.begin()
+
+    def on_answer(answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            context.node.topics.drop_cleanup_policy(command.topic_id)
+        fill(to_result(answer))
+
+    def on_kept(error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            context.submit(command, on_answer)
+        else:
+            fill(_make_error(wanted.name, error, "the topic's policy cannot be written"))
+
+    context.node.topics.keep_cleanup_policy(command.topic_id, policy, on_kept)
+
+
+def _find_policy(configs: Sequence[Any]) -> str:
+    return next((config.value for config in configs if config.name == CLEANUP_POLICY), DELETE)
 
 
 def _make_command(context: RequestContext, wanted: Any, validate_only: bool) -> CreateTopic:
@@ -134,6 +169,11 @@ def _check_configs(configs: Sequence[Any]) -> None:
             )
         if config.value is None:
             raise TopicDataError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
+        if config.name == CLEANUP_POLICY and config.value not in CLEANUP_POLICIES:
+            raise TopicDataError(
+                ErrorCode.INVALID_CONFIG,
+                f"{CLEANUP_POLICY} is delete, compact, or both with a comma, not {config.value!r}",
+            )
 
 
 def _compute_partitions(context: RequestContext, wanted: Any) -> int:
@@ -166,8 +206,9 @@ class _Result:
         if isinstance(answer, GroupError):
             return _make_error(self._wanted.name, answer.code, answer.message)
         assert isinstance(answer, TopicResponse)
-        if self._wanted.configs:
-            names = ", ".join(config.name for config in self._wanted.configs)
+        ignored = [each.name for each in self._wanted.configs if each.name != CLEANUP_POLICY]
+        if ignored:
+            names = ", ".join(ignored)
             _log.info("topic_configs_ignored topic=%s configs=%s", answer.topic.name, names)
         return _make_created(self._context, answer.topic)
 
@@ -194,10 +235,10 @@ def _make_created(context: RequestContext, topic: Topic) -> Any:
                 name=name,
                 value=value,
                 read_only=True,
-                config_source=DEFAULT_CONFIG,
+                config_source=compute_topic_config_source(name, value),
                 is_sensitive=False,
             )
-            for name, value in context.node.topics.topic_configs().items()
+            for name, value in context.node.topics.topic_configs(topic.topic_id).items()
         ],
     )
 

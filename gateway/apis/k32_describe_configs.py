@@ -16,6 +16,7 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.topics.configs import compute_topic_config_source
 from gateway.topics.requests import Gather
 from model.commands import DescribeGroupConfigs
 from model.errors import (
@@ -28,7 +29,7 @@ from model.errors import (
     UnknownTopicOrPartition,
 )
 from model.group_configs import GROUP_CONFIGS, GroupConfig
-from model.ids import GroupId
+from model.ids import GroupId, TopicName
 from model.responses import DescribedConfig, GroupConfigsResponse
 
 KEY = 32
@@ -130,11 +131,12 @@ def _find(context: RequestContext, resource_type: int, name: str) -> list[Config
 
 
 def _topic_configs(context: RequestContext, name: str) -> list[Config]:
-    if name not in context.node.coordinator.image.by_name:
+    topic = context.node.coordinator.image.by_name.get(TopicName(name))
+    if topic is None:
         raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
-    configs = context.node.topics.topic_configs()
+    configs = context.node.topics.topic_configs(topic.topic_id)
     return [
-        Config(key, value, DEFAULT_CONFIG, _type_of_text(value))
+        Config(key, value, compute_topic_config_source(key, value), _type_of_text(value))
         for key, value in sorted(configs.items())
     ]
 

@@ -174,8 +174,16 @@ class TopicCatalogue(Protocol):
         Also when one of them is deleted. Never before this returns.
         """
 
-    def topic_configs(self) -> Mapping[str, str]:
-        """The settings that are in force for every topic, by Kafka's names."""
+    def topic_configs(self, topic_id: TopicId) -> Mapping[str, str]:
+        """The settings that are in force for a topic, by Kafka's names."""
+
+    def keep_cleanup_policy(
+        self, topic_id: TopicId, policy: str, on_done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Make ``cleanup.policy`` last for a topic that is about to be created."""
+
+    def drop_cleanup_policy(self, topic_id: TopicId) -> None:
+        """Forget it where the topic was not created."""
 
 
 class TopicDataError(Exception):

@@ -1,7 +1,8 @@
 """Topic configs by Kafka's names: which are known, and what is in force for every topic here.
 
-A topic has no settings of its own here. So a known config is accepted when a topic is created,
-because stock clients set some, and every answer that shows configs shows what is in force.
+Of its own a topic has its cleanup policy here, and nothing else. So any known config is accepted
+when a topic is created, because stock clients set some, and every answer that shows configs shows
+what is in force.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from gateway.topics.policies import DELETE
 from gateway.topics.settings import TopicSettings
 
+CLEANUP_POLICY: Final = "cleanup.policy"
 _OFF: Final = "-1"
+_TOPIC_CONFIG: Final = 1
+_DEFAULT_CONFIG: Final = 5
 
 KNOWN_TOPIC_CONFIGS: Final = frozenset(
     {
-        "cleanup.policy",
+        CLEANUP_POLICY,
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.type",
@@ -52,10 +57,15 @@ KNOWN_TOPIC_CONFIGS: Final = frozenset(
 )
 
 
-def compute_topic_configs(settings: TopicSettings) -> Mapping[str, str]:
-    """What is in force for every topic of the store."""
+def compute_topic_config_source(name: str, value: str) -> int:
+    """Kafka's number for where a value comes from: the topic itself, or the defaults."""
+    return _TOPIC_CONFIG if name == CLEANUP_POLICY and value != DELETE else _DEFAULT_CONFIG
+
+
+def compute_topic_configs(settings: TopicSettings, policy: str = DELETE) -> Mapping[str, str]:
+    """What is in force for a topic of the store with this cleanup policy."""
     return {
-        "cleanup.policy": "delete",
+        CLEANUP_POLICY: policy,
         "compression.type": "producer",
         "max.message.bytes": str(settings.message_max_bytes),
         "message.timestamp.after.max.ms": "3600000",

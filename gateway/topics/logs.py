@@ -11,8 +11,10 @@ from gateway.topics.files import OpenFiles
 from gateway.topics.layout import SegmentFile, compute_partition_path
 from gateway.topics.ledger import SegmentLedger
 from gateway.topics.partition_log import PartitionLog
+from gateway.topics.policies import COMPACT
 from gateway.topics.segment import Segment
 from gateway.topics.settings import TopicSettings
+from model.ids import TopicId
 
 _log = logging.getLogger(__name__)
 
@@ -25,14 +27,17 @@ class PartitionLogs:
         folder: Path,
         settings: TopicSettings,
         end_offset_of: Callable[[PartitionKey], int],
+        policy_of: Callable[[TopicId], str],
         on_complete: Callable[[Path], None],
     ) -> None:
-        """``end_offset_of`` tells what a partition ended at once, at least; ``on_complete`` is
-        called with each segment file that nothing more is written to.
+        """``end_offset_of`` tells what a partition ended at once, at least, ``policy_of`` what is
+        kept of a topic; ``on_complete`` is called with each segment file that nothing more is
+        written to.
         """
         self._folder = folder
         self._settings = settings
         self._end_offset_of = end_offset_of
+        self._policy_of = policy_of
         self._on_complete = on_complete
         self._files = OpenFiles(settings.gateway_topics_open_files)
         self._logs: dict[PartitionKey, PartitionLog] = {}
@@ -94,7 +99,8 @@ class PartitionLogs:
         self._ledger.add((key, newest.base_offset), size)
         if newest.size == size and len(log.segments) > 1:
             self._on_complete(log.segments[-2].path)
-            self._drop(key, log.apply_retention())
+            if not self._is_compacted(key):
+                self._drop(key, log.apply_retention())
         while self._ledger.total > self._settings.gateway_topics_total_bytes:
             if not self._drop_oldest():
                 break
@@ -111,9 +117,13 @@ class PartitionLogs:
         self._files.close()
         self._logs.clear()
 
+    def _is_compacted(self, key: PartitionKey) -> bool:
+        """Whether no record may go that is the last of its key."""
+        return self._policy_of(key.topic_id) == COMPACT
+
     def _drop_oldest(self) -> bool:
         """Drop the segment that was written to the longest ago; whether there was one."""
-        oldest = self._ledger.oldest()
+        oldest = self._ledger.oldest(self._is_compacted)
         if oldest is None:
             return False
         key, base_offset = oldest

@@ -97,7 +97,8 @@ def find_duplicates(names: Iterable[Result]) -> set[Result]:
 class Gather(Generic[Result]):
     """Results of several commands, in their order, and one call when all are there.
 
-    A slot is filled at once with ``add``, or later by the answer to a command with ``submit``.
+    A slot is filled at once with ``add``, later by the answer to a command with ``submit``, or by
+    whoever has asked for it with ``begin``.
     """
 
     def __init__(
@@ -114,15 +115,20 @@ class Gather(Generic[Result]):
 
     def submit(self, command: Command, to_result: Callable[[Answer], Result]) -> None:
         """A result that the answer to ``command`` gives."""
+        fill = self.begin()
+        self._context.submit(command, lambda answer: fill(to_result(answer)))
+
+    def begin(self) -> Callable[[Result], None]:
+        """A slot that is filled by calling what this returns."""
         number = len(self._results)
         self._results.append(None)
         self._missing += 1
 
-        def on_answer(answer: Answer) -> None:
-            self._results[number] = to_result(answer)
+        def fill(result: Result) -> None:
+            self._results[number] = result
             self.close()
 
-        self._context.submit(command, on_answer)
+        return fill
 
     def close(self) -> None:
         """No more slots come; also what each answer counts down."""

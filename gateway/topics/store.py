@@ -51,6 +51,7 @@ from gateway.topics.layout import (
 )
 from gateway.topics.logs import PartitionLogs
 from gateway.topics.partition_log import LEADER_EPOCH
+from gateway.topics.policies import CleanupPolicies
 from gateway.topics.produced import (
     InvalidTimestamp,
     check_batch,
@@ -111,8 +112,13 @@ class LocalTopics:
         self._remover = ThreadPoolExecutor(1, "topics-remover")
         self._ends = EndOffsets(folder / "end-offsets")
         # A complete segment is fsynced: that bounds what a power failure takes of a partition.
+        self._policies = CleanupPolicies(folder)
         self._logs = PartitionLogs(
-            folder, settings, self._ends.get, lambda path: self._in_worker(sync_file, path)
+            folder,
+            settings,
+            self._ends.get,
+            self._policies.get,
+            lambda path: self._in_worker(sync_file, path),
         )
         self._watches = DataWatches()
         self._dirty: set[PartitionKey] = set()
@@ -170,7 +176,9 @@ class LocalTopics:
         found = await loop.run_in_executor(self._worker, find_segment_files, self._folder)
         known = self.image.by_id
         self._ends.forget([key for key in self._ends.partitions() if key.topic_id not in known])
-        for topic_id in {file.key.topic_id for file in found} - known.keys():
+        having_files = {file.key.topic_id for file in found} | set(self._policies.topic_ids())
+        for topic_id in having_files - known.keys():
+            self._policies.forget(topic_id)
             self._remove_folder(topic_id)
         self._logs.add_found(file for file in found if file.key.topic_id in known)
         self._warm_up = asyncio.create_task(self._open_all(), name="topics-warm-up")
@@ -220,9 +228,35 @@ class LocalTopics:
         """This server."""
         return PartitionLeader(None, LEADER_EPOCH)
 
-    def topic_configs(self) -> Mapping[str, str]:
-        """The same for every topic."""
-        return compute_topic_configs(self._settings)
+    def topic_configs(self, topic_id: TopicId) -> Mapping[str, str]:
+        """The same for every topic, but for the cleanup policy."""
+        return compute_topic_configs(self._settings, self._policies.get(topic_id))
+
+    def keep_cleanup_policy(
+        self, topic_id: TopicId, policy: str, on_done: Callable[[ErrorCode], None]
+    ) -> None:
+        """``on_done`` is called from the loop, when the policy is durable."""
+        if not self._is_open:
+            on_done(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        self._policies.add(topic_id, policy)
+        loop = asyncio.get_running_loop()
+
+        def write() -> None:
+            error = ErrorCode.NONE
+            try:
+                self._policies.write(topic_id, policy)
+            except OSError as failure:
+                _log.error("topic %s: %s", topic_id.hex(), failure)
+                error = ErrorCode.KAFKA_STORAGE_ERROR
+            loop.call_soon_threadsafe(on_done, error)
+
+        self._in_worker(write)
+
+    def drop_cleanup_policy(self, topic_id: TopicId) -> None:
+        """With the folder that the policy made."""
+        self._policies.forget(topic_id)
+        self._remove_folder(topic_id)
 
     def append(
         self, appends: Sequence[Append], on_done: Callable[[Sequence[AppendResult]], None]
@@ -349,6 +383,7 @@ class LocalTopics:
         for key in keys:
             self._logs.remove(key)
         self._ends.forget(keys)
+        self._policies.forget(topic.topic_id)
         self._remove_folder(topic.topic_id)
         self._watches.on_gone(keys)
 

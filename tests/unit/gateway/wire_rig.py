@@ -44,7 +44,7 @@ class NoRecords:
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
         return PartitionLeader(None, 0)
 
-    def topic_configs(self) -> Mapping[str, str]:
+    def topic_configs(self, _: TopicId) -> Mapping[str, str]:
         return {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 

@@ -270,6 +270,38 @@ async def test_topics_are_created_grown_and_deleted(tmp_path: Path) -> None:
         assert not rig.runtime.image.by_name
 
 
+async def test_a_topic_keeps_its_cleanup_policy(tmp_path: Path) -> None:
+    async with run_topics(tmp_path) as rig:
+        wanted = [
+            topic("compacted", configs={"cleanup.policy": "compact"}),
+            topic("both", configs={"cleanup.policy": "compact,delete"}),
+            topic("neither", configs={"cleanup.policy": "forget"}),
+        ]
+        answer = await rig.ask("create_topics", 7, topics=wanted, timeout=1_000)
+        by_name = {row["name"]: row for row in answer["topics"]}
+        assert by_name["neither"]["error_code"] == ErrorCode.INVALID_CONFIG
+        for name, policy in (("compacted", "compact"), ("both", "compact,delete")):
+            (row,) = (row for row in by_name[name]["configs"] if row["name"] == "cleanup.policy")
+            assert (row["value"], row["config_source"]) == (policy, 1)
+        again = await rig.ask("create_topics", 7, topics=wanted[:1], timeout=1_000)
+        assert again["topics"][0]["error_code"] == ErrorCode.TOPIC_ALREADY_EXISTS
+
+        resource = {
+            "resource_type": 2,
+            "resource_name": "compacted",
+            "configuration_keys": ["cleanup.policy"],
+        }
+        described = await rig.ask(
+            "describe_configs",
+            4,
+            resources=[resource],
+            include_synonyms=False,
+            include_documentation=False,
+        )
+        (row,) = described["results"][0]["configs"]
+        assert (row["value"], row["config_source"]) == ("compact", 1)
+
+
 async def test_validation_alone_creates_nothing(tmp_path: Path) -> None:
     async with run_topics(tmp_path) as rig:
         answer = await rig.ask(

@@ -295,12 +295,53 @@ async def test_a_topic_that_grows_has_its_new_partitions(tmp_path: Path) -> None
         assert store.values() == [(0, b"a")]
 
 
+async def test_what_a_topic_keeps_is_known_after_a_restart_and_gone_with_it(
+    tmp_path: Path,
+) -> None:
+    coordinator = FakeCoordinator()
+    stray = TopicId(b"stray".ljust(16, b"\x03"))
+    async with run_store(tmp_path, coordinator) as store:
+        for topic_id in (ORDERS, stray):
+            kept: list[ErrorCode] = []
+            store.topics.keep_cleanup_policy(topic_id, "compact", kept.append)
+            await until(lambda kept=kept: kept == [ErrorCode.NONE])  # type: ignore[misc]
+    async with run_store(tmp_path, coordinator) as store:
+        assert store.topics.topic_configs(ORDERS)["cleanup.policy"] == "compact"
+        assert store.topics.topic_configs(stray)["cleanup.policy"] == "delete", "never created"
+        await until(lambda: not files(tmp_path, f"{stray.hex()}*"))
+        coordinator.delete("orders")
+        assert store.topics.topic_configs(ORDERS)["cleanup.policy"] == "delete"
+        await until(lambda: not files(tmp_path, f"{ORDERS.hex()}*"))
+
+
+async def test_a_compacted_topic_loses_nothing_to_others(tmp_path: Path) -> None:
+    bounds = {
+        "message_max_bytes": 1_000,
+        "gateway_topics_segment_bytes": 1_000,
+        "gateway_topics_retention_bytes": 2_000,
+        "gateway_topics_total_bytes": 8_000,
+    }
+    async with run_store(tmp_path, **bounds) as store:
+        kept: list[ErrorCode] = []
+        store.topics.keep_cleanup_policy(ORDERS, "compact", kept.append)
+        await until(lambda: bool(kept))
+        for _ in range(10):
+            store.append(a_batch(b"x" * 400))
+        other = TopicId(b"other".ljust(16, b"\x02"))
+        store.coordinator.put(Topic(TopicName("other"), other, 1))
+        for _ in range(30):
+            store.append(a_batch(b"y" * 400), PartitionKey(other, 0))
+        assert store.start() == 0
+        assert len(store.values()) == 10
+        assert store.start(PartitionKey(other, 0)) > 0
+
+
 async def test_the_store_leads_everything(tmp_path: Path) -> None:
     async with run_store(tmp_path) as store:
         leader = store.topics.leader_of(KEY)
         assert (leader.node_id, leader.epoch) == (None, 0)
         assert store.topics.brokers() == ()
-        assert store.topics.topic_configs()["retention.bytes"] == str(64 << 20)
+        assert store.topics.topic_configs(ORDERS)["retention.bytes"] == str(64 << 20)
 
 
 def test_settings_that_cannot_work_are_refused() -> None:
