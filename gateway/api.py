@@ -42,6 +42,7 @@ from model.errors import ErrorCode
 if TYPE_CHECKING:
     from coordinator.runtime.api import Answer, Coordinator
     from coordinator.runtime.authorizer import Authorizer
+    from coordinator.runtime.slices import Slices
     from gateway.clock import Clock
     from gateway.headers import Route
     from gateway.heartbeats import Heartbeats
@@ -87,6 +88,7 @@ class GatewayNode:
     settings: GatewaySettings
     clock: Clock
     heartbeats: Heartbeats
+    slices: Slices
     apis: tuple[Api, ...]
     allows_all: bool = False
     """There is no access control: the authorizer need not be asked."""

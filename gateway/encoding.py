@@ -230,11 +230,19 @@ def compile_writer(source: Any, target: Any) -> Write:
     return write
 
 
-def compile_array_writer(source: Any, target: Any, *path: str) -> Write:
-    """A writer for the array at ``path`` in class ``target``; its elements are like ``source``."""
+def compile_rows_writer(
+    source: Any, target: Any, *path: str
+) -> tuple[Callable[[int], bytes], Write]:
+    """For the array at ``path`` in class ``target``: what writes its length, and each element.
+
+    Elements are entities, and like ``source``.
+    """
     for name in path[:-1]:
         target = _field_of(target, name).entity
-    return _array_writer(_field_of(target, path[-1]), source, target.__flexible__)
+    entity = _field_of(target, path[-1]).entity
+    assert entity is not None, "numbers are written all at once"
+    pack_length = compact_length if target.__flexible__ else _pack_int32
+    return pack_length, compile_writer(source, entity)
 
 
 def _field_of(entity: Any, name: str) -> Field:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
 from gateway.apis.registry import APIS
@@ -76,6 +77,7 @@ class KafkaServer:
             settings=self._settings,
             clock=clock,
             heartbeats=heartbeats,
+            slices=Slices(lambda callback: clock.call_later(0, callback)),
             apis=self._apis,
             allows_all=isinstance(self._authorizer, AllowAll),
         )

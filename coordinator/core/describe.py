@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.consumer_group import NO_NUMBERS, ConsumerGroup, Member
+from coordinator.core.consumer_group import NO_NUMBERS, Member
+from coordinator.core.partition_numbers import PartitionNumbers
 from coordinator.core.shard import Shard
 from coordinator.core.target import compute_preferred_assignor
 from model.errors import ErrorCode
-from model.ids import GroupId
+from model.ids import GroupId, MemberId
+from model.records import ConsumerGroupMemberMetadataValue, MemberState
 from model.responses import (
     DescribedClassicGroup,
     DescribedClassicMember,
@@ -18,6 +23,7 @@ from model.responses import (
     ListedGroup,
     NamedTopicPartitions,
 )
+from model.topics import TopicImage
 
 CONSUMER = "consumer"
 CLASSIC = "classic"
@@ -56,6 +62,18 @@ def list_groups(shard: Shard) -> Iterator[ListedGroup]:
 
 def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsumerGroup:
     """One consumer group, or GROUP_ID_NOT_FOUND for an absent one or one of another type."""
+    group, members = begin_description(shard, group_id)
+    return replace(group, members=tuple(members))
+
+
+def begin_description(
+    shard: Shard, group_id: GroupId
+) -> tuple[DescribedConsumerGroup, Iterator[DescribedMember]]:
+    """``describe_consumer_group`` without the members, and these.
+
+    They are described as they are now, whenever they are asked for: what a member has is
+    replaced when it changes, and never changed.
+    """
     group = shard.consumer_groups.get(group_id)
     if group is None:
         message = (
@@ -63,8 +81,9 @@ def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsume
             if shard.has_other_group(group_id)
             else f"Group {group_id} not found."
         )
-        return compute_failed_description(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
-    return DescribedConsumerGroup(
+        failed = compute_failed_description(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
+        return failed, iter(())
+    described = DescribedConsumerGroup(
         group_id,
         ErrorCode.NONE,
         None,
@@ -72,8 +91,22 @@ def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsume
         group.group_epoch,
         group.target_epoch,
         compute_preferred_assignor(shard, group),
-        tuple(_describe_member(shard, group, member) for member in group.members()),
+        (),
     )
+    standings = [_get_standing(member) for member in group.members()]
+    image, numbers = shard.image, group.numbers
+    return described, (_describe_member(image, numbers, *standing) for standing in standings)
+
+
+_get_standing: Callable[[Member], tuple[Any, ...]] = attrgetter(
+    "member_id",
+    "member_epoch",
+    "state",
+    "metadata",
+    "assigned",
+    "pending_revocation",
+    "target",
+)
 
 
 def compute_failed_description(
@@ -83,32 +116,44 @@ def compute_failed_description(
     return DescribedConsumerGroup(group_id, error, message, "", 0, 0, "", ())
 
 
-def _describe_member(shard: Shard, group: ConsumerGroup, member: Member) -> DescribedMember:
-    metadata = member.metadata
+def _describe_member(
+    image: TopicImage,
+    partitions: PartitionNumbers,
+    member_id: MemberId,
+    member_epoch: int,
+    state: MemberState,
+    metadata: ConsumerGroupMemberMetadataValue | None,
+    assigned: Iterable[int],
+    pending_revocation: Iterable[int],
+    target: Iterable[int] | None,
+) -> DescribedMember:
+    def name(numbers: Iterable[int]) -> tuple[NamedTopicPartitions, ...]:
+        return _named(image, partitions, numbers)
+
     return DescribedMember(
-        member_id=member.member_id,
+        member_id=member_id,
         instance_id=metadata.instance_id if metadata is not None else None,
         rack_id=metadata.rack_id if metadata is not None else None,
-        member_epoch=member.member_epoch,
+        member_epoch=member_epoch,
         client_id=metadata.client_id if metadata is not None else "",
         client_host=metadata.client_host if metadata is not None else "",
         subscribed_topic_names=metadata.subscribed_topic_names if metadata is not None else (),
         subscribed_topic_regex=metadata.subscribed_topic_regex if metadata is not None else None,
-        assignment=_named(shard, group, member.assigned),
-        pending_revocation=_named(shard, group, member.pending_revocation),
-        target_assignment=_named(shard, group, member.target or NO_NUMBERS),
-        state=member.state.name,
+        assignment=name(assigned),
+        pending_revocation=name(pending_revocation),
+        target_assignment=name(target or NO_NUMBERS),
+        state=state.name,
         member_type=int(metadata is None or metadata.classic_member_metadata is None),
     )
 
 
 def _named(
-    shard: Shard, group: ConsumerGroup, numbers: Iterable[int]
+    image: TopicImage, partitions: PartitionNumbers, numbers: Iterable[int]
 ) -> tuple[NamedTopicPartitions, ...]:
     """Partitions of topics that exist, with their names."""
     found = []
-    for topic_partitions in group.numbers.topic_partitions(numbers):
-        topic = shard.image.by_id.get(topic_partitions.topic_id)
+    for topic_partitions in partitions.topic_partitions(numbers):
+        topic = image.by_id.get(topic_partitions.topic_id)
         if topic is not None:
             found.append(
                 NamedTopicPartitions(topic.topic_id, topic.name, topic_partitions.partitions)

@@ -12,6 +12,7 @@ from coordinator.core.shard import Shard
 from coordinator.core.transactions import compute_stable_answer
 from coordinator.runtime.loader import load_shard
 from coordinator.runtime.offset_reads import read_offsets
+from coordinator.runtime.slices import run_at_once
 from model.commands import ConsumerGroupDescribe, DescribeGroups, OffsetFetch
 from model.ids import ZERO_TOPIC_ID, GroupId, LogOffset, LogPartition, TopicId, TopicName
 from model.records import OffsetCommitKey, OffsetCommitValue, RecordType
@@ -80,7 +81,8 @@ class PastGroup:
     def _fetch(self, command: OffsetFetch) -> OffsetFetchResponse:
         shard, group_id = self._shard, command.group_id
         has_offsets = check_offset_fetch(shard, command) and group_id in shard.offset_groups
-        answer = read_offsets(self._store, shard.partition, self._image, command, has_offsets)
+        steps = read_offsets(self._store, shard.partition, self._image, command, has_offsets)
+        answer = run_at_once(steps)
         if command.require_stable:
             answer = compute_stable_answer(answer, shard.open_transactions.unstable(group_id))
         return answer

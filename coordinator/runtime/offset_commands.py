@@ -21,6 +21,7 @@ from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.offset_reads import read_offsets, read_open_transactions
+from coordinator.runtime.slices import Slices, Steps
 from coordinator.runtime.writer import Entry, Writer
 from model.commands import (
     ExpireProducers,
@@ -53,6 +54,7 @@ class OffsetCommands:
         writer: Writer,
         durability: Durability,
         clock: SteadyClock,
+        slices: Slices,
         *,
         image: Callable[[], TopicImage],
         check_space: Callable[[Outcome], None],
@@ -64,6 +66,7 @@ class OffsetCommands:
         self._writer = writer
         self._durability = durability
         self._clock = clock
+        self._slices = slices
         self._check_space = check_space
         self._answer_error = answer_error
         self._has_unwritten_marker = False
@@ -72,13 +75,21 @@ class OffsetCommands:
 
     def fetch(self, command: OffsetFetch, reply: Reply) -> None:
         """Read from the store; the answer comes when what it shows is durable."""
+        self._slices.run(self._fetch(command, reply))
+
+    def _fetch(self, command: OffsetFetch, reply: Reply) -> Steps[None]:
         group_id = command.group_id
         shard = self._shard_of(group_id)
         try:
             known = check_offset_fetch(shard, command)
             self._write_markers()
             has_offsets = known and group_id in shard.offset_groups
-            answer = read_offsets(self._store, shard.partition, self._image(), command, has_offsets)
+            # What the answer shows is that of now, though it may be read in later turns.
+            unstable = frozenset(shard.open_transactions.unstable(group_id))
+            generation = self._durability.generation_of_offsets(group_id)
+            answer = yield from read_offsets(
+                self._store, shard.partition, self._image(), command, has_offsets
+            )
         except GroupError as error:
             self._answer_error((group_id,), reply, error)
             return
@@ -88,8 +99,7 @@ class OffsetCommands:
             self._answer_error((group_id,), reply, failure)
             return
         if command.require_stable:
-            answer = compute_stable_answer(answer, shard.open_transactions.unstable(group_id))
-        generation = self._durability.generation_of_offsets(group_id)
+            answer = compute_stable_answer(answer, unstable)
         self._writer.answer_when_durable(generation, reply, answer)
 
     def _write_markers(self) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import NamedTuple, TypeAlias
 
 from coordinator.core.offsets import compute_fetched_offset
 from coordinator.core.producers import find_state
 from coordinator.core.shard import Shard
+from coordinator.runtime.slices import Steps
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicId, TopicName
@@ -30,7 +32,16 @@ from model.topics import TopicImage
 from storage.codec.records import decode_key, decode_value, encode_key
 from storage.log_store import LatestEntry, LogStore
 
+SLICE = 2_000
+"""So many offsets are read in one turn, each in some 6 µs."""
+
+SCANS_MAX = 32
+"""Topics that are scanned each by itself; of more the whole group is."""
+
 _KEY_HEAD = struct.Struct(">hh")
+_KEY_PARTITION_BYTES = 4
+
+_Value: TypeAlias = OffsetCommitValue | LegacyOffsetCommitValue
 
 
 class StoredOffset(NamedTuple):
@@ -39,10 +50,10 @@ class StoredOffset(NamedTuple):
     group_id: GroupId
     topic: TopicName
     partition: int
-    value: OffsetCommitValue | LegacyOffsetCommitValue
+    value: _Value
 
 
-def _decode_value(entry: LatestEntry) -> OffsetCommitValue | LegacyOffsetCommitValue | None:
+def _decode_value(entry: LatestEntry) -> _Value | None:
     _, value = decode_value(RecordType.OFFSET_COMMIT, entry.value)
     if isinstance(value, OffsetCommitValue | LegacyOffsetCommitValue):
         return value
@@ -81,10 +92,12 @@ async def read_highest_offsets(
     highest: dict[tuple[TopicName, int], int] = {}
     for shard in shards:
         for group_id in list(shard.offset_groups):
-            for stored in read_group_offsets(store, shard.partition, group_id):
-                where = (stored.topic, stored.partition)
-                highest[where] = max(highest.get(where, 0), stored.value.offset)
-            await asyncio.sleep(0)
+            found = read_group_offsets(store, shard.partition, group_id)
+            while taken := list(islice(found, SLICE)):
+                for stored in taken:
+                    where = (stored.topic, stored.partition)
+                    highest[where] = max(highest.get(where, 0), stored.value.offset)
+                await asyncio.sleep(0)
     return highest
 
 
@@ -111,25 +124,40 @@ def read_offsets(
     image: TopicImage,
     command: OffsetFetch,
     has_offsets: bool,
-) -> OffsetFetchResponse:
-    """The answer to a fetch that was found to be allowed."""
+) -> Steps[OffsetFetchResponse]:
+    """The answer to a fetch that was found to be allowed, in slices.
+
+    It shows the offsets as they are at the first slice: what is read later is read by scans of
+    the store that begin then.
+    """
     if command.topics is None:
-        topics = _read_all(store, partition, image, command.group_id) if has_offsets else ()
-    else:
+        entries = _scan(store, partition, [encode_offset_group_prefix(command.group_id)])
+        topics = yield from _read_all(entries if has_offsets else iter(()), image)
+    elif sum(len(wanted.partitions) for wanted in command.topics) <= SLICE:
         topics = tuple(
             _read_topic(store, partition, image, command.group_id, wanted, has_offsets)
             for wanted in command.topics
         )
+    else:
+        topics = yield from _read_many(store, partition, image, command, has_offsets)
     return OffsetFetchResponse(command.group_id, topics)
 
 
-def _read_all(
-    store: LogStore, partition: LogPartition, image: TopicImage, group_id: GroupId
-) -> tuple[FetchedTopic, ...]:
+def _scan(
+    store: LogStore, partition: LogPartition, prefixes: Sequence[bytes]
+) -> Iterator[LatestEntry]:
+    """All entries below these prefixes, as they are now whenever they are read."""
+    return chain.from_iterable([store.latest(partition, prefix) for prefix in prefixes])
+
+
+def _read_all(entries: Iterator[LatestEntry], image: TopicImage) -> Steps[tuple[FetchedTopic, ...]]:
     found: dict[TopicName, list[FetchedOffset]] = {}
-    for stored in read_group_offsets(store, partition, group_id):
-        offset = compute_fetched_offset(stored.partition, stored.value, ZERO_TOPIC_ID)
-        found.setdefault(stored.topic, []).append(offset)
+    while taken := list(islice(entries, SLICE)):
+        for stored in decode_stored_offsets(taken):
+            offset = compute_fetched_offset(stored.partition, stored.value, ZERO_TOPIC_ID)
+            found.setdefault(stored.topic, []).append(offset)
+        if len(taken) == SLICE:
+            yield
     return tuple(
         FetchedTopic(name, _id_of(image, name), tuple(offsets)) for name, offsets in found.items()
     )
@@ -148,30 +176,83 @@ def _read_topic(
     wanted: TopicToFetch,
     has_offsets: bool,
 ) -> FetchedTopic:
-    name, topic_id = wanted.name, wanted.topic_id
-    if topic_id is not None:
-        topic = image.by_id.get(topic_id)
-        if topic is None:
-            return FetchedTopic(
-                name,
-                topic_id,
-                tuple(
-                    FetchedOffset(number, -1, None, "", ErrorCode.UNKNOWN_TOPIC_ID)
-                    for number in wanted.partitions
-                ),
-            )
-        name = topic.name
-    assert name is not None, "a topic is asked for by name or by id"
-    values: list[OffsetCommitValue | LegacyOffsetCommitValue | None]
-    if has_offsets:
+    name = _name_of(image, wanted)
+    values: list[_Value | None] = [None] * len(wanted.partitions)
+    if name is not None and has_offsets:
         keys = [encode_key(OffsetCommitKey(group_id, name, n)) for n in wanted.partitions]
         entries = store.get_many_latest(partition, keys)
         values = [None if entry is None else _decode_value(entry) for entry in entries]
-    else:
-        values = [None] * len(wanted.partitions)
-    asked_id = ZERO_TOPIC_ID if topic_id is None else topic_id
-    offsets = tuple(
+    return _make_topic(image, wanted, name, _show(wanted, name, wanted.partitions, values))
+
+
+def _read_many(
+    store: LogStore,
+    partition: LogPartition,
+    image: TopicImage,
+    command: OffsetFetch,
+    has_offsets: bool,
+) -> Steps[tuple[FetchedTopic, ...]]:
+    """Offsets of very many partitions, for which the store is scanned.
+
+    Looking each of them up takes longer, and in slices would show each as of another time.
+    """
+    assert command.topics is not None
+    names = [_name_of(image, wanted) for wanted in command.topics]
+    prefixes = [encode_offset_group_prefix(command.group_id)]
+    if len(names) <= SCANS_MAX:
+        distinct = dict.fromkeys(name for name in names if name is not None)
+        keys = (encode_key(OffsetCommitKey(command.group_id, name, 0)) for name in distinct)
+        prefixes = [key[:-_KEY_PARTITION_BYTES] for key in keys]
+    entries = _scan(store, partition, prefixes if has_offsets else ())
+    found: dict[tuple[TopicName | None, int], _Value] = {}
+    while taken := list(islice(entries, SLICE)):
+        for stored in decode_stored_offsets(taken):
+            found[stored.topic, stored.partition] = stored.value
+        yield
+    topics = []
+    left = SLICE
+    for wanted, name in zip(command.topics, names, strict=True):
+        rows: list[FetchedOffset] = []
+        for begin in range(0, len(wanted.partitions), SLICE):
+            numbers = wanted.partitions[begin : begin + SLICE]
+            rows += _show(wanted, name, numbers, [found.get((name, n)) for n in numbers])
+            left -= len(numbers)
+            if left <= 0:
+                left = SLICE
+                yield
+        topics.append(_make_topic(image, wanted, name, rows))
+    return tuple(topics)
+
+
+def _name_of(image: TopicImage, wanted: TopicToFetch) -> TopicName | None:
+    """The name of the topic that is asked for; ``None`` for an id that is nobody's."""
+    if wanted.topic_id is None:
+        assert wanted.name is not None, "a topic is asked for by name or by id"
+        return wanted.name
+    topic = image.by_id.get(wanted.topic_id)
+    return None if topic is None else topic.name
+
+
+def _show(
+    wanted: TopicToFetch,
+    name: TopicName | None,
+    partitions: Sequence[int],
+    values: Sequence[_Value | None],
+) -> list[FetchedOffset]:
+    """The offsets of these partitions of a topic, as the answer shows them."""
+    if name is None:
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        return [FetchedOffset(number, -1, None, "", code) for number in partitions]
+    asked_id = wanted.topic_id or ZERO_TOPIC_ID
+    return [
         compute_fetched_offset(number, value, asked_id)
-        for number, value in zip(wanted.partitions, values, strict=True)
-    )
-    return FetchedTopic(name, topic_id or _id_of(image, name), offsets)
+        for number, value in zip(partitions, values, strict=True)
+    ]
+
+
+def _make_topic(
+    image: TopicImage, wanted: TopicToFetch, name: TopicName | None, rows: Sequence[FetchedOffset]
+) -> FetchedTopic:
+    if name is None:
+        return FetchedTopic(wanted.name, wanted.topic_id, tuple(rows))
+    return FetchedTopic(name, wanted.topic_id or _id_of(image, name), tuple(rows))

@@ -38,7 +38,7 @@ from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, Steady
 from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
 from coordinator.runtime.deadlines import Deadlines
 from coordinator.runtime.durability import Durability
-from coordinator.runtime.group_reads import read_groups
+from coordinator.runtime.group_reads import GroupReads
 from coordinator.runtime.group_settings import GroupSettingsChanges
 from coordinator.runtime.load_in_progress import LoadInProgress
 from coordinator.runtime.loader import read_last_timestamp
@@ -47,6 +47,7 @@ from coordinator.runtime.offset_commands import OffsetCommands
 from coordinator.runtime.offset_deletion import OffsetDeletion
 from coordinator.runtime.regexes import Regexes
 from coordinator.runtime.replayer import Replayer
+from coordinator.runtime.slices import Slices
 from coordinator.runtime.space import Space
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.targets import Targets
@@ -70,7 +71,6 @@ from model.commands import (
     ExpireOffsets,
     ExpireProducers,
     LeaveGroup,
-    ListGroups,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
@@ -232,6 +232,7 @@ class Runtime:
         self._commits = CommitRoom(self._writer, self._clock, self._durability, self._space)
         self._watches = Watches(scheduler, self._has_news, lambda: self._turns.is_busy)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
+        self._slices = Slices(scheduler.call_soon)
         self._replayer = Replayer(self._writer, self._durability, self.liveness, self.stats)
         self._make_deputies(scheduler)
 
@@ -249,12 +250,16 @@ class Runtime:
             image=lambda: self._catalogue.image,
             install=self._submit_to_shard,
         )
+        self._reads = GroupReads(
+            self._shards, self._slices, self._writer, self._durability, answer=self._answer_read
+        )
         self._offsets = OffsetCommands(
             self._store,
             self._shards,
             self._writer,
             self._durability,
             self._clock,
+            self._slices,
             image=lambda: self.image,
             check_space=self._check_space,
             answer_error=self._answer_error,
@@ -309,11 +314,14 @@ class Runtime:
         self._classic.stop()
         self._background.stop()
         self._regexes.stop()
-        while self._turns.is_busy or not self._writer.is_idle:  # noqa: ASYNC110 - once, at the end; no event to keep up
+        while self._is_busy():  # noqa: ASYNC110 - once, at the end; no event to keep up
             await asyncio.sleep(STOP_POLL_S)
         self._targets.stop()
         if isinstance(self._scheduler, AsyncioScheduler):
             self._scheduler.close()
+
+    def _is_busy(self) -> bool:
+        return self._turns.is_busy or self._slices.is_busy or not self._writer.is_idle
 
     # ------------------------------------------------------------------------------ what doors use
 
@@ -373,7 +381,7 @@ class Runtime:
             case DeleteGroup() | DeleteOffsets():
                 self._deletion.submit(command, reply)
             case _ if isinstance(command, ReadCommand):
-                self._read(command, reply)
+                self._reads.submit(command, reply)
             case _ if isinstance(command, ClassicCommand):
                 self._turns.submit(command, reply)
             case _:
@@ -554,16 +562,6 @@ class Runtime:
         if changed:
             self._watches.look_at(changed)
             self._targets.look_at(changed)
-
-    # ------------------------------------------------------------------------------------ reading
-
-    def _read(self, command: ReadCommand, reply: Reply) -> None:
-        answer = read_groups(self._shards, command)
-        if isinstance(command, ListGroups):
-            generation = self._durability.generation_of_all()
-            self._writer.answer_when_durable(generation, reply, answer)
-        else:
-            self._answer_read(command.group_ids, reply, answer)
 
     # ------------------------------------------------------------------------------------- topics
 

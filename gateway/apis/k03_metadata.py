@@ -12,8 +12,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
+
+import numpy as np
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -21,9 +23,9 @@ from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.brokers import compute_brokers
 from gateway.codec import Encoded, response_schema
-from gateway.encoding import compile_array_writer
+from gateway.encoding import compile_rows_writer
 from gateway.schema import response_type
-from gateway.topics.catalogue import PartitionKey, PartitionLeader
+from gateway.topics.catalogue import PartitionLeader
 from model.commands import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName
@@ -41,6 +43,9 @@ FIRST_NULL_NAME_VERSION: Final = 12
 LONGEST_TOPIC_NAME: Final = 249
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _SAME_LEADER_RUNS: Final = 512
+_KEPT_PARTITIONS_MAX: Final = 1_000
+"""More are encoded anew, in less than 20 ns each, and would take much memory."""
+_EVERY_BYTE_SET: Final = 0x01010101
 
 
 def handle(context: RequestContext, request: Any) -> None:
@@ -186,37 +191,35 @@ def _describe(context: RequestContext, topic: Topic, with_operations: bool) -> A
 
 def _partitions(context: RequestContext, topic: Topic) -> Any:
     """The partitions; those of a topic that is led here as a whole come encoded from a cache."""
-    leader_of = context.node.topics.leader_of
-    leaders = [
-        leader_of(PartitionKey(topic.topic_id, number)) for number in range(topic.partitions)
-    ]
+    leaders = context.node.topics.leaders_of(topic)
     node_id = context.node.settings.node_id
     if leaders and leaders.count(leaders[0]) == len(leaders):
-        return _encode_partitions(context.version, node_id, leaders[0], len(leaders))
+        encode = _keep_partitions if len(leaders) <= _KEPT_PARTITIONS_MAX else _encode_partitions
+        return encode(context.version, node_id, leaders[0], len(leaders))
     return tuple(_partition(number, leader, node_id) for number, leader in enumerate(leaders))
 
 
-@cache
-def _partitions_writer(version: int) -> Any:
-    response = response_type(KEY, version)
-    return compile_array_writer(wire.MetadataResponsePartition, response, "topics", "partitions")
-
-
-_encoded: dict[tuple[int, int, PartitionLeader, int], Encoded] = {}
-
-
 def _encode_partitions(version: int, node_id: int, leader: PartitionLeader, count: int) -> Encoded:
-    """So many partitions of one leader, as this version writes them; kept, for they repeat."""
-    key = (version, node_id, leader, count)
-    encoded = _encoded.get(key)
-    if encoded is None:
-        parts: list[bytes] = []
-        rows = tuple(_partition(number, leader, node_id) for number in range(count))
-        _partitions_writer(version)(rows, parts.append)
-        if len(_encoded) >= _SAME_LEADER_RUNS:
-            _encoded.clear()
-        encoded = _encoded[key] = Encoded(b"".join(parts))
-    return encoded
+    """So many partitions of one leader, as this version writes them.
+
+    They differ in their index alone, so that one of them is written, and repeated.
+    """
+    response = response_type(KEY, version)
+    pack_length, write = compile_rows_writer(
+        wire.MetadataResponsePartition, response, "topics", "partitions"
+    )
+    first, other = bytearray(), bytearray()
+    write(_partition(0, leader, node_id), first.extend)
+    write(_partition(_EVERY_BYTE_SET, leader, node_id), other.extend)
+    width = len(first)
+    index_at = next(at for at in range(width) if first[at] != other[at])
+    rows = np.frombuffer(bytes(first) * count, np.uint8).reshape(count, width).copy()
+    indexes = np.arange(count, dtype=">i4").view(np.uint8).reshape(count, 4)
+    rows[:, index_at : index_at + 4] = indexes
+    return Encoded(pack_length(count) + rows.tobytes())
+
+
+_keep_partitions = lru_cache(maxsize=_SAME_LEADER_RUNS)(_encode_partitions)
 
 
 def _partition(number: int, leader: PartitionLeader, node_id: int) -> Any:

@@ -9,12 +9,15 @@ asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import LongAnswer, reply_in_slices
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, MemberId, TopicId, TopicName
@@ -34,6 +37,28 @@ NO_OFFSET: Final = -1
 Group = tuple[str, ErrorCode, tuple[FetchedTopic, ...]]
 
 
+class _Shape(NamedTuple):
+    """What versions call a topic and a partition, and where in the answer partitions are."""
+
+    topic: Any
+    partition: Any
+    path: tuple[str, ...]
+
+
+_SINGLE: Final = _Shape(
+    single.OffsetFetchResponseTopic,
+    single.OffsetFetchResponsePartition,
+    ("topics", "partitions"),
+)
+_GROUPS_PATH: Final = ("groups", "topics", "partitions")
+_BY_NAME: Final = _Shape(
+    by_name.OffsetFetchResponseTopics, by_name.OffsetFetchResponsePartitions, _GROUPS_PATH
+)
+_BY_ID: Final = _Shape(
+    by_id.OffsetFetchResponseTopics, by_id.OffsetFetchResponsePartitions, _GROUPS_PATH
+)
+
+
 def handle(context: RequestContext, request: Any) -> None:
     """Fetch each group; the answer leaves when all are there, in the order asked."""
     require_stable = getattr(request, "require_stable", False)
@@ -42,7 +67,7 @@ def handle(context: RequestContext, request: Any) -> None:
             context,
             request,
             require_stable,
-            lambda group: context.reply(_make_single(context, group)),
+            lambda group: reply_in_slices(context, _make_single(context, group)),
         )
         return
     groups: list[Group | None] = [None] * len(request.groups)
@@ -150,66 +175,64 @@ def _refuse_all(group: Any, code: ErrorCode) -> tuple[FetchedTopic, ...]:
 
 
 def _make_topics(
-    version: int, wire: Any, names: tuple[str, str], topics: Sequence[FetchedTopic]
-) -> list[Any]:
-    """The topics of an answer; ``names`` are what this version calls a topic and a partition."""
-    make_topic, make_partition = getattr(wire, names[0]), getattr(wire, names[1])
+    long: LongAnswer,
+    version: int,
+    shape: _Shape,
+    topics: Sequence[FetchedTopic],
+) -> Steps[list[Any]]:
+    """The topics of an answer."""
     made = []
     for topic in topics:
-        rows = [
-            make_partition(
-                partition_index=row.partition,
-                committed_offset=row.offset,
-                committed_leader_epoch=-1 if row.leader_epoch is None else row.leader_epoch,
-                metadata=row.metadata,
-                error_code=row.error,
-            )
-            for row in topic.partitions
-        ]
+        rows = map(partial(_make_row, shape.partition), topic.partitions)
+        partitions = yield from long.encode(
+            shape.partition, shape.path, len(topic.partitions), rows
+        )
         which: dict[str, Any] = {"name": topic.name}
         if version >= FIRST_TOPIC_ID_VERSION:
             which = {"topic_id": topic.topic_id}
-        made.append(make_topic(partitions=rows, **which))
+        made.append(shape.topic(partitions=partitions, **which))
     return made
 
 
-def _make_single(context: RequestContext, group: Group) -> Any:
+def _make_row(make_partition: Any, row: FetchedOffset) -> Any:
+    return make_partition(
+        partition_index=row.partition,
+        committed_offset=row.offset,
+        committed_leader_epoch=-1 if row.leader_epoch is None else row.leader_epoch,
+        metadata=row.metadata,
+        error_code=row.error,
+    )
+
+
+def _make_single(context: RequestContext, group: Group) -> Steps[Any]:
     _, code, topics = group
     if code is not ErrorCode.NONE and context.version >= FIRST_TOP_LEVEL_ERROR_VERSION:
         topics = ()
-    names = ("OffsetFetchResponseTopic", "OffsetFetchResponsePartition")
-    return single.OffsetFetchResponse(
-        throttle_time=0,
-        topics=_make_topics(context.version, single, names, topics),
-        error_code=code,
-    )
+    made = yield from _make_topics(LongAnswer(context), context.version, _SINGLE, topics)
+    return single.OffsetFetchResponse(throttle_time=0, topics=made, error_code=code)
 
 
-def _make_groups(version: int, groups: Sequence[Group]) -> Any:
-    wire = by_id if version >= FIRST_TOPIC_ID_VERSION else by_name
-    names = ("OffsetFetchResponseTopics", "OffsetFetchResponsePartitions")
-    return wire.OffsetFetchResponse(
-        throttle_time=0,
-        groups=[
-            wire.OffsetFetchResponseGroup(
-                group_id=group_id,
-                topics=_make_topics(version, wire, names, topics) if not code else [],
-                error_code=code,
-            )
-            for group_id, code, topics in groups
-        ],
-    )
+def _make_groups(context: RequestContext, groups: Sequence[Group]) -> Steps[Any]:
+    version, long = context.version, LongAnswer(context)
+    wire, shape = (by_id, _BY_ID) if version >= FIRST_TOPIC_ID_VERSION else (by_name, _BY_NAME)
+    made = []
+    for group_id, code, topics in groups:
+        rows = yield from _make_topics(long, version, shape, () if code else topics)
+        made.append(wire.OffsetFetchResponseGroup(group_id=group_id, topics=rows, error_code=code))
+    return wire.OffsetFetchResponse(throttle_time=0, groups=made)
 
 
 def _reply_groups(context: RequestContext, groups: Sequence[Group]) -> None:
-    context.reply(_make_groups(context.version, groups))
+    reply_in_slices(context, _make_groups(context, groups))
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
     """An error for every group."""
     if context.version in SINGLE_VERSIONS:
-        return _make_single(context, (request.group_id, code, _refuse_all(request, code)))
-    return _make_groups(context.version, [(group.group_id, code, ()) for group in request.groups])
+        group = (request.group_id, code, _refuse_all(request, code))
+        return run_at_once(_make_single(context, group))
+    refused = [(group.group_id, code, ()) for group in request.groups]
+    return run_at_once(_make_groups(context, refused))
 
 
 API = Api(key=KEY, name="OffsetFetch", versions=range(1, 11), handler=handle, failed=failed)

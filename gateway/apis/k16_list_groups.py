@@ -5,15 +5,18 @@ A caller with DESCRIBE on the cluster sees all groups, others those that they ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
+from gateway.codec import Encoded, response_schema
+from gateway.long_answers import LongAnswer, reply_in_slices
 from model.commands import ListGroups
 from model.errors import ErrorCode, GroupError
-from model.responses import ListGroupsResponse
+from model.responses import ListedGroup, ListGroupsResponse
 
 KEY = 16
 wire = response_schema(KEY)
@@ -31,23 +34,33 @@ def handle(context: RequestContext, request: Any) -> None:
             context.reply_failed(answer.code, answer.message)
             return
         assert isinstance(answer, ListGroupsResponse)
-        groups = [
-            wire.ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.group_type,
-            )
+        seen = [
+            group
             for group in answer.groups
             if sees_all
             or context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         ]
-        context.reply(_make(ErrorCode.NONE, groups))
+        reply_in_slices(context, _make_list(context, seen))
 
     context.submit(command, on_answer)
 
 
-def _make(code: ErrorCode, groups: list[Any]) -> Any:
+def _make_list(context: RequestContext, seen: Sequence[ListedGroup]) -> Steps[Any]:
+    rows = map(_listed, seen)
+    groups = yield from LongAnswer(context).encode(wire.ListedGroup, ("groups",), len(seen), rows)
+    return _make(ErrorCode.NONE, groups)
+
+
+def _listed(group: ListedGroup) -> Any:
+    return wire.ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.state,
+        group_type=group.group_type,
+    )
+
+
+def _make(code: ErrorCode, groups: Encoded | Sequence[Any]) -> Any:
     return wire.ListGroupsResponse(throttle_time=0, error_code=code, groups=groups)
 
 

@@ -6,15 +6,17 @@ them is hidden from the caller, so is the group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec import response_schema
+from gateway.long_answers import LongAnswer, reply_in_slices
 from model.commands import ConsumerGroupDescribe
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName
@@ -43,16 +45,29 @@ def handle(context: RequestContext, request: Any) -> None:
             context.reply_failed(answer.code, answer.message)
             return
         assert isinstance(answer, ConsumerGroupDescribeResponse)
-        described = iter(answer.groups)
-        groups = [
-            _refuse(group_id, code)
-            if code
-            else _describe(context, next(described), request.include_authorized_operations)
-            for group_id, code in zip(request.group_ids, codes, strict=True)
-        ]
-        context.reply(wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups))
+        reply_in_slices(context, _make(context, request, codes, answer.groups))
 
     context.submit(ConsumerGroupDescribe(context.caller, asked), on_answer)
+
+
+def _make(
+    context: RequestContext,
+    request: Any,
+    codes: Sequence[ErrorCode],
+    described: Iterable[DescribedConsumerGroup],
+) -> Steps[Any]:
+    """The answer; ``described`` are the groups that are not refused by ``codes``."""
+    long = LongAnswer(context)
+    found = iter(described)
+    groups = []
+    for group_id, code in zip(request.group_ids, codes, strict=True):
+        if code:
+            groups.append(_refuse(group_id, code))
+            continue
+        group = next(found)
+        with_operations = request.include_authorized_operations
+        groups.append((yield from _describe(context, long, group, with_operations)))
+    return wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups)
 
 
 def _check(context: RequestContext, group_id: str) -> ErrorCode:
@@ -75,19 +90,24 @@ def _refuse(group_id: str, code: ErrorCode, message: str | None = None) -> Any:
     )
 
 
-def _topics(group: DescribedConsumerGroup) -> set[TopicName]:
+def _find_topics(long: LongAnswer, group: DescribedConsumerGroup) -> Steps[set[TopicName]]:
     names: set[TopicName] = set()
-    for member in group.members:
-        names.update(member.subscribed_topic_names)
-        for assignment in (member.assignment, member.pending_revocation, member.target_assignment):
-            names.update(topic.topic_name for topic in assignment)
+    for members in long.take(group.members):
+        for member in members:
+            names.update(member.subscribed_topic_names)
+            for topics in (member.assignment, member.pending_revocation, member.target_assignment):
+                names.update(topic.topic_name for topic in topics)
+        yield from long.rest()
     return names
 
 
-def _describe(context: RequestContext, group: DescribedConsumerGroup, with_operations: bool) -> Any:
+def _describe(
+    context: RequestContext, long: LongAnswer, group: DescribedConsumerGroup, with_operations: bool
+) -> Steps[Any]:
     if group.error:
         return _refuse(group.group_id, group.error, group.error_message)
-    for name in _topics(group):
+    names = () if context.node.allows_all else (yield from _find_topics(long, group))
+    for name in names:
         if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             message = "The group has topics that the caller may not describe."
             return _refuse(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
@@ -98,7 +118,11 @@ def _describe(context: RequestContext, group: DescribedConsumerGroup, with_opera
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor_name,
-        members=[_member(member) for member in group.members],
+        members=(
+            yield from long.encode(
+                wire.Member, ("groups", "members"), len(group.members), map(_member, group.members)
+            )
+        ),
         authorized_operations=compute_authorized_operations(
             context, ResourceType.GROUP, group.group_id, with_operations
         ),

@@ -3,7 +3,7 @@
 The topics themselves are the coordinator's image. The records behind them are kept by whoever
 leads the partitions: the store of this process (``gateway.topics.store``), or the brokers of a
 cluster, to which clients are then sent. So nothing here says that this server leads anything:
-``leader_of`` does, partition by partition.
+``leader_of`` and ``leaders_of`` do, partition by partition.
 
 Calls and callbacks are on the event loop. A callback may be called before the call returns; it is
 called exactly once. Expected failures are results with an ``error``, never exceptions.
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 from model.errors import ErrorCode
 from model.ids import TopicId
-from model.topics import TopicImage
+from model.topics import Topic, TopicImage
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
@@ -143,6 +143,9 @@ class TopicCatalogue(Protocol):
 
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
         """Who leads a partition that is in the image."""
+
+    def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader]:
+        """``leader_of`` for each partition of a topic."""
 
     def append(
         self, appends: Sequence[Append], on_done: Callable[[Sequence[AppendResult]], None]

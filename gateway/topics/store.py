@@ -74,6 +74,7 @@ _REFUSED_UNREAD = frozenset(
 )
 """Refusals that Kafka gives without a log start offset."""
 
+_THIS_SERVER = PartitionLeader(None, LEADER_EPOCH)
 _BOOT_MARK = "boot-id"
 _WARM_UP_SLICE_S = 0.002
 _WARM_UP_PAUSE_S = 0.008
@@ -226,7 +227,11 @@ class LocalTopics:
 
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
         """This server."""
-        return PartitionLeader(None, LEADER_EPOCH)
+        return _THIS_SERVER
+
+    def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader]:
+        """This server."""
+        return (_THIS_SERVER,) * topic.partitions
 
     def topic_configs(self, topic_id: TopicId) -> Mapping[str, str]:
         """The same for every topic, but for the cleanup policy."""

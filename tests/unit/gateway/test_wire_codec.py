@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.decoding import DecodeError, decode
-from gateway.encoding import Encoded, compile_array_writer, encode
+from gateway.encoding import Encoded, compile_rows_writer, encode
 from gateway.schema import request_schema, request_type, response_schema, response_type
 
 FETCH, METADATA, VERSIONS = 1, 3, 18
@@ -107,10 +107,12 @@ def test_array_encoded_beforehand_is_the_array(version: int) -> None:
         for number in range(300)
     )
     target = response_type(METADATA, version)
-    parts: list[bytes] = []
-    compile_array_writer(wire.MetadataResponsePartition, target, "topics", "partitions")(
-        rows, parts.append
+    pack_length, write = compile_rows_writer(
+        wire.MetadataResponsePartition, target, "topics", "partitions"
     )
+    parts = [pack_length(len(rows))]
+    for row in rows:
+        write(row, parts.append)
     answers = [
         wire.MetadataResponse(
             throttle_time=0,

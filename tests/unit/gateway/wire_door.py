@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
 from gateway.apis.registry import APIS
@@ -85,6 +86,7 @@ class Gateway:
             settings,
             self.clock,
             self.heartbeats,
+            Slices(lambda callback: self.clock.call_later(0, callback)),
             apis,
             allows_all=isinstance(authorizer, AllowAll),
         )

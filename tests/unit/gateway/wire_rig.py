@@ -22,7 +22,7 @@ from gateway.topics.catalogue import Broker, PartitionKey, PartitionLeader
 from model.commands import INTERNAL, CreateTopic
 from model.ids import TopicId, TopicName
 from model.settings import CoordinatorSettings
-from model.topics import TopicImage
+from model.topics import Topic, TopicImage
 from storage.memory import MemoryLogStore
 
 HEARTBEAT = 68
@@ -43,6 +43,9 @@ class NoRecords:
 
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
         return PartitionLeader(None, 0)
+
+    def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader]:
+        return [PartitionLeader(None, 0)] * topic.partitions
 
     def topic_configs(self, _: TopicId) -> Mapping[str, str]:
         return {"cleanup.policy": "delete", "retention.ms": "-1"}

@@ -1,0 +1,82 @@
+"""Work that would hold the loop for long, done in slices between which the loop runs.
+
+A piece of work is a generator that stops after each slice. Of all that wait one does a slice in a
+turn, one after another, so that a turn takes no longer however many ask for much at the same time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TypeAlias, TypeVar
+
+import structlog
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+"""Stops after each slice, and returns what it comes to."""
+
+log = structlog.get_logger()
+
+
+class Slices:
+    """The work that goes on. ``call_soon`` calls in a later turn of the loop."""
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._call_soon = call_soon
+        self._waiting: deque[Steps[None]] = deque()
+        self._is_stepping = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is work that goes on in a later turn."""
+        return bool(self._waiting)
+
+    def run(self, steps: Steps[None]) -> None:
+        """Do the first slice now, unless other work goes on, and the others in later turns.
+
+        ``steps`` answers whoever waits for it, also of what it raises.
+        """
+        if self._waiting or self._is_stepping or self._step(steps):
+            self._add(steps)
+
+    def _add(self, steps: Steps[None]) -> None:
+        self._waiting.append(steps)
+        if len(self._waiting) == 1:
+            self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """One slice, after what takes less than one."""
+        while self._waiting:
+            steps = self._waiting[0]
+            goes_on = self._step(steps)
+            self._waiting.popleft()
+            if goes_on:
+                self._waiting.append(steps)
+                self._call_soon(self._turn)
+                return
+
+    def _step(self, steps: Steps[None]) -> bool:
+        """Do one slice; whether there are more."""
+        self._is_stepping = True
+        try:
+            next(steps)
+        except StopIteration:
+            return False
+        except Exception:
+            log.exception("slice_failed")
+            return False
+        finally:
+            self._is_stepping = False
+        return True
+
+
+def run_at_once(steps: Steps[T]) -> T:
+    """All slices without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
