@@ -46,6 +46,9 @@ from model.ids import (
     TopicId,
     TopicName,
 )
+from model.local_assignors import LocalAssignor
+from model.local_commands import InstallAssignment as InstallAssignment
+from model.local_commands import PrepareAssignment as PrepareAssignment
 from model.records import PartitionOffset, TopicPartitions
 from model.value import value
 
@@ -78,7 +81,8 @@ class ConsumerGroupHeartbeat:
     """KIP-848 heartbeat with a member epoch of 0 or more; epoch 0 joins.
 
     ``rebalance_timeout_ms``, ``subscribed_topic_names``, ``rack_id`` and ``server_assignor`` are
-    ``UNCHANGED`` where the client sent null or -1. ``owned`` is ``None`` where the client does
+    ``UNCHANGED`` where the client sent null or -1. ``local_assignors`` are so where it cannot name
+    any; a member that joins so has none. ``owned`` is ``None`` where the client does
     not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``.
     """
 
@@ -93,6 +97,7 @@ class ConsumerGroupHeartbeat:
     server_assignor: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
     instance_id: InstanceId | None = None
     subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    local_assignors: tuple[LocalAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
 
 
 @value
@@ -335,6 +340,19 @@ class GrowTopic:
 
 
 @value
+class SetTopicRacks:
+    """Say in which racks the replicas of each partition are, in the order of the partitions.
+
+    Of those at the end that are left out, and of empty ones, nothing is known.
+    """
+
+    caller: Caller
+    name: TopicName
+    racks: tuple[tuple[str, ...], ...]
+    validate_only: bool = False
+
+
+@value
 class DeleteTopic:
     """Delete a topic, by name or by id, and with it the offsets committed for it."""
 
@@ -487,6 +505,8 @@ GroupCommand: TypeAlias = (
     | ExpireClassicDeadline
     | ConvertToClassicGroup
     | ReconcileMember
+    | PrepareAssignment
+    | InstallAssignment
     | ExpireMember
     | RefreshTopics
     | RefreshAssignor
@@ -498,7 +518,7 @@ GroupCommand: TypeAlias = (
 """Commands of one group, handled by the shard of its log partition."""
 
 TopicCommand: TypeAlias = (
-    CreateTopic | GrowTopic | DeleteTopic | ForgetDeletedTopic | AllocateProducerId
+    CreateTopic | GrowTopic | SetTopicRacks | DeleteTopic | ForgetDeletedTopic | AllocateProducerId
 )
 """Commands of the topic catalogue that is kept here."""
 

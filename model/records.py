@@ -23,6 +23,12 @@ from model.ids import (
     TopicId,
     TopicName,
 )
+from model.local_assignors import (
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+    LocalAssignorsKey,
+    LocalAssignorsValue,
+)
 from model.share_records import ShareRecordKey, ShareRecordValue
 from model.streams_records import StreamsRecordKey, StreamsRecordValue
 from model.value import value
@@ -434,10 +440,14 @@ class TopicSideKey:
 
 @value
 class TopicSideValue:
-    """Its id, which a topic that is deleted and created again does not keep, and its size."""
+    """Its id, which a topic that is deleted and created again does not keep, and its size.
+
+    ``racks`` are those of the replicas of each partition, as in ``Topic``.
+    """
 
     topic_id: TopicId
     partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 @value
@@ -519,6 +529,8 @@ SideKey: TypeAlias = (
     | ImportGraceKey
     | GroupConfigsSideKey
     | ProducerStateKey
+    | LocalAssignorsKey
+    | InstalledMetadataKey
 )
 SideValue: TypeAlias = (
     TopicSideValue
@@ -527,6 +539,8 @@ SideValue: TypeAlias = (
     | ImportGraceValue
     | GroupConfigsSideValue
     | ProducerStateValue
+    | LocalAssignorsValue
+    | InstalledMetadataValue
 )
 
 

@@ -14,6 +14,7 @@ from model.ids import (
     TopicId,
     TopicName,
 )
+from model.local_commands import LocalAssignment, PrepareAssignmentResponse
 from model.records import TopicPartitions
 from model.topics import Topic
 from model.value import value
@@ -26,7 +27,8 @@ class ConsumerGroupHeartbeatResponse:
     ``news``: this answer says something that the member may not know, a new epoch or an
     assignment; a door gives it at once. ``parkable``: the member is STABLE or
     UNRELEASED_PARTITIONS, so that a heartbeat without news may wait for some. ``settled``: the
-    member is STABLE at the target, and has nothing to come back for before its interval.
+    member is STABLE at the target, and has nothing to come back for before its interval. ``local``
+    is there for a member at a target that an assignor of its own has computed.
     """
 
     member_id: MemberId
@@ -36,6 +38,7 @@ class ConsumerGroupHeartbeatResponse:
     news: bool
     parkable: bool
     settled: bool
+    local: LocalAssignment | None = None
 
 
 @value
@@ -370,6 +373,7 @@ Response: TypeAlias = (
     | JoinGroupResponse
     | SyncGroupResponse
     | ClassicHeartbeatResponse
+    | PrepareAssignmentResponse
     | OffsetCommitResponse
     | OffsetFetchResponse
     | ConsumerGroupDescribeResponse

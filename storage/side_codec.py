@@ -7,7 +7,14 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from model.ids import GroupId, LogPartition, ProducerId, TopicId, TopicName
+from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.local_assignors import (
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+    LocalAssignor,
+    LocalAssignorsKey,
+    LocalAssignorsValue,
+)
 from model.records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -34,10 +41,13 @@ TOPIC_DELETION_KIND = b"\x03"
 IMPORT_GRACE_KIND = b"\x04"
 GROUP_CONFIGS_KIND = b"\x05"
 PRODUCER_STATE_KIND = b"\x06"
+LOCAL_ASSIGNORS_KIND = b"\x07"
+INSTALLED_METADATA_KIND = b"\x08"
 
 _TOPIC_ID_SIZE = 16
 _PRODUCER = struct.Struct(">iq")
 _PARTITION = struct.Struct(">i")
+_GROUP_ID_SIZE = struct.Struct(">i")
 
 
 def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
@@ -60,6 +70,12 @@ def encode_producer_prefix(partition: LogPartition) -> bytes:
     return PRODUCER_STATE_KIND + _PARTITION.pack(partition)
 
 
+def encode_local_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
+    """What the keys of all members of a log partition begin with that have to do with assignors."""
+    packed = _PARTITION.pack(partition)
+    return LOCAL_ASSIGNORS_KIND + packed, INSTALLED_METADATA_KIND + packed
+
+
 def encode_side_key(key: SideKey) -> bytes:
     """Kind and name."""
     match key:
@@ -75,8 +91,31 @@ def encode_side_key(key: SideKey) -> bytes:
             return GROUP_CONFIGS_KIND + key.group_id.encode()
         case ProducerStateKey():
             return PRODUCER_STATE_KIND + _PRODUCER.pack(key.partition, key.producer_id)
+        case LocalAssignorsKey():
+            return LOCAL_ASSIGNORS_KIND + _encode_member(key)
+        case InstalledMetadataKey():
+            return INSTALLED_METADATA_KIND + _encode_member(key)
         case _:
             assert_never(key)
+
+
+def _encode_member(key: LocalAssignorsKey | InstalledMetadataKey) -> bytes:
+    group_id = key.group_id.encode()
+    size = _GROUP_ID_SIZE.pack(len(group_id))
+    return _PARTITION.pack(key.partition) + size + group_id + key.member_id.encode()
+
+
+def _decode_member(name: bytes) -> tuple[LogPartition, GroupId, MemberId]:
+    try:
+        (partition,) = _PARTITION.unpack_from(name)
+        (size,) = _GROUP_ID_SIZE.unpack_from(name, _PARTITION.size)
+    except struct.error as error:
+        raise CodecError(str(error)) from None
+    rest = name[_PARTITION.size + _GROUP_ID_SIZE.size :]
+    if not 0 < size < len(rest):
+        raise CodecError(f"{len(rest)} bytes of ids, {size} of them the group's")
+    group_id, member_id = rest[:size].decode(), rest[size:].decode()
+    return LogPartition(partition), GroupId(group_id), MemberId(member_id)
 
 
 def encode_side_value(value: SideValue) -> bytes:
@@ -90,7 +129,10 @@ def encode_side_value(value: SideValue) -> bytes:
 def _compute_message(value: SideValue) -> Message:
     match value:
         case TopicSideValue():
-            return side_pb2.Topic(topic_id=value.topic_id, partitions=value.partitions)
+            racks = [side_pb2.Racks(names=names) for names in value.racks]
+            return side_pb2.Topic(
+                topic_id=value.topic_id, partitions=value.partitions, racks=racks
+            )
         case TopicDeletionValue():
             return side_pb2.TopicDeletion(topic=value.topic)
         case ProducerIdBlockValue():
@@ -107,8 +149,30 @@ def _compute_message(value: SideValue) -> Message:
                 coordinator_epoch=value.coordinator_epoch,
                 last_timestamp=value.last_timestamp,
             )
+        case LocalAssignorsValue():
+            return side_pb2.LocalAssignors(
+                assignors=[_compute_assignor(assignor) for assignor in value.assignors]
+            )
+        case InstalledMetadataValue():
+            return side_pb2.InstalledMetadata(
+                assignment_epoch=value.assignment_epoch,
+                assignor=value.assignor,
+                version=value.version,
+                metadata=value.metadata,
+            )
         case _:
             assert_never(value)
+
+
+def _compute_assignor(assignor: LocalAssignor) -> side_pb2.LocalAssignor:
+    return side_pb2.LocalAssignor(
+        name=assignor.name,
+        minimum_version=assignor.minimum_version,
+        maximum_version=assignor.maximum_version,
+        version=assignor.version,
+        metadata=assignor.metadata,
+        reason=assignor.reason,
+    )
 
 
 def _decode_key(key: bytes) -> SideKey:
@@ -126,6 +190,10 @@ def _decode_key(key: bytes) -> SideKey:
     if kind == PRODUCER_STATE_KIND and len(name) == _PRODUCER.size:
         partition, producer_id = _PRODUCER.unpack(name)
         return ProducerStateKey(LogPartition(partition), ProducerId(producer_id))
+    if kind == LOCAL_ASSIGNORS_KIND:
+        return LocalAssignorsKey(*_decode_member(name))
+    if kind == INSTALLED_METADATA_KIND:
+        return InstalledMetadataKey(*_decode_member(name))
     raise CodecError("unknown kind, or a name that this kind cannot have")
 
 
@@ -137,7 +205,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
                 raise CodecError(
                     f"{len(topic.topic_id)} bytes of topic id and {topic.partitions} partitions"
                 )
-            return TopicSideValue(TopicId(topic.topic_id), topic.partitions)
+            racks = tuple(tuple(each.names) for each in topic.racks)
+            return TopicSideValue(TopicId(topic.topic_id), topic.partitions, racks)
         case TopicDeletionKey():
             return TopicDeletionValue(TopicName(side_pb2.TopicDeletion.FromString(data).topic))
         case ProducerIdBlockKey():
@@ -153,5 +222,24 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             return ProducerStateValue(
                 state.producer_epoch, state.coordinator_epoch, state.last_timestamp
             )
+        case LocalAssignorsKey():
+            named = side_pb2.LocalAssignors.FromString(data).assignors
+            return LocalAssignorsValue(tuple(map(_decode_assignor, named)))
+        case InstalledMetadataKey():
+            said = side_pb2.InstalledMetadata.FromString(data)
+            return InstalledMetadataValue(
+                said.assignment_epoch, said.assignor, said.version, said.metadata
+            )
         case _:
             assert_never(key)
+
+
+def _decode_assignor(said: side_pb2.LocalAssignor) -> LocalAssignor:
+    return LocalAssignor(
+        said.name,
+        said.minimum_version,
+        said.maximum_version,
+        said.version,
+        said.metadata,
+        said.reason,
+    )

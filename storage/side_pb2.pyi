@@ -7,12 +7,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Topic(_message.Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions", "racks")
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    RACKS_FIELD_NUMBER: _ClassVar[int]
     topic_id: bytes
     partitions: int
-    def __init__(self, topic_id: _Optional[bytes] = ..., partitions: _Optional[int] = ...) -> None: ...
+    racks: _containers.RepeatedCompositeFieldContainer[Racks]
+    def __init__(self, topic_id: _Optional[bytes] = ..., partitions: _Optional[int] = ..., racks: _Optional[_Iterable[_Union[Racks, _Mapping]]] = ...) -> None: ...
+
+class Racks(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ProducerIdBlock(_message.Message):
     __slots__ = ("next_producer_id",)
@@ -47,6 +55,40 @@ class ProducerState(_message.Message):
     coordinator_epoch: int
     last_timestamp: int
     def __init__(self, producer_epoch: _Optional[int] = ..., coordinator_epoch: _Optional[int] = ..., last_timestamp: _Optional[int] = ...) -> None: ...
+
+class LocalAssignors(_message.Message):
+    __slots__ = ("assignors",)
+    ASSIGNORS_FIELD_NUMBER: _ClassVar[int]
+    assignors: _containers.RepeatedCompositeFieldContainer[LocalAssignor]
+    def __init__(self, assignors: _Optional[_Iterable[_Union[LocalAssignor, _Mapping]]] = ...) -> None: ...
+
+class InstalledMetadata(_message.Message):
+    __slots__ = ("assignment_epoch", "assignor", "version", "metadata")
+    ASSIGNMENT_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    ASSIGNOR_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    assignment_epoch: int
+    assignor: str
+    version: int
+    metadata: bytes
+    def __init__(self, assignment_epoch: _Optional[int] = ..., assignor: _Optional[str] = ..., version: _Optional[int] = ..., metadata: _Optional[bytes] = ...) -> None: ...
+
+class LocalAssignor(_message.Message):
+    __slots__ = ("name", "minimum_version", "maximum_version", "version", "metadata", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MINIMUM_VERSION_FIELD_NUMBER: _ClassVar[int]
+    MAXIMUM_VERSION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    minimum_version: int
+    maximum_version: int
+    version: int
+    metadata: bytes
+    reason: int
+    def __init__(self, name: _Optional[str] = ..., minimum_version: _Optional[int] = ..., maximum_version: _Optional[int] = ..., version: _Optional[int] = ..., metadata: _Optional[bytes] = ..., reason: _Optional[int] = ...) -> None: ...
 
 class Config(_message.Message):
     __slots__ = ("name", "value")

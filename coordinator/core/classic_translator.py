@@ -19,6 +19,7 @@ from coordinator.core.consumer_protocol import (
     decode_subscription,
     encode_assignment,
 )
+from coordinator.core.local_assignors import compute_user_data
 from model.commands import ConsumerGroupHeartbeat, JoinGroup
 from model.errors import InconsistentGroupProtocol
 from model.ids import MemberId
@@ -159,9 +160,12 @@ def compute_join_answer(
 def compute_sync_answer(
     group: ConsumerGroup, member: Member, protocol: ClassicProtocol, image: TopicImage
 ) -> SyncGroupResponse:
-    """Row T7: what is assigned to the member, without what it has to give up."""
+    """Row T7: what is assigned to the member, without what it has to give up.
+
+    With the bytes that a client-side assignor has for it.
+    """
     assigned = _assigned_partitions(group, member, image)
-    assignment = encode_assignment(assigned, protocol.metadata)
+    assignment = encode_assignment(assigned, protocol.metadata, compute_user_data(group, member))
     return SyncGroupResponse(PROTOCOL_TYPE, protocol.name, assignment)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Set
 from enum import Enum
 from typing import TypeAlias
 
+from coordinator.core.local_state import LocalState
 from coordinator.core.partition_numbers import PartitionNumbers
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import (
@@ -115,6 +116,7 @@ class ConsumerGroup:
         "group_id",
         "has_partition_metadata",
         "holder",
+        "local",
         "member_count",
         "metadata_hash",
         "metadata_values",
@@ -169,6 +171,9 @@ class ConsumerGroup:
             ConsumerGroupMemberMetadataValue, ConsumerGroupMemberMetadataValue
         ] = {}
         """Equal metadata of many members is kept once."""
+
+        self.local: LocalState | None = None
+        """``None`` where no member names an assignor of its own."""
 
         self.numbers = PartitionNumbers()
         self.target: array[int] = array("i")

@@ -57,18 +57,28 @@ def decode_subscription(metadata: bytes) -> MemberSubscription | None:
     )
 
 
-def encode_assignment(partitions: Iterable[AssignedPartitions], subscription: bytes) -> bytes:
+def encode_assignment(
+    partitions: Iterable[AssignedPartitions], subscription: bytes, user_data: bytes | None = None
+) -> bytes:
     """An assignment in the version of the member's subscription, as far as there is one of it."""
     version = int.from_bytes(subscription[:_VERSION_SIZE], "big", signed=True)
     version = min(max(version, 0), embedded.HIGHEST_VERSION)
     assigned = tuple(embedded.TopicPartitions(each.topic, each.partitions) for each in partitions)
-    return embedded.encode_assignment(embedded.Assignment(assigned), version)
+    return embedded.encode_assignment(embedded.Assignment(assigned, user_data), version)
 
 
 def decode_subscribed_topics(metadata: bytes) -> tuple[TopicName, ...] | None:
     """The topics of a subscription; ``None`` for bytes that are no subscription."""
     try:
         return tuple(map(TopicName, embedded.decode_subscribed_topics(metadata)))
+    except embedded.MalformedProtocolError:
+        return None
+
+
+def decode_user_data(assignment: bytes) -> bytes | None:
+    """What an assignor gave a member beside partitions; ``None`` where there is none to be read."""
+    try:
+        return embedded.decode_assignment(assignment).user_data or None
     except embedded.MalformedProtocolError:
         return None
 

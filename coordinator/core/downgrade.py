@@ -29,6 +29,7 @@ from coordinator.core.consumer_protocol import (
     encode_assignment,
 )
 from coordinator.core.group_tombstones import compute_consumer_group_tombstones
+from coordinator.core.local_assignors import compute_user_data
 from coordinator.core.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.shard import Shard
 from model.commands import JoinProtocol, Now
@@ -116,7 +117,8 @@ def _compute_classic_group(
     for member_id, _, holder in staying:
         member = draft.members[member_id]
         said = member.metadata_for(name)
-        given = encode_assignment(_compute_target(shard, group, holder), said)
+        target, user_data = _compute_target(shard, group, holder), compute_user_data(group, holder)
+        given = encode_assignment(target, said, user_data)
         draft.put(replace(member, metadata=said, assignment=given))
     draft.subscribed_topics = compute_subscribed_topics(PROTOCOL_TYPE, name, draft.members)
     return draft.value()

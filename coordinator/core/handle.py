@@ -26,6 +26,8 @@ from coordinator.core.heartbeat import (
     handle_reconcile_member,
 )
 from coordinator.core.leave import compute_departure, handle_leave, handle_leave_group
+from coordinator.core.local_assignments import handle_local_assignment
+from coordinator.core.local_assignors import settle_local_state
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.migration_plan import handle_convert_to_classic
 from coordinator.core.move_steps import ContinueMoves, handle_continue_moves
@@ -51,10 +53,12 @@ from model.commands import (
     ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
+    InstallAssignment,
     JoinGroup,
     LeaveGroup,
     Now,
     OffsetCommit,
+    PrepareAssignment,
     ReconcileMember,
     RefreshAssignor,
     RefreshTopics,
@@ -77,6 +81,8 @@ ShardCommand: TypeAlias = (
     | ClassicCommand
     | ConvertToClassicGroup
     | ReconcileMember
+    | PrepareAssignment
+    | InstallAssignment
     | ExpireMember
     | InstallTarget
     | InstallRegexes
@@ -95,6 +101,14 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
 
     Raises the ``GroupError`` that is the answer.
     """
+    outcome = handle_command(shard, command, now)
+    if outcome.records and not isinstance(command, OffsetCommit):
+        return settle_local_state(shard, command.group_id, outcome)
+    return outcome
+
+
+def handle_command(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
+    """``handle``, but for what ends with members and targets beside the log."""
     match command:
         case ConsumerGroupHeartbeat() | ConsumerGroupLeave():
             return handle_consumer_protocol(shard, command, now)
@@ -103,8 +117,8 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
             return handle_offset_commit(shard, command, now)
         case ReconcileMember():
             return handle_second_half(shard, command, now)
-        case InstallTarget() | InstallRegexes():
-            return handle_install(shard, command, now)
+        case InstallTarget() | InstallRegexes() | PrepareAssignment() | InstallAssignment():
+            return handle_computed(shard, command, now)
         case LeaveGroup():
             return handle_leave_group(shard, command, now)
         case JoinGroup() | SyncGroup() | ClassicHeartbeat() | ExpireClassicDeadline():
@@ -186,11 +200,19 @@ def handle_translated(
             assert_never(command)
 
 
-def handle_install(shard: Shard, command: InstallTarget | InstallRegexes, now: Now) -> Outcome:
-    """What was computed for a group comes in."""
-    if isinstance(command, InstallTarget):
-        return handle_install_target(shard, command, now)
-    return handle_install_regexes(shard, command)
+def handle_computed(
+    shard: Shard,
+    command: InstallTarget | InstallRegexes | PrepareAssignment | InstallAssignment,
+    now: Now,
+) -> Outcome:
+    """What was computed for a group comes in; or a member is about to compute it."""
+    match command:
+        case InstallTarget():
+            return handle_install_target(shard, command, now)
+        case InstallRegexes():
+            return handle_install_regexes(shard, command)
+        case _:
+            return handle_local_assignment(shard, command, now)
 
 
 def check_consumer_protocol(shard: Shard) -> None:

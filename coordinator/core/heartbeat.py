@@ -19,6 +19,11 @@ from coordinator.core.consumer_group import (
     ConsumerGroup,
     Member,
 )
+from coordinator.core.local_assignors import (
+    NO_LOCAL_CHANGE,
+    compute_local_change,
+    compute_told_assignment,
+)
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.outcome import (
     ArmRebalanceTimeout,
@@ -77,7 +82,13 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
     if group is not None and member is not None and not returns:
         check_member_epoch(group, member, command)
     updated = _updated_metadata(member, command)
-    if group is not None and member is not None and not returns and updated == member.metadata:
+    if (
+        group is not None
+        and member is not None
+        and not returns
+        and updated == member.metadata
+        and compute_local_change(shard, group, member, command, returns) is NO_LOCAL_CHANGE
+    ):
         return continue_member(shard, group, member, command, now)
     return change_member(shard, group, member, updated, command, now, returns)
 
@@ -209,13 +220,14 @@ def change_member(
     old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
     regex = compute_regex_change(shard, group, group_id, old, updated)
+    local = compute_local_change(shard, group, member, command, returns)
     records = list(_replaced_classic_group(shard, group_id)) if group is None else []
     if returns and group is not None and member is not None:
         records += compute_replacement(group, member, member_id)
     if not returns or updated != old:
         records.append(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), updated))
     records += regex.records
-    is_bumped = names_changed or regex.bumps
+    is_bumped = names_changed or regex.bumps or local.is_bumped
     if is_bumped:
         names = compute_names_after(group, (old,), (updated,))
         records += compute_epoch_bump(shard, group, group_id, names)
@@ -226,6 +238,7 @@ def change_member(
         records=tuple(records),
         effects=effects,
         then=_reconcile_command(member, command, names_changed or regex.is_changed, returns),
+        side=local.side,
     )
 
 
@@ -479,4 +492,7 @@ def _response(
         news=not is_known or member_epoch != epoch_before,
         parkable=state in _PARKABLE,
         settled=state is MemberState.STABLE and group.target_epoch == member_epoch,
+        local=(
+            None if group.local is None else compute_told_assignment(group, member, member_epoch)
+        ),
     )

@@ -102,12 +102,14 @@ class Candidate:
 class MigrationRules:
     """What the coordinator allows. ``patterns`` are the ones that clients subscribe with, by client
     id: a classic member says only the topics that its pattern matched, so no record has it.
+    ``keeps_user_data``: a client-side assignor that understands it comes with the conversion.
     """
 
     allows_upgrade: bool = True
     max_size: int = UNLIMITED
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     patterns: Mapping[str, str] | None = None
+    keeps_user_data: bool = False
 
 
 @value
@@ -222,7 +224,8 @@ def _check_member(group: Candidate, member: CandidateMember, rules: MigrationRul
 
     if group.protocol_type == PROTOCOL_TYPE:
         for hindrance, detail in _check_embedded(member):
-            add(hindrance, detail)
+            if hindrance is not Hindrance.ASSIGNMENT_USER_DATA or not rules.keeps_user_data:
+                add(hindrance, detail)
     pattern = (rules.patterns or {}).get(member.client_id)
     if pattern is not None:
         try:

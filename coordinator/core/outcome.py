@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias
 
 from coordinator.core.classic_group import ClassicGroup, Phase
@@ -102,6 +103,19 @@ class NoteRebalance:
 
 
 @value
+class EndLocalRequest:
+    """A member's assignment is installed; or it failed, and the server computes one at once.
+
+    ``reason`` is one of ``Stats.assignor_failures_by_reason``, ``None`` where it is installed.
+    """
+
+    group_id: GroupId
+    group_epoch: int
+    reason: str | None = None
+    cause: str = ""
+
+
+@value
 class Wait:
     """The answer comes with a later outcome, or with the releases of this one."""
 
@@ -128,6 +142,7 @@ Effect: TypeAlias = (
     | ArmClassicDeadline
     | CancelClassicDeadline
     | NoteRebalance
+    | EndLocalRequest
 )
 
 
@@ -159,3 +174,7 @@ class Outcome:
     def writes(self) -> bool:
         """Whether anything is to be written."""
         return bool(self.records or self.commits or self.side or self.transaction is not None)
+
+    def with_side(self, side: tuple[SideRecord, ...]) -> Outcome:
+        """The same with these side records in the place of its own."""
+        return self if side == self.side else replace(self, side=side)

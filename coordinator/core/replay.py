@@ -126,6 +126,9 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
         group.change_instance(entry.member_id, entry.metadata.instance_id, None)
         if len(group.metadata_values) > 2 * group.member_count + 16:
             group.metadata_values.clear()
+    if group.local is not None:
+        group.local.forget(entry.member_id)
+        group.local = None if group.local.is_empty else group.local
     group.release(entry, entry.assigned)
     group.release(entry, entry.pending_revocation)
     group.clear_target(entry)

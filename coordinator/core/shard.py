@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.foreign_groups import ForeignGroup
+from coordinator.core.local_state import LocalRequest
 from coordinator.core.open_transactions import OpenTransactions
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.records import ProducerStateValue
@@ -35,6 +36,8 @@ class Shard:
 
     The shell puts in what an outcome says; a record of the group replaces it.
     """
+    local_requests: dict[GroupId, LocalRequest] = field(default_factory=dict)
+    """Assignments that members are to compute; soft, and the shell's alone."""
     foreign_groups: dict[GroupId, ForeignGroup] = field(default_factory=dict)
     offset_groups: set[GroupId] = field(default_factory=set)
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)

@@ -115,6 +115,14 @@ def compute_preferred_of(configured: tuple[str, ...], group: ConsumerGroup) -> s
     return max(known, key=lambda name: counts[name]) if known else configured[0]
 
 
+def find_target_problem(shard: Shard, group_id: GroupId) -> TargetProblem | None:
+    """The problem of a group now; ``None`` where it needs no target (any more)."""
+    group = shard.consumer_groups.get(group_id)
+    if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
+        return None
+    return compute_target_problem(shard, group)
+
+
 def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
     """The problem at the group's epoch: its members, its topics that exist."""
     image = shard.image

@@ -23,6 +23,7 @@ from model.commands import (
     ForgetDeletedTopic,
     GrowTopic,
     ListGroupConfigs,
+    SetTopicRacks,
     TopicCommand,
 )
 from model.errors import (
@@ -34,6 +35,7 @@ from model.errors import (
     UnknownTopicOrPartition,
 )
 from model.ids import GroupId, TopicId, TopicName
+from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
 from model.records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -82,8 +84,8 @@ class Catalogue:
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
     """Apply one side record to the catalogue."""
     match record.key, record.value:
-        case TopicSideKey(name), TopicSideValue(topic_id, partitions):
-            topic = Topic(name, topic_id, partitions)
+        case TopicSideKey(name), TopicSideValue(topic_id, partitions, racks):
+            topic = Topic(name, topic_id, partitions, racks)
             catalogue.image = compute_image_with(catalogue.image, topic)
         case TopicSideKey(name), None:
             catalogue.image = compute_image_without(catalogue.image, name)
@@ -101,7 +103,7 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
         case GroupConfigsSideKey(group_id), None:
             catalogue.group_configs.pop(group_id, None)
             catalogue.group_settings.pop(group_id, None)
-        case ProducerStateKey(), _:
+        case ProducerStateKey() | LocalAssignorsKey() | InstalledMetadataKey(), _:
             # Of a shard, not of the catalogue.
             pass
         case _:
@@ -115,6 +117,8 @@ def handle_topic_command(catalogue: Catalogue, command: TopicCommand) -> Outcome
             return handle_create_topic(catalogue, command)
         case GrowTopic():
             return handle_grow_topic(catalogue, command)
+        case SetTopicRacks():
+            return handle_set_topic_racks(catalogue, command)
         case DeleteTopic():
             return handle_delete_topic(catalogue, command)
         case ForgetDeletedTopic():
@@ -170,7 +174,7 @@ def check_partition_count(partitions: int) -> None:
 def _topic_outcome(topic: Topic, validate_only: bool) -> Outcome:
     if validate_only:
         return Outcome(response=TopicResponse(topic))
-    value = TopicSideValue(topic.topic_id, topic.partitions)
+    value = TopicSideValue(topic.topic_id, topic.partitions, topic.racks)
     return Outcome(
         side=(SideRecord(TopicSideKey(topic.name), value),),
         response=TopicResponse(topic),
@@ -198,8 +202,30 @@ def handle_grow_topic(catalogue: Catalogue, command: GrowTopic) -> Outcome:
             f"The topic {old.name} currently has {old.partitions} partition(s); "
             f"{command.partitions} would not be an increase."
         )
-    topic = Topic(old.name, old.topic_id, command.partitions)
+    topic = Topic(old.name, old.topic_id, command.partitions, old.racks)
     return _topic_outcome(topic, command.validate_only)
+
+
+def handle_set_topic_racks(catalogue: Catalogue, command: SetTopicRacks) -> Outcome:
+    """Groups that subscribe to it get a new epoch and target, as in Kafka (KIP-1101)."""
+    old = catalogue.image.by_name.get(command.name)
+    if old is None:
+        raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+    check_racks(command.racks, old.partitions)
+    topic = Topic(old.name, old.topic_id, old.partitions, command.racks if any(command.racks) else ())
+    return _topic_outcome(topic, command.validate_only or topic == old)
+
+
+def check_racks(racks: tuple[tuple[str, ...], ...], partitions: int) -> None:
+    """No more lists than partitions, and names that are not empty."""
+    if len(racks) > partitions:
+        raise InvalidRequest(f"Racks of {len(racks)} partitions are given; there are {partitions}.")
+    for partition, names in enumerate(racks):
+        if "" in names:
+            raise InvalidRequest(f"A rack of partition {partition} has no name.")
+        if len(set(names)) < len(names):
+            # Two replicas in one rack say no more than one.
+            raise InvalidRequest(f"A rack of partition {partition} is named twice.")
 
 
 def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic) -> Outcome:

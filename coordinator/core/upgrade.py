@@ -16,7 +16,10 @@ from dataclasses import replace
 from coordinator.core.classic_draft import GROUP
 from coordinator.core.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.consumer_group import JOIN_EPOCH
-from coordinator.core.consumer_protocol import decode_assigned_partitions, decode_subscription
+from coordinator.core.consumer_protocol import (
+    decode_subscription,
+    decode_user_data,
+)
 from coordinator.core.heartbeat import check_server_assignor, handle_heartbeat
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.migration_readiness import (
@@ -35,9 +38,15 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
-from model.commands import ClassicDeadline, ConsumerGroupHeartbeat, Now
+from coordinator.core.upgrade_holdings import Holding, compute_holdings
+from model.commands import UNCHANGED, ClassicDeadline, ConsumerGroupHeartbeat, Now
 from model.errors import GroupIdNotFound, RebalanceInProgress
-from model.ids import GroupId, TopicName
+from model.ids import GroupId
+from model.local_assignors import (
+    CLASSIC_VERSION,
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+)
 from model.records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
@@ -55,10 +64,10 @@ from model.records import (
     GroupMetadataKey,
     MemberState,
     Record,
+    SideRecord,
     TopicPartitions,
 )
 from model.settings import CoordinatorSettings
-from model.topics import TopicImage
 
 
 def find_group_to_upgrade(shard: Shard, command: ConsumerGroupHeartbeat) -> ClassicGroup | None:
@@ -79,20 +88,27 @@ def handle_upgrade(
 ) -> Outcome:
     """Convert the group, and let the newcomer join it. Raises what either is refused with."""
     check_server_assignor(shard, command)
-    check_upgrade(group, shard.settings_of(group.group_id))
+    keeps_user_data = command.local_assignors is not UNCHANGED and bool(command.local_assignors)
+    check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
     records = compute_upgrade_records(shard, group)
     outcome = handle_heartbeat(_compute_shard_with(shard, records), command, now)
     return replace(
         outcome,
         records=records + outcome.records,
+        side=_compute_user_data(shard, group) + outcome.side,
         effects=(*_compute_effects(group, command), *outcome.effects),
         releases=_compute_releases(group),
     )
 
 
-def check_upgrade(group: ClassicGroup, settings: CoordinatorSettings) -> None:
-    """Raises ``GroupIdNotFound``, which says why, where the group stays what it is."""
-    rules = compute_migration_rules(settings)
+def check_upgrade(
+    group: ClassicGroup, settings: CoordinatorSettings, keeps_user_data: bool = False
+) -> None:
+    """Raises ``GroupIdNotFound``, which says why, where the group stays what it is.
+
+    User data of an assignor is in the way, unless the newcomer brings an assignor for it.
+    """
+    rules = replace(compute_migration_rules(settings), keeps_user_data=keeps_user_data)
     readiness = compute_migration_readiness(compute_candidate(group), rules)
     for reason in readiness.reasons:
         if reason.is_blocking:
@@ -104,8 +120,9 @@ def check_upgrade(group: ClassicGroup, settings: CoordinatorSettings) -> None:
 
 def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, ...]:
     """The end of the classic group and the whole of the consumer group, in Kafka's order."""
-    group_id, epoch = group.group_id, group.generation
-    assigned = _compute_assigned(group, shard.image)
+    # A group that fills for the first time is of no generation yet, and no epoch is 0.
+    group_id, epoch = group.group_id, max(group.generation, 1)
+    held = compute_holdings(group, shard.image)
     said = {member.member_id: _compute_metadata(group, member) for member in group.members.values()}
     names = {name for metadata in said.values() for name in metadata.subscribed_topic_names}
     metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
@@ -119,7 +136,7 @@ def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, 
         *(
             Record(
                 ConsumerGroupTargetAssignmentMemberKey(group_id, own),
-                ConsumerGroupTargetAssignmentMemberValue(assigned[own]),
+                ConsumerGroupTargetAssignmentMemberValue(held[own].assigned),
             )
             for own in members
         ),
@@ -130,7 +147,7 @@ def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, 
         *(
             Record(
                 ConsumerGroupCurrentMemberAssignmentKey(group_id, own),
-                _compute_current(epoch, assigned[own]),
+                _compute_current(epoch, held[own]),
             )
             for own in members
         ),
@@ -156,54 +173,37 @@ def _compute_metadata(
     )
 
 
-def _compute_assigned(
-    group: ClassicGroup, image: TopicImage
-) -> dict[str, tuple[TopicPartitions, ...]]:
-    """What the leader gave each member, of topics that are there.
-
-    A consumer group has one owner for a partition: of several that a leader gave it to, the
-    first keeps it.
-    """
-    taken: set[tuple[TopicName, int]] = set()
-    found: dict[str, tuple[TopicPartitions, ...]] = {}
-    for member in group.members.values():
-        own: list[TopicPartitions] = []
-        given = decode_assigned_partitions(member.assignment) if member.assignment else ()
-        for name, partitions in _merge((each.topic, each.partitions) for each in given or ()):
-            topic = image.by_name.get(name)
-            if topic is None:
-                continue
-            free = tuple(
-                partition
-                for partition in partitions
-                if 0 <= partition < topic.partitions and (name, partition) not in taken
-            )
-            taken.update((name, partition) for partition in free)
-            if free:
-                own.append(TopicPartitions(topic.topic_id, free))
-        found[member.member_id] = tuple(own)
-    return found
-
-
-def _merge(
-    given: Iterable[tuple[TopicName, tuple[int, ...]]],
-) -> list[tuple[TopicName, list[int]]]:
-    """Each topic once, with ascending partitions, each once."""
-    merged: dict[TopicName, set[int]] = {}
-    for name, partitions in given:
-        merged.setdefault(name, set()).update(partitions)
-    return [(name, sorted(partitions)) for name, partitions in merged.items()]
-
-
-def _compute_current(
-    epoch: int, assigned: tuple[TopicPartitions, ...]
-) -> ConsumerGroupCurrentMemberAssignmentValue:
-    held = tuple(
-        AssignedTopicPartitions(each.topic_id, each.partitions, (epoch,) * len(each.partitions))
-        for each in assigned
-    )
+def _compute_current(epoch: int, holding: Holding) -> ConsumerGroupCurrentMemberAssignmentValue:
+    state = MemberState.UNREVOKED_PARTITIONS if holding.pending else MemberState.STABLE
     return ConsumerGroupCurrentMemberAssignmentValue(
-        epoch, epoch, int(MemberState.STABLE), held, ()
+        epoch,
+        epoch,
+        int(state),
+        _compute_epochs(epoch, holding.assigned),
+        _compute_epochs(epoch, holding.pending),
+    )
+
+
+def _compute_epochs(
+    epoch: int, held: tuple[TopicPartitions, ...]
+) -> tuple[AssignedTopicPartitions, ...]:
+    return tuple(
+        AssignedTopicPartitions(each.topic_id, each.partitions, (epoch,) * len(each.partitions))
+        for each in held
+    )
+
+
+def _compute_user_data(shard: Shard, group: ClassicGroup) -> tuple[SideRecord, ...]:
+    """What the leader's assignor gave members beside partitions: theirs until the next target."""
+    return tuple(
+        SideRecord(
+            InstalledMetadataKey(shard.partition, group.group_id, member.member_id),
+            InstalledMetadataValue(
+                group.generation, group.protocol_name or "", CLASSIC_VERSION, user_data
+            ),
+        )
+        for member in group.members.values()
+        if (user_data := decode_user_data(member.assignment)) is not None
     )
 
 

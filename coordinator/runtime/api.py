@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.runtime.local_assignments import LocalAssignments
 from model.commands import Command, OffsetCommit
 from model.commit_rows import CommitRows, NamedPartitions
 from model.errors import GroupError
@@ -110,6 +111,10 @@ class Coordinator(Protocol):
         epoch, what it is known to own) and passes the answer on. One watch a member: a newer
         one replaces the older, which is never called.
         """
+
+    @property
+    def local_assignments(self) -> LocalAssignments:
+        """Where members are offered that can compute the assignments of their groups."""
 
     def on_topics_changed(self, callback: Callable[[TopicImage, TopicImage], None]) -> None:
         """Call ``callback(old, new)`` after each durable change of the image, and on the loop."""

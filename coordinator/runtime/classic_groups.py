@@ -51,7 +51,8 @@ class ClassicGroups:
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         if outcome.records:
-            self._writer.append(Entry(shard.partition, outcome.records, (), None, None))
+            entry = Entry(shard.partition, outcome.records, outcome.side, None, None)
+            self._writer.append(entry)
         if outcome.wait is not None:
             self._wait(group_id, outcome.wait, reply)
         self._release_all(group_id, outcome.releases)

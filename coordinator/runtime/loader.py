@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from coordinator.core.producers import replay_producer_state
 from coordinator.core.replay import replay
+from coordinator.core.replay_local import replay_local
 from coordinator.core.shard import Shard
 from coordinator.core.topics import Catalogue, replay_side
 from model.ids import LogOffset, LogPartition, ProducerId
@@ -18,7 +19,7 @@ from model.records import OffsetCommitKey, Record, RecordType, RecordValue
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
 from storage.log_store import LatestEntry, LogStore
-from storage.side_codec import decode_side, encode_producer_prefix
+from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefix
 
 GROUP_TYPES = tuple(
     kind
@@ -102,6 +103,7 @@ class ShardLoader:
             yield OFFSET_GROUP_COST
         self.records += load_open_transactions(store, shard)
         load_producers(store, shard)
+        yield from load_local_state(store, shard)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> int:
@@ -123,6 +125,14 @@ def load_producers(store: LogStore, shard: Shard) -> None:
     """What the partition knows of producers, from the side records."""
     for key, value in store.side(encode_producer_prefix(shard.partition)):
         replay_producer_state(shard, decode_side(key, value))
+
+
+def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:
+    """What members have of client-side assignors, from the side records; what each cost."""
+    for prefix in encode_local_prefixes(shard.partition):
+        for key, value in store.side(prefix):
+            replay_local(shard, decode_side(key, value))
+            yield RECORD_COST + (len(value) >> BYTES_COST_SHIFT)
 
 
 def _read_producer_epoch(store: LogStore, shard: Shard, entry: LatestEntry) -> int:

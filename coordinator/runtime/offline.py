@@ -53,7 +53,7 @@ def _write(
     for record in outcome.records:
         encoder.add_record(record)
     appends = encoder.finish()
-    store.write(appends, (encode_side(policy),))
+    store.write(appends, [encode_side(record) for record in (*outcome.side, policy)])
     store.sync()
     if appends:
         last = appends[-1]

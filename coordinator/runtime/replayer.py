@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import Outcome
 from coordinator.core.replay import replay, replay_prepared_target
+from coordinator.core.replay_local import replay_local
 from coordinator.core.shard import Shard
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.stats import Stats
@@ -39,6 +40,7 @@ class Replayer:
                 return
         if outcome.prepared is not None:
             replay_prepared_target(shard, group_id, outcome.records, outcome.prepared)
+            self.replay_side(shard, outcome)
             self._durability.note_group(group_id, generation)
             return
         for record in outcome.records:
@@ -47,7 +49,13 @@ class Replayer:
                 self._note_member(group_id, record.key.member_id, record.value)
             elif record.value is not None and isinstance(record.key, ConsumerGroupMetadataKey):
                 self._stats.group_epoch_bumps += 1
+        self.replay_side(shard, outcome)
         self._durability.note_group(group_id, generation)
+
+    def replay_side(self, shard: Shard, outcome: Outcome) -> None:
+        """What of it is of client-side assignors; after the records, which make its members."""
+        for record in outcome.side:
+            replay_local(shard, record)
 
     def _note_member(
         self, group_id: GroupId, member_id: MemberId, metadata: RecordValue | None

@@ -21,6 +21,7 @@ from coordinator.core.outcome import (
     ApplyGroupSettings,
     ComputeTarget,
     Effect,
+    EndLocalRequest,
     NoteRebalance,
     Outcome,
     RefreshGroups,
@@ -28,7 +29,6 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
-from coordinator.core.target import TargetProblem, compute_target_problem
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
@@ -43,6 +43,7 @@ from coordinator.runtime.group_settings import GroupSettingsChanges
 from coordinator.runtime.load_in_progress import LoadInProgress
 from coordinator.runtime.loader import read_last_timestamp
 from coordinator.runtime.loading import Loading
+from coordinator.runtime.local_assignments import LocalAssignments
 from coordinator.runtime.offset_commands import OffsetCommands
 from coordinator.runtime.offset_deletion import OffsetDeletion
 from coordinator.runtime.regexes import Regexes
@@ -70,10 +71,12 @@ from model.commands import (
     ExpireMember,
     ExpireOffsets,
     ExpireProducers,
+    InstallAssignment,
     LeaveGroup,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
+    PrepareAssignment,
     ReadCommand,
     ReconcileMember,
     RefreshAssignor,
@@ -209,7 +212,6 @@ class Runtime:
             self.settings,
             self._assignors,
             shard_of=self._shard_of,
-            compute_problem=self._compute_problem,
             submit=lambda command: self._submit_to_shard(command, _ignore),
             request_flush=self._writer.request_flush,
         )
@@ -329,6 +331,10 @@ class Runtime:
     def image(self) -> TopicImage:
         return self._catalogue.durable_image
 
+    @property
+    def local_assignments(self) -> LocalAssignments:
+        return self._targets.local
+
     def on_topics_changed(self, callback: TopicsCallback) -> None:
         self._catalogue.on_changed(callback)
 
@@ -370,6 +376,8 @@ class Runtime:
                 | DeleteTopicOffsets()
                 | ConvertToClassicGroup()
                 | ExpireOffsets()
+                | PrepareAssignment()
+                | InstallAssignment()
             ):
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
@@ -505,12 +513,13 @@ class Runtime:
             self._carry_out_effect(effect)
         if outcome.then is not None:
             if outcome.records:
-                self._writer.append(Entry(shard.partition, outcome.records, (), None, None))
+                entry = Entry(shard.partition, outcome.records, outcome.side, None, None)
+                self._writer.append(entry)
             self._turns.follow_up(shard, outcome.then, reply)
             return
         assert outcome.response is not None, f"{command} has no answer"
         if outcome.records:
-            entry = Entry(shard.partition, outcome.records, (), reply, outcome.response)
+            entry = Entry(shard.partition, outcome.records, outcome.side, reply, outcome.response)
             self._writer.append(entry._replace(prepared=outcome.prepared))
         else:
             self._answer_read((group_id,), reply, outcome.response)
@@ -525,19 +534,12 @@ class Runtime:
                 self._refresh_groups(TopicName(name))
             case ApplyGroupSettings():
                 self._settings_changes.apply(effect)
+            case EndLocalRequest():
+                self._targets.local.end(effect)
             case NoteRebalance(group_id, generation, reason):
                 log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
             case _:
                 self._deadlines.carry_out(effect)
-
-    # ------------------------------------------------------------------------------------- targets
-
-    def _compute_problem(self, group_id: GroupId) -> TargetProblem | None:
-        shard = self._shard_of(group_id)
-        group = shard.consumer_groups.get(group_id)
-        if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
-            return None
-        return compute_target_problem(shard, group)
 
     def _has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
         return has_news(self._shard_of(group_id), group_id, member_id)

@@ -15,9 +15,10 @@ from assignors.problem import Problem
 from assignors.registry import Assignors
 from coordinator.core.move_steps import ContinueMoves
 from coordinator.core.shard import Shard
-from coordinator.core.target import InstallTarget, TargetProblem
+from coordinator.core.target import InstallTarget, TargetProblem, find_target_problem
 from coordinator.runtime.assignments import Assignments, Failure, Result
 from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.local_assignments import LocalAssignments
 from coordinator.runtime.move_steps import MoveSteps
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.target_installs import TargetInstalls
@@ -56,9 +57,8 @@ LONGEST_WAIT_MS = 5_000
 class Targets:
     """Which groups need a target, and the work on it.
 
-    ``compute_problem`` gives the problem of a group now, or ``None`` where it needs no target
-    (any more). ``submit`` takes what comes of it; ``request_flush`` asks for a turn that calls
-    ``compute_due``.
+    ``submit`` takes what comes of it; ``request_flush`` asks for a turn that calls ``compute_due``.
+    ``local`` has what members compute.
     """
 
     def __init__(
@@ -70,7 +70,6 @@ class Targets:
         assignors: Assignors,
         *,
         shard_of: Callable[[GroupId], Shard],
-        compute_problem: Callable[[GroupId], TargetProblem | None],
         submit: Callable[[InstallTarget | ContinueMoves], None],
         request_flush: Callable[[], None],
     ) -> None:
@@ -82,7 +81,15 @@ class Targets:
         self._moves = MoveSteps(self._assignments, shard_of, submit)
         self._stats = stats
         self._inline_budget_ms = settings.assignor_inline_budget_ms
-        self._compute_problem = compute_problem
+        self._shard_of = shard_of
+        self.local = LocalAssignments(
+            scheduler,
+            clock,
+            stats,
+            settings.assignor_time_limit_ms,
+            shard_of=shard_of,
+            mark=lambda group_id: self.mark(group_id, 0),
+        )
         self._installs = TargetInstalls(scheduler, shard_of=shard_of, submit=submit)
         self._request_flush = request_flush
         self._marked: dict[GroupId, None] = {}
@@ -171,7 +178,9 @@ class Targets:
             self._rests_until_ms[group_id] = self._clock.monotonic_ms() + rest_ms
 
     def _compute(self, group_id: GroupId) -> None:
-        problem = self._compute_problem(group_id)
+        if self.local.takes(group_id):
+            return
+        problem = find_target_problem(self._shard_of(group_id), group_id)
         if problem is None:
             self._last_ms.pop(group_id, None)
             return

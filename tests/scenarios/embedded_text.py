@@ -71,8 +71,8 @@ def format_given(data: bytes) -> str:
         given = embedded.decode_assignment(data)
     except embedded.MalformedProtocolError:
         return repr(data.decode())
-    data = "" if given.user_data is None else f";data/{given.user_data.decode()}"
-    return f"has/{_format_partitions(given.partitions)}{data}"
+    beside = "" if given.user_data is None else f";data/{given.user_data.decode()}"
+    return f"has/{_format_partitions(given.partitions)}{beside}"
 
 
 def _format_partitions(partitions: tuple[embedded.TopicPartitions, ...]) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from coordinator.core import handle, heartbeat, leave, reconcile, static_members
 from coordinator.core.liveness import Liveness
+from coordinator.core.target import find_target_problem
 from coordinator.runtime.targets import Targets
 from coordinator.runtime.ticket import Ticket
 from coordinator.runtime.writer import Entry, Writer
@@ -118,7 +119,7 @@ def target_forgotten(patch: pytest.MonkeyPatch) -> None:
     compute = Targets._compute
 
     def lazy(self: Targets, group_id: Any) -> None:
-        problem = self._compute_problem(group_id)
+        problem = find_target_problem(self._shard_of(group_id), group_id)
         if problem is None or problem.group_epoch < 4:
             compute(self, group_id)
 

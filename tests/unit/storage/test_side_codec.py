@@ -6,7 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
-from model.ids import GroupId, LogPartition, ProducerId, TopicId, TopicName
+from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.local_assignors import (
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+    LocalAssignor,
+    LocalAssignorsKey,
+    LocalAssignorsValue,
+)
 from model.records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -48,6 +55,16 @@ RECORDS = [
         ProducerStateKey(LogPartition(49), ProducerId(2**62)),
         ProducerStateValue(32_767, -1, 1_700_000_000_000),
     ),
+    SideRecord(
+        LocalAssignorsKey(LogPartition(3), GroupId("g\u00fc"), MemberId("m")),
+        LocalAssignorsValue(
+            (LocalAssignor("mine", -1, 3, 2, b"\x00\xff", 5), LocalAssignor("other", 0, 0, 0))
+        ),
+    ),
+    SideRecord(
+        InstalledMetadataKey(LogPartition(3), GroupId("g"), MemberId("m\u00fc")),
+        InstalledMetadataValue(7, "mine", -1, bytes(range(256))),
+    ),
 ]
 
 
@@ -73,13 +90,17 @@ def test_the_bytes_do_not_change() -> None:
         ("02", ""),
         ("04", "088080b3c19c33"),
         ("0567", "0a060a01611201310a030a0162"),
+        (
+            "07000000030000000367c3bc6d",
+            "0a1b0a046d696e6510ffffffffffffffffff01180320022a0200ff30050a070a056f74686572",
+        ),
     ]
 
 
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 8
+    ] * 10
 
 
 @pytest.mark.parametrize(
@@ -95,6 +116,10 @@ def test_topics_are_found_by_their_kind() -> None:
         (b"\x01t", b"\xff\xff"),
         (b"\x02", b"\x0a\x10"),
         (b"\x03" + bytes(16), b"\x0a\x01\xff"),
+        (b"\x07short", b""),
+        (b"\x07" + bytes(4) + b"\x00\x00\x00\x02gm", b""),
+        (b"\x08" + bytes(4) + b"\xff\xff\xff\xffgm", b""),
+        (b"\x08" + bytes(4) + b"\x00\x00\x00\x01g", b""),
     ],
 )
 def test_what_cannot_be_read(key: bytes, value: bytes) -> None:
