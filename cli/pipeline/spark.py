@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,6 +78,22 @@ def running_spark(master: str) -> Iterator[SparkSession]:
         raise CommandError(str(error)) from error
     except SourceError as error:
         raise CommandError(str(error), codes.get(type(error), ExitCode.FAILED)) from error
+
+
+@contextmanager
+def noticing_interrupts() -> Iterator[Callable[[], bool]]:
+    """What is interrupted or terminated meanwhile ends in good order: gives whether it was."""
+    seen: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        seen.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(seen)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check_format(name: str) -> None:

@@ -19,6 +19,7 @@ from cli.pipeline.spark import (
     Progress,
     check_format,
     check_spark,
+    noticing_interrupts,
     running_spark,
     show_problems,
 )
@@ -37,6 +38,31 @@ def tables(
             metavar="FILE",
             help="End offsets, for lag: JSON lines with topic, partition, end_offset and ts.",
         ),
+    ] = None,
+    is_stream: Annotated[
+        bool,
+        typer.Option("--stream", help="Go on where the last run with --stream was, to the end."),
+    ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="As --stream, and then with what comes, until interrupted."),
+    ] = False,
+    trigger_s: Annotated[
+        float,
+        typer.Option("--trigger-seconds", min=0.1, help="--follow: how often to look for more."),
+    ] = 5.0,
+    refresh_s: Annotated[
+        float | None,
+        typer.Option(
+            "--refresh-seconds",
+            min=1,
+            help="How often tables other than records are made while --follow goes on; they are "
+            "in the end.",
+        ),
+    ] = None,
+    max_offsets: Annotated[
+        int | None,
+        typer.Option("--max-offsets-per-trigger", min=1, help="How much at once with --stream."),
     ] = None,
     master: MasterOption = DEFAULT_MASTER,
     quiet: QuietOption = False,
@@ -57,11 +83,19 @@ def tables(
     with running_spark(master) as spark:
         from pipeline.tables.job import write_tables
         from pipeline.tables.records import read_records
+        from pipeline.tables.stream import StreamOptions, stream_tables
 
-        records = read_records(spark, path)
-        summary = write_tables(
-            spark, records, out, file_format=file_format, end_offsets=ends, tell=progress.tell
-        )
+        if is_stream or follow:
+            options = StreamOptions(
+                trigger_s if follow else None, refresh_s, max_offsets, file_format, ends
+            )
+            with noticing_interrupts() as is_interrupted:
+                summary = stream_tables(spark, path, out, options, progress.tell, is_interrupted)
+        else:
+            records = read_records(spark, path)
+            summary = write_tables(
+                spark, records, out, file_format=file_format, end_offsets=ends, tell=progress.tell
+            )
     for line in show_problems(summary.problems):
         progress.say(line)
     found = [{"table": name, "rows": rows} for name, rows in summary.rows.items()]

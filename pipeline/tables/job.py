@@ -52,14 +52,29 @@ def write_tables(
     folder = TableFolder(spark, out, file_format)
     folder.recover()
     folder.delete_manifest()
-    rows: dict[str, int] = {}
+    folder.delete_stream()
+    folder.write(RECORDS, records)
+    return derive_tables(spark, folder, records, file_format, end_offsets or [], tell)
+
+
+def derive_tables(
+    spark: SparkSession,
+    folder: TableFolder,
+    like: DataFrame,
+    file_format: str,
+    end_offsets: list[EndOffset],
+    tell: Tell,
+) -> TablesSummary:
+    """Writes all tables but ``records``, of which they are made; ``like`` has its columns."""
+    written = folder.read(RECORDS, like).drop("date")
+    rows = {RECORDS: written.count()}
+    tell(RECORDS, rows[RECORDS])
 
     def write(name: str, table: DataFrame) -> DataFrame:
         rows[name] = folder.write(name, table)
         tell(name, rows[name])
         return folder.read(name, table).drop("date")
 
-    written = write(RECORDS, records)
     problems = count_problems(written)
     commits = write(OFFSET_COMMITS, compute_offset_commits(written))
     kept = folder.scratch(_HISTORY)
@@ -71,7 +86,7 @@ def write_tables(
     for name, table in tables.items():
         tables[name] = write(name, table)
     folder.delete_scratch(_HISTORY)
-    ends = make_end_offsets(spark, end_offsets or [])
+    ends = make_end_offsets(spark, end_offsets)
     write(GROUP_LAG, compute_group_lag(commits, ends))
     write(FLAPPING, compute_flapping(tables[REBALANCES]))
     folder.write_manifest({"tables": rows, "problems": problems, "format": file_format})

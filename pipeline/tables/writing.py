@@ -17,6 +17,7 @@ from pyspark.sql.types import DateType, StructField, StructType
 MANIFEST = "_tables.json"
 _WRITING = "_writing-"
 _REPLACED = "_replaced-"
+_CHECKPOINT = "_checkpoint"
 _DATE = "date"
 
 PARQUET, JSON = "parquet", "json"
@@ -33,6 +34,7 @@ class TableFolder:
         self._format = file_format
         context: Any = spark.sparkContext
         self._make_path = context._jvm.org.apache.hadoop.fs.Path
+        self._read_text = context._jvm.org.apache.commons.io.IOUtils.toString
         self._root = self._make_path(path)
         self._files = self._root.getFileSystem(context._jsc.hadoopConfiguration())
 
@@ -40,7 +42,7 @@ class TableFolder:
         """Ends what a killed run has left."""
         self._files.mkdirs(self._root)
         for status in self._files.listStatus(self._root):
-            name = str(status.getPath().getName())
+            name = _name(status)
             if name.startswith(_WRITING):
                 self._files.delete(status.getPath(), True)
             elif name.startswith(_REPLACED):
@@ -63,6 +65,30 @@ class TableFolder:
         writer.save(str(writing))
         self._swap(name, writing)
         return self.read(name, table).count()
+
+    def append(self, name: str, rows: DataFrame, batch: int) -> None:
+        """Adds the rows of a micro-batch, in files that have its number in their names.
+
+        What a killed run has added of the same micro-batch is taken away before.
+        """
+        writing = self._at(_WRITING + name)
+        dated = rows.withColumn(_DATE, sql.to_date("ts"))
+        dated.write.mode("overwrite").format(self._format).partitionBy(_DATE).save(str(writing))
+        prefix = f"batch-{batch:019}-"
+        for status in self._files.globStatus(self._make_path(self._at(name), f"*/{prefix}*")):
+            self._files.delete(status.getPath(), False)
+        for day in self._files.listStatus(writing):
+            if day.isDirectory():
+                self._move_files(day.getPath(), self._make_path(self._at(name), _name(day)), prefix)
+        self._files.delete(writing, True)
+
+    def _move_files(self, day: Any, target: Any, prefix: str) -> None:
+        self._files.mkdirs(target)
+        for number, file in enumerate(self._files.listStatus(day)):
+            suffix = _name(file)[_name(file).index(".") :]
+            moved = self._make_path(target, f"{prefix}{number:05}{suffix}")
+            if not self._files.rename(file.getPath(), moved):
+                raise OSError(f"{file.getPath()} could not be renamed to {moved}")
 
     def read(self, name: str, like: DataFrame) -> DataFrame:
         """A table that was written, with the columns of another and its ``date``."""
@@ -88,6 +114,18 @@ class TableFolder:
         self._files.delete(self._at(MANIFEST), False)
         self._files.rename(writing, self._at(MANIFEST))
 
+    def read_manifest(self) -> dict[str, Any] | None:
+        """What was said of the tables last of all; ``None`` where no run has ended since."""
+        if not self._files.exists(self._at(MANIFEST)):
+            return None
+        stream = self._files.open(self._at(MANIFEST))
+        try:
+            text = str(self._read_text(stream, "UTF-8"))
+        finally:
+            stream.close()
+        found: dict[str, Any] = json.loads(text)
+        return found
+
     def delete_manifest(self) -> None:
         """The tables are about to be of different runs."""
         self._files.delete(self._at(MANIFEST), False)
@@ -96,8 +134,25 @@ class TableFolder:
         """A place for files that are gone after the run, and after the next where it is killed."""
         return str(self._at(_WRITING + name))
 
+    def has_stream(self) -> bool:
+        """Whether a streaming run has begun here."""
+        return bool(self._files.exists(self._at(_CHECKPOINT)))
+
+    @property
+    def checkpoint(self) -> str:
+        """Where a streaming run keeps how far it is."""
+        return str(self._at(_CHECKPOINT))
+
+    def delete_stream(self) -> None:
+        """The tables go their own way: a streaming run begins again."""
+        self._files.delete(self._at(_CHECKPOINT), True)
+
     def delete_scratch(self, name: str) -> None:
         self._files.delete(self._at(_WRITING + name), True)
 
     def _at(self, name: str) -> Any:
         return self._make_path(self._root, name)
+
+
+def _name(status: Any) -> str:
+    return str(status.getPath().getName())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,6 +209,52 @@ def test_running_again_and_after_a_crash_gives_the_same_rows(
     assert write(spark, segment, tmp_path) == first
     assert {name: read_all(spark, tmp_path, name) for name in TABLES} == before
     assert not list(tmp_path.glob("_writing*")) + list(tmp_path.glob("_replaced*"))
+
+
+def test_a_stream_that_is_killed_anywhere_ends_with_the_tables_of_a_batch(
+    spark: SparkSession,
+    summary: TablesSummary,
+    out: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pipeline.tables.job import TABLES
+    from pipeline.tables.stream import StreamOptions, stream_tables
+    from pipeline.tables.writing import TableFolder
+
+    log, ours = tmp_path / "log", tmp_path / "out"
+    shutil.copytree(SEGMENTS, log)
+    withheld = {}
+    for segment in sorted(log.glob("*/*.log"))[::2]:
+        withheld[segment] = segment.read_bytes()
+        segment.write_bytes(withheld[segment][: len(withheld[segment]) // 2])
+    options = StreamOptions(max_offsets=2_000)
+    append, move = TableFolder.append, TableFolder._move_files
+
+    def die_after(self: TableFolder, *arguments: Any) -> None:
+        append(self, *arguments)
+        raise RuntimeError("killed before the checkpoint knows of it")
+
+    def die_between(self: TableFolder, *arguments: Any) -> None:
+        move(self, *arguments)
+        raise RuntimeError("killed between two files")
+
+    for name, dying in (("append", die_after), ("_move_files", die_between)):
+        with monkeypatch.context() as patch:
+            patch.setattr(TableFolder, name, dying)
+            with pytest.raises(Exception, match="killed"):
+                stream_tables(spark, str(log), str(ours), options)
+        assert not (ours / "_tables.json").exists()
+    for segment, whole in withheld.items():
+        segment.write_bytes(whole)
+    assert stream_tables(spark, str(log), str(ours), options) == summary
+    assert json.loads((ours / "_tables.json").read_text(encoding="utf-8"))["problems"] == {}
+    for name in TABLES:
+        assert read_all(spark, ours, name) == read_all(spark, out, name), name
+    # Nothing has come since, and nothing is read again.
+    files = sorted((ours / "records").glob("*/*"))
+    assert stream_tables(spark, str(log), str(ours), options) == summary
+    assert sorted((ours / "records").glob("*/*")) == files
 
 
 def test_a_log_without_records_has_empty_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""All tables of a log that grows: ``records`` follows it, the others are made of it again.
+
+A micro-batch lies between offsets that Spark's checkpoint has before it is read, so that one which
+a killed run had begun is read again just so, and its files take the place of those that were there.
+What a row of the other tables says may depend on what comes later (a marker, a member that lets
+go), so they are made by what makes them for a batch, of all of ``records``: the rows are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline import session
+from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.job import RECORDS, TablesSummary, Tell, derive_tables
+from pipeline.tables.records import name_columns
+from pipeline.tables.writing import PARQUET, TableFolder
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """``trigger_s``: how often to look for more; ``None`` for what is there now, and then the end.
+
+    ``refresh_s``: how often the other tables are made meanwhile; they always are in the end.
+    """
+
+    trigger_s: float | None = None
+    refresh_s: float | None = None
+    max_offsets: int | None = None
+    file_format: str = PARQUET
+    end_offsets: list[EndOffset] = field(default_factory=list)
+
+
+def stream_tables(
+    spark: SparkSession,
+    path: str,
+    out: str,
+    options: StreamOptions,
+    tell: Tell = lambda name, rows: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> TablesSummary:
+    """Goes on where the last streaming run into this folder was, until the end or ``should_stop``.
+
+    Tables that a batch run has left are replaced. Raises ``SourceError`` and what Spark raises.
+    """
+    more = {} if options.max_offsets is None else {"maxOffsetsPerTrigger": str(options.max_offsets)}
+    source = session.stream_records(spark, path, startingOffsets="earliest", **more)
+    records = name_columns(source)
+    folder = TableFolder(spark, out, options.file_format)
+    folder.recover()
+    if not folder.has_stream():
+        folder.delete_manifest()
+        folder.write(RECORDS, spark.createDataFrame([], records.schema))
+    run = _Run(spark, folder, records, options, tell)
+    writer = records.writeStream.foreachBatch(run.add)
+    writer = writer.option("checkpointLocation", folder.checkpoint)
+    if options.trigger_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{options.trigger_s} seconds")
+    run.wait(writer.start(), should_stop)
+    return run.finish()
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: TableFolder,
+        like: DataFrame,
+        options: StreamOptions,
+        tell: Tell,
+    ) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._like = spark.createDataFrame([], like.schema)
+        self._options = options
+        self._tell = tell
+        self._busy = Lock()
+        self._refreshed = time.monotonic()
+        self._has_added = False
+
+    def add(self, rows: DataFrame, batch: int) -> None:
+        """One micro-batch, in a thread of Spark's."""
+        with self._busy:
+            self._has_added = True
+            self._folder.delete_manifest()
+            self._folder.append(RECORDS, rows, batch)
+            refresh_s = self._options.refresh_s
+            if refresh_s is not None and time.monotonic() - self._refreshed >= refresh_s:
+                self.derive()
+
+    def finish(self) -> TablesSummary:
+        """The tables of all that there is; as they were where nothing has come."""
+        manifest = self._folder.read_manifest()
+        if self._has_added or self._options.end_offsets or manifest is None:
+            return self.derive()
+        return TablesSummary(manifest["tables"], manifest["problems"])
+
+    def derive(self) -> TablesSummary:
+        """All other tables, of the records that are there."""
+        options = self._options
+        found = derive_tables(
+            self._spark,
+            self._folder,
+            self._like,
+            options.file_format,
+            options.end_offsets,
+            self._tell,
+        )
+        self._refreshed = time.monotonic()
+        return found
+
+    def wait(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
+        """Until the query has ended, or is to: never in the middle of a micro-batch."""
+        try:
+            while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
+                if should_stop():
+                    with self._busy:
+                        query.stop()
+        finally:
+            if query.isActive:
+                query.stop()
