@@ -8,7 +8,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench sim differential interop jars docs python go clean
+.PHONY: help setup run test lint bench pipeline-bench sim differential interop connect jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -17,6 +17,7 @@ help:
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make interop   every client of classic groups with every strategy that it has"
+	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
@@ -44,6 +45,10 @@ differential: jars
 interop: jars go
 	@INTEROP=all MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -n 2 \
 		tests/interop/test_classic_clients.py
+
+connect: setup
+	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -s -p no:xdist \
+		tests/interop/connect_workers.py
 
 bench: jars go
 	@$(VENV)/bin/python -m bench
