@@ -110,6 +110,10 @@ class UnknownMemberId(GroupError):
     code = ErrorCode.UNKNOWN_MEMBER_ID
 
 
+class MemberRemoved(UnknownMemberId):
+    """The member was removed while it waited. A JoinGroup is not told the member's id then."""
+
+
 class InconsistentGroupProtocol(GroupError):
     code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

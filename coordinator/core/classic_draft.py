@@ -28,7 +28,7 @@ from coordinator.core.outcome import (
     Wait,
 )
 from model.commands import ClassicDeadline, JoinProtocol, Now
-from model.errors import GroupError, UnknownMemberId
+from model.errors import GroupError, MemberRemoved
 from model.ids import GroupId, InstanceId, MemberId
 from model.records import Record
 from model.responses import Response
@@ -159,7 +159,7 @@ class ClassicDraft:
         if member is None:
             return
         if member.awaits is not None:
-            error = UnknownMemberId(f"Member {member_id} was removed from the group.")
+            error = MemberRemoved(f"Member {member_id} was removed from the group.")
             self.releases.append(Release(member_id, member.awaits, error))
         self._count(member.protocols, -1)
         self.awaiting_joins -= member.awaits is Phase.JOIN

@@ -17,7 +17,13 @@ from gateway.api import Api, RequestContext
 from gateway.checks import check_sizes
 from gateway.codec import response_schema
 from model.commands import JoinGroup, JoinProtocol
-from model.errors import ErrorCode, GroupError, InvalidRequest, MemberIdRequired
+from model.errors import (
+    ErrorCode,
+    GroupError,
+    InvalidRequest,
+    MemberIdRequired,
+    MemberRemoved,
+)
 from model.ids import GroupId, InstanceId, MemberId
 from model.responses import JoinGroupResponse
 
@@ -46,6 +52,8 @@ def handle(context: RequestContext, request: Any) -> None:
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, MemberIdRequired):
             context.reply(_refuse(context, answer.code, answer.member_id))
+        elif isinstance(answer, MemberRemoved):
+            context.reply(_refuse(context, answer.code, ""))
         elif isinstance(answer, GroupError):
             context.reply_failed(answer.code, answer.message)
         else:

@@ -110,6 +110,22 @@ async def has_come(rig: Rig) -> None:
                 return
 
 
+async def test_who_is_removed_while_it_waits_is_not_told_its_id_again() -> None:
+    async with run_rig(coordinator=AT_ONCE) as rig, await rig.connect() as client:
+        assert (await join(client, 9, "g")).error_code == 0
+        async with await rig.connect() as other:
+            given = await other.ask(JOIN, 9, **join_fields(9, "g"))
+            asked = other.ask(JOIN, 9, **join_fields(9, "g", given.member_id))
+            waiting = asyncio.create_task(asked)
+            await has_come(rig)
+            identity = request_schema(LEAVE, 4).MemberIdentity
+            members = (identity(member_id=given.member_id, group_instance_id=None),)
+            left = await client.ask(LEAVE, 4, group_id="g", members=members)
+            assert [row.error_code for row in left.members] == [0]
+            answer = await waiting
+        assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+
+
 async def test_who_waits_does_not_hold_up_a_stop() -> None:
     async with run_rig() as rig, await rig.connect() as client:
         client.send(JOIN, 3, **join_fields(3, "g"))
