@@ -102,6 +102,18 @@ class AdminClient:
         )
         return self._call(self._stub.GrowTopic, request).topic
 
+    def set_topic_racks(
+        self, name: str, racks: Sequence[Sequence[str]], validate_only: bool
+    ) -> admin_pb2.Topic:
+        """The topic as it becomes, or would."""
+        request = admin_pb2.SetTopicRacksRequest(
+            topic_name=name,
+            replica_racks=[admin_pb2.ReplicaRacks(names=names) for names in racks],
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        return self._call(self._stub.SetTopicRacks, request).topic
+
     def delete_topic(self, name: str, validate_only: bool) -> admin_pb2.Topic:
         """The topic as it was."""
         request = admin_pb2.DeleteTopicRequest(

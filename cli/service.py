@@ -39,7 +39,7 @@ from gateway.server import KafkaServer
 from gateway.settings import GatewaySettings
 from gateway.topics.settings import TopicSettings
 from gateway.topics.store import LocalTopics
-from model.commands import INTERNAL, CreateTopic, GrowTopic, TopicCommand
+from model.commands import INTERNAL, CreateTopic, GrowTopic, SetTopicRacks, TopicCommand
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from model.settings import CoordinatorSettings
@@ -340,12 +340,14 @@ def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list
             )
         elif topic.partitions < spec.partitions:
             changes.append(GrowTopic(INTERNAL, name, spec.partitions))
+        if spec.racks is not None and spec.racks != (topic.racks if topic is not None else ()):
+            changes.append(SetTopicRacks(INTERNAL, name, spec.racks))
     return changes
 
 
 def change_name(change: TopicCommand) -> str:
     """The topic that a change is about."""
-    assert isinstance(change, CreateTopic | GrowTopic)
+    assert isinstance(change, CreateTopic | GrowTopic | SetTopicRacks)
     return change.name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +22,8 @@ from cli.options import (
     YesOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
-from cli.topic_spec import TopicSpec, TopicSpecError, merge_topics, parse_topic
+from cli.topic_racks import parse_racks, read_racks_file, render_racks
+from cli.topic_spec import Racks, TopicSpec, TopicSpecError, merge_topics, parse_topic
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient
@@ -118,6 +120,64 @@ def grow(
         )
     _report("topic.grow", "grown", grown, dry_run, quiet, output)
     raise_failures(failed)
+
+
+@app.command()
+def racks(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a topic.")],
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RACKS...]",
+            help="The racks of the replicas of partition 0, 1, …, such as a,b; - for unknown.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="A YAML list with a list for each partition.")
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Forget what is known.")] = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Say in which racks a topic's replicas are, for the assignor `rack`, or list what is known."""
+    from cli.admin_client import connect
+
+    wanted = _parse_racks(given or [], file, clear)
+    with connect(server, timeout) as client:
+        if wanted is None:
+            known = [topic for topic in client.list_topics() if topic.topic_name == name]
+            if not known:
+                raise CommandError(f"there is no topic {name}", ExitCode.NOT_FOUND)
+            topic = known[0]
+        else:
+            topic = client.set_topic_racks(name, wanted, dry_run)
+    print_listing(compute_racks_listing(topic), output)
+    if wanted is not None and not quiet:
+        print_note("would be set" if dry_run else "set")
+
+
+def _parse_racks(given: Sequence[str], file: Path | None, clear: bool) -> Racks | None:
+    """``None`` where nothing is said."""
+    if (bool(given), file is not None, clear).count(True) > 1:
+        raise CommandError("give RACKS, --file or --clear, not several", ExitCode.USAGE)
+    try:
+        if file is not None:
+            return read_racks_file(file)
+        return parse_racks(given) if given or clear else None
+    except TopicSpecError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+
+
+def compute_racks_listing(topic: admin_pb2.Topic) -> Listing:
+    """A row for each partition."""
+    known = [list(racks.names) for racks in topic.replica_racks]
+    known += [[]] * (topic.num_partitions - len(known))
+    rows = [[number, render_racks(names)] for number, names in enumerate(known)]
+    items = [{"partition": number, "racks": names} for number, names in enumerate(known)]
+    return Listing("topic.racks", ["PARTITION", "RACKS"], rows, {"partitions": items}, "partitions")
 
 
 @app.command()

@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 NAME_LENGTH_MAX = 249
 PARTITIONS_MAX = 2**31 - 1
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
+Racks: TypeAlias = tuple[tuple[str, ...], ...]
+"""Of the replicas of each partition, from 0 on."""
+
+
 class TopicSpec(NamedTuple):
-    """A topic that is to exist with at least this many partitions."""
+    """A topic that is to exist with at least this many partitions.
+
+    ``racks`` are those of the replicas of each partition; ``None`` leaves them as they are.
+    """
 
     name: str
     partitions: int
+    racks: Racks | None = None
 
 
 class TopicSpecError(ValueError):
@@ -49,7 +57,10 @@ def check_topic(name: object, partitions: object) -> TopicSpec:
 
 
 def read_topics_file(path: Path) -> list[TopicSpec]:
-    """Topics of a YAML file: a mapping of names to numbers of partitions."""
+    """Topics of a YAML file: a mapping of names to numbers of partitions.
+
+    Or to mappings with ``partitions``, and ``racks``: a list of names for each partition.
+    """
     import yaml
 
     try:
@@ -63,7 +74,7 @@ def read_topics_file(path: Path) -> list[TopicSpec]:
     if not isinstance(content, dict):
         raise TopicSpecError(f"{path}: write one line for each topic, such as `orders: 12`")
     try:
-        return [check_topic(name, _read_partitions(entry)) for name, entry in content.items()]
+        return [_read_entry(name, entry) for name, entry in content.items()]
     except TopicSpecError as error:
         raise TopicSpecError(f"{path}: {error}") from error
 
@@ -72,16 +83,45 @@ def merge_topics(specs: Iterable[TopicSpec]) -> list[TopicSpec]:
     """Each topic once. Raises ``TopicSpecError`` where one is asked for with two counts."""
     merged: dict[str, TopicSpec] = {}
     for spec in specs:
-        known = merged.setdefault(spec.name, spec)
-        if known != spec:
+        known = merged.get(spec.name, spec)
+        if known.partitions != spec.partitions:
             raise TopicSpecError(
                 f"topic {spec.name} is asked for with {known.partitions} and with "
                 f"{spec.partitions} partitions"
             )
+        merged[spec.name] = known if known.racks is not None else spec
     return list(merged.values())
 
 
-def _read_partitions(entry: object) -> object:
-    if isinstance(entry, dict) and set(entry) == {"partitions"}:
-        return entry["partitions"]
-    return entry
+def _read_entry(name: object, entry: object) -> TopicSpec:
+    if not isinstance(entry, dict) or not {"partitions"} <= set(entry) <= {"partitions", "racks"}:
+        return check_topic(name, entry)
+    spec = check_topic(name, entry["partitions"])
+    return check_racks_of(spec, entry["racks"]) if "racks" in entry else spec
+
+
+def check_racks_of(spec: TopicSpec, content: object) -> TopicSpec:
+    """The topic with racks, of no more partitions than it has."""
+    try:
+        racks = check_racks(content)
+    except TopicSpecError as error:
+        raise TopicSpecError(f"topic {spec.name}: {error}") from error
+    if len(racks) > spec.partitions:
+        raise TopicSpecError(
+            f"topic {spec.name} has {spec.partitions} partitions, and racks of {len(racks)}"
+        )
+    return spec._replace(racks=racks)
+
+
+def check_racks(content: object) -> Racks:
+    """A list of lists of names. Raises ``TopicSpecError`` for anything else."""
+    if not isinstance(content, list):
+        raise TopicSpecError("write the racks as a list with a list of names for each partition")
+    return tuple(check_names(number, names) for number, names in enumerate(content))
+
+
+def check_names(partition: int, names: object) -> tuple[str, ...]:
+    """The racks of one partition, each once: two replicas in one rack say no more than one."""
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise TopicSpecError(f"partition {partition}: {names!r} is no list of names of racks")
+    return tuple(dict.fromkeys(names))

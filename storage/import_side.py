@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from model.ids import TopicId, TopicName
 from model.records import (
@@ -87,6 +87,8 @@ def _add_topic(
             f"topic {name} is in the store with {known.partitions} partitions, "
             f"not {topic.partitions}: topics do not shrink"
         )
+    if known is not None and not topic.racks:
+        topic = replace(topic, racks=known.racks)
     topics[name] = topic
 
 

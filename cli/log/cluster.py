@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cli.errors import CommandError, ExitCode
 from cli.settings.properties import PropertiesError, parse_properties
+from cli.topic_spec import Racks
 from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
 from model.records import TopicSideValue
 from storage.codec.batches import BatchRecord
@@ -99,7 +100,7 @@ class Cluster:
         return ClusterOffsets(offsets, partition, stable, left_out)
 
     def list_topics(self) -> dict[TopicName, TopicSideValue]:
-        """Names, ids and partition counts of all topics but Kafka's own."""
+        """Names, ids, partition counts and racks of all topics but Kafka's own."""
         try:
             found = self._admin.list_topics(timeout=self._timeout).topics
         except kafka.KafkaException as error:
@@ -110,7 +111,9 @@ class Cluster:
         answers = self._ask(self._admin.describe_topics, kafka.TopicCollection(names))
         described = [self._wait(answers[name]) for name in names]
         return {
-            TopicName(each.name): TopicSideValue(_read_id(each.topic_id), len(each.partitions))
+            TopicName(each.name): TopicSideValue(
+                _read_id(each.topic_id), len(each.partitions), _read_racks(each.partitions)
+            )
             for each in described
         }
 
@@ -269,6 +272,15 @@ def _read_id(topic_id: Any) -> TopicId:
     """confluent-kafka has the two halves as signed numbers."""
     halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
     return TopicId(b"".join((half & (1 << 64) - 1).to_bytes(8, "big") for half in halves))
+
+
+def _read_racks(partitions: Sequence[Any]) -> Racks:
+    """Of the replicas of each partition, each once; none where brokers do not say theirs."""
+    racks = tuple(
+        tuple(dict.fromkeys(node.rack for node in each.replicas if node.rack))
+        for each in sorted(partitions, key=lambda each: each.id)
+    )
+    return racks if any(racks) else ()
 
 
 def _coordinator_errors() -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.errors import CommandError, ExitCode
-from cli.topic_spec import TopicSpecError, check_topic
+from cli.topic_spec import TopicSpecError, check_racks_of, check_topic
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
 from model.records import TopicSideValue
 
@@ -20,8 +20,8 @@ _HINT = "write a list of topics, each with `name`, `id` and `partitions`"
 def read_known_topics(path: Path) -> KnownTopics:
     """Topics of a YAML or JSON file: a list of mappings with name, id and partitions.
 
-    An id is written as Kafka writes it, 22 characters of base64, or in hex. Raises
-    ``CommandError`` with 2.
+    ``racks``, a list of names for each partition, may be there too. An id is written as Kafka
+    writes it, 22 characters of base64, or in hex. Raises ``CommandError`` with 2.
     """
     import yaml
 
@@ -67,9 +67,9 @@ def parse_topic_id(text: object) -> TopicId:
 def _read_topic(entry: Any) -> tuple[TopicName, TopicSideValue]:
     if not isinstance(entry, dict) or not {"name", "id", "partitions"} <= set(entry):
         raise TopicSpecError(f"{entry!r}: {_HINT}")
-    spec = check_topic(entry["name"], entry["partitions"])
+    spec = check_racks_of(check_topic(entry["name"], entry["partitions"]), entry.get("racks", []))
     topic_id = parse_topic_id(entry["id"])
-    return TopicName(spec.name), TopicSideValue(topic_id, spec.partitions)
+    return TopicName(spec.name), TopicSideValue(topic_id, spec.partitions, spec.racks or ())
 
 
 def _compute_error(message: str) -> CommandError:

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import xxhash
 
+from model.ids import TopicId
 from model.topics import Topic, TopicImage
+
+TopicHashes: TypeAlias = dict[TopicId, tuple[Topic, int]]
+"""The hashes of topics, each with the topic that it is of."""
 
 _MAGIC = 0
 _INT = struct.Struct("<i")
@@ -43,7 +48,8 @@ def compute_topic_hash(topic: Topic) -> int:
         _INT.pack(topic.partitions),
     ]
     if topic.racks:
-        for partition, racks in enumerate(topic.racks):
+        unknown = [()] * (topic.partitions - len(topic.racks))
+        for partition, racks in enumerate([*topic.racks, *unknown]):
             parts.append(_INT.pack(partition))
             parts.extend(_encode_rack(rack) for rack in sorted(racks))
     else:
@@ -60,19 +66,15 @@ def compute_group_hash(topic_hashes: Iterable[tuple[str, int]]) -> int:
     return _to_signed(xxhash.xxh3_64_intdigest(data))
 
 
-def compute_metadata_hash(names: Iterable[str], image: TopicImage, cache: dict[bytes, int]) -> int:
-    """The hash of the subscribed topics that exist.
-
-    ``cache`` keeps topic hashes by topic id and number of partitions; the caller owns it.
-    """
+def compute_metadata_hash(names: Iterable[str], image: TopicImage, cache: TopicHashes) -> int:
+    """The hash of the subscribed topics that exist; the caller owns the ``cache``."""
     pairs = []
     for name in names:
         topic = image.by_name.get(name)  # type: ignore[call-overload]
         if topic is None:
             continue
-        key = topic.topic_id + _INT.pack(topic.partitions)
-        value = cache.get(key)
-        if value is None:
-            value = cache[key] = compute_topic_hash(topic)
-        pairs.append((name, value))
+        known = cache.get(topic.topic_id)
+        if known is None or known[0] is not topic:
+            known = cache[topic.topic_id] = (topic, compute_topic_hash(topic))
+        pairs.append((name, known[1]))
     return compute_group_hash(pairs)

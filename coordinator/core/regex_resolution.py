@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator.core.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
-from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.metadata_hash import TopicHashes, compute_metadata_hash
 from coordinator.core.outcome import Effect, Outcome
 from coordinator.core.shard import Shard
 from model.ids import GroupId, TopicName
@@ -37,7 +37,7 @@ class InstallRegexes:
     topics: Mapping[str, frozenset[TopicName]]
     version: int
     timestamp_ms: int
-    topic_hashes: Mapping[bytes, int] = field(default_factory=dict)
+    topic_hashes: TopicHashes = field(default_factory=dict)
 
 
 def has_unresolved_regex(group: ConsumerGroup) -> bool:

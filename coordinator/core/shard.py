@@ -9,6 +9,7 @@ from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.foreign_groups import ForeignGroup
 from coordinator.core.local_state import LocalRequest
+from coordinator.core.metadata_hash import TopicHashes
 from coordinator.core.open_transactions import OpenTransactions
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.records import ProducerStateValue
@@ -43,7 +44,7 @@ class Shard:
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     producers: dict[ProducerId, ProducerStateValue] = field(default_factory=dict)
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
-    topic_hashes: dict[bytes, int] = field(default_factory=dict)
+    topic_hashes: TopicHashes = field(default_factory=dict)
     """A cache for ``compute_metadata_hash``; no state."""
 
     def settings_of(self, group_id: GroupId) -> CoordinatorSettings:

@@ -212,7 +212,8 @@ def handle_set_topic_racks(catalogue: Catalogue, command: SetTopicRacks) -> Outc
     if old is None:
         raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
     check_racks(command.racks, old.partitions)
-    topic = Topic(old.name, old.topic_id, old.partitions, command.racks if any(command.racks) else ())
+    racks = command.racks if any(command.racks) else ()
+    topic = Topic(old.name, old.topic_id, old.partitions, racks)
     return _topic_outcome(topic, command.validate_only or topic == old)
 
 

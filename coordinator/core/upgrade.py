@@ -90,7 +90,10 @@ def handle_upgrade(
     check_server_assignor(shard, command)
     keeps_user_data = command.local_assignors is not UNCHANGED and bool(command.local_assignors)
     check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
-    records = compute_upgrade_records(shard, group)
+    # A group that fills for the first time is of generation 0, and no member may be at epoch 0. Who
+    # names topics brings the next epoch.
+    epoch = group.generation or int(command.subscribed_topic_names in (UNCHANGED, ()))
+    records = compute_upgrade_records(shard, group, epoch)
     outcome = handle_heartbeat(_compute_shard_with(shard, records), command, now)
     return replace(
         outcome,
@@ -118,10 +121,9 @@ def check_upgrade(
             )
 
 
-def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, ...]:
+def compute_upgrade_records(shard: Shard, group: ClassicGroup, epoch: int) -> tuple[Record, ...]:
     """The end of the classic group and the whole of the consumer group, in Kafka's order."""
-    # A group that fills for the first time is of no generation yet, and no epoch is 0.
-    group_id, epoch = group.group_id, max(group.generation, 1)
+    group_id = group.group_id
     held = compute_holdings(group, shard.image)
     said = {member.member_id: _compute_metadata(group, member) for member in group.members.values()}
     names = {name for metadata in said.values() for name in metadata.subscribed_topic_names}

@@ -149,8 +149,8 @@ def _read_image(reader: RocksLogReader) -> TopicImage:
     topics = []
     for key, value in reader.side():
         match decode_side(key, value):
-            case (TopicSideKey(name), TopicSideValue(topic_id, partitions)):
-                topics.append(Topic(name, topic_id, partitions))
+            case (TopicSideKey(name), TopicSideValue(topic_id, partitions, racks)):
+                topics.append(Topic(name, topic_id, partitions, racks))
             case _:
                 pass
     by_name = {topic.name: topic for topic in topics}

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import structlog
 
 from coordinator.core.consumer_group import ConsumerGroup, regex_of
-from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.metadata_hash import TopicHashes, compute_metadata_hash
 from coordinator.core.regex_matching import KEPT_PATTERNS, compute_matches
 from coordinator.core.regex_resolution import InstallRegexes
 from coordinator.core.shard import Shard
@@ -48,7 +48,7 @@ class RegexMatches:
     def __init__(self) -> None:
         self._image = TopicImage()
         self._known: dict[str, frozenset[TopicName]] = {}
-        self._hashes: dict[bytes, int] = {}
+        self._hashes: TopicHashes = {}
 
     def topics_of(
         self, regexes: Iterable[str], image: TopicImage
@@ -67,7 +67,7 @@ class RegexMatches:
 
     def compute_hashes(
         self, found: Iterable[frozenset[TopicName]], image: TopicImage
-    ) -> Mapping[bytes, int]:
+    ) -> TopicHashes:
         """The hashes of these topics, and of others."""
         if len(self._hashes) > 2 * len(image.by_name):
             self._hashes.clear()

@@ -10,7 +10,7 @@ import grpc.aio
 from coordinator.runtime.authorizer import Operation
 from coordinator.service import describe
 from coordinator.service.caller import compute_caller
-from coordinator.service.decode import check_topic_name, decode_offset_group_id
+from coordinator.service.decode import check_topic_name, decode_offset_group_id, decode_racks
 from coordinator.service.errors import InvalidField
 from coordinator.service.group_administration import GroupAdministration
 from coordinator.service.guard import Guard
@@ -24,6 +24,7 @@ from model.commands import (
     DescribeGroups,
     GrowTopic,
     ListGroups,
+    SetTopicRacks,
     TopicCommand,
 )
 from model.errors import ErrorCode, GroupError, TopicAuthorizationFailed
@@ -205,6 +206,24 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 return admin_pb2.GrowTopicResponse(topic=await self._change_topic(command))
 
             return await self._once(request, admin_pb2.GrowTopicResponse, carry_out)
+
+    async def SetTopicRacks(  # noqa: N802
+        self,
+        request: admin_pb2.SetTopicRacksRequest,
+        context: _Context[admin_pb2.SetTopicRacksRequest, admin_pb2.SetTopicRacksResponse],
+    ) -> admin_pb2.SetTopicRacksResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            check_topic_name(request.topic_name)
+            name = TopicName(request.topic_name)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_topics(caller, Operation.ALTER, (name,))
+            racks = decode_racks(request.replica_racks, self._door.limits)
+
+            async def carry_out() -> admin_pb2.SetTopicRacksResponse:
+                command = SetTopicRacks(caller, name, racks, request.validate_only)
+                return admin_pb2.SetTopicRacksResponse(topic=await self._change_topic(command))
+
+            return await self._once(request, admin_pb2.SetTopicRacksResponse, carry_out)
 
     async def DeleteTopic(  # noqa: N802
         self,

@@ -24,9 +24,10 @@ from model.commands import (
 )
 from model.errors import InvalidGroupId, InvalidRequest, InvalidTopic, UnknownTopicOrPartition
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.local_assignors import LocalAssignor
 from model.records import PartitionOffset, TopicPartitions
 from model.topics import TopicImage
-from muster.v1 import group_pb2, types_pb2
+from muster.v1 import admin_pb2, group_pb2, types_pb2
 
 TOPIC_NAME_MAX: Final = 249
 JOIN_EPOCH: Final = 0
@@ -40,6 +41,7 @@ def decode_join(
     action: group_pb2.MemberAction,
     image: TopicImage,
     limits: Limits,
+    local_assignors: tuple[LocalAssignor, ...] = (),
 ) -> ConsumerGroupHeartbeat:
     """The full heartbeat behind a Join. Raises ``InvalidRequest`` and its like."""
     join = action.join
@@ -64,6 +66,7 @@ def decode_join(
         server_assignor=_decode_optional(join.server_assignor, "server_assignor", limits),
         instance_id=_decode_instance_id(join.instance_id, limits),
         subscribed_topic_regex=regex,
+        local_assignors=local_assignors,
     )
 
 
@@ -218,6 +221,16 @@ def check_id(text: str, field: str, limits: Limits) -> None:
     """Raises ``InvalidField`` for an id that is longer than the limit."""
     if len(text) > limits.id_bytes or len(text.encode()) > limits.id_bytes:
         raise InvalidField(field, f"{field} is longer than {limits.id_bytes} bytes")
+
+
+def decode_racks(
+    racks: Sequence[admin_pb2.ReplicaRacks], limits: Limits
+) -> tuple[tuple[str, ...], ...]:
+    """Of each partition. Raises ``InvalidField`` for a name that is longer than the limit."""
+    for each in racks:
+        for name in each.names:
+            check_id(name, "replica_racks", limits)
+    return tuple(tuple(each.names) for each in racks)
 
 
 def decode_owned(

@@ -173,7 +173,10 @@ def _encode_reasons(reasons: Iterable[MigrationReason]) -> list[admin_pb2.Migrat
 
 def encode_topic(topic: Topic) -> admin_pb2.Topic:
     return admin_pb2.Topic(
-        topic_name=topic.name, topic_id=topic.topic_id, num_partitions=topic.partitions
+        topic_name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=topic.partitions,
+        replica_racks=[admin_pb2.ReplicaRacks(names=names) for names in topic.racks],
     )
 
 

@@ -193,14 +193,22 @@ class DescribeGroupResponse(_message.Message):
     def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ...) -> None: ...
 
 class Topic(_message.Message):
-    __slots__ = ("topic_name", "topic_id", "num_partitions")
+    __slots__ = ("topic_name", "topic_id", "num_partitions", "replica_racks")
     TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_RACKS_FIELD_NUMBER: _ClassVar[int]
     topic_name: str
     topic_id: bytes
     num_partitions: int
-    def __init__(self, topic_name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., num_partitions: _Optional[int] = ...) -> None: ...
+    replica_racks: _containers.RepeatedCompositeFieldContainer[ReplicaRacks]
+    def __init__(self, topic_name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., num_partitions: _Optional[int] = ..., replica_racks: _Optional[_Iterable[_Union[ReplicaRacks, _Mapping]]] = ...) -> None: ...
+
+class ReplicaRacks(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListTopicsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
@@ -249,6 +257,24 @@ class GrowTopicRequest(_message.Message):
     def __init__(self, topic_name: _Optional[str] = ..., num_partitions: _Optional[int] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class GrowTopicResponse(_message.Message):
+    __slots__ = ("topic",)
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    topic: Topic
+    def __init__(self, topic: _Optional[_Union[Topic, _Mapping]] = ...) -> None: ...
+
+class SetTopicRacksRequest(_message.Message):
+    __slots__ = ("topic_name", "replica_racks", "validate_only", "request_id")
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_RACKS_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    topic_name: str
+    replica_racks: _containers.RepeatedCompositeFieldContainer[ReplicaRacks]
+    validate_only: bool
+    request_id: str
+    def __init__(self, topic_name: _Optional[str] = ..., replica_racks: _Optional[_Iterable[_Union[ReplicaRacks, _Mapping]]] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetTopicRacksResponse(_message.Message):
     __slots__ = ("topic",)
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     topic: Topic

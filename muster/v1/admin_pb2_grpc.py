@@ -103,6 +103,11 @@ class AdminServiceStub:
                 request_serializer=muster_dot_v1_dot_admin__pb2.GrowTopicRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_admin__pb2.GrowTopicResponse.FromString,
                 _registered_method=True)
+        self.SetTopicRacks = channel.unary_unary(
+                '/muster.v1.AdminService/SetTopicRacks',
+                request_serializer=muster_dot_v1_dot_admin__pb2.SetTopicRacksRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.SetTopicRacksResponse.FromString,
+                _registered_method=True)
         self.DeleteTopic = channel.unary_unary(
                 '/muster.v1.AdminService/DeleteTopic',
                 request_serializer=muster_dot_v1_dot_admin__pb2.DeleteTopicRequest.SerializeToString,
@@ -209,6 +214,14 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetTopicRacks(self, request, context):
+        """Says in which racks the replicas of a topic's partitions are, for the assignor `rack`. Groups
+        that subscribe to it are assigned anew.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteTopic(self, request, context):
         """Deletes a topic, and with it all offsets committed for it.
         """
@@ -283,6 +296,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GrowTopic,
                     request_deserializer=muster_dot_v1_dot_admin__pb2.GrowTopicRequest.FromString,
                     response_serializer=muster_dot_v1_dot_admin__pb2.GrowTopicResponse.SerializeToString,
+            ),
+            'SetTopicRacks': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetTopicRacks,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.SetTopicRacksRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.SetTopicRacksResponse.SerializeToString,
             ),
             'DeleteTopic': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteTopic,
@@ -645,6 +663,33 @@ class AdminService:
             '/muster.v1.AdminService/GrowTopic',
             muster_dot_v1_dot_admin__pb2.GrowTopicRequest.SerializeToString,
             muster_dot_v1_dot_admin__pb2.GrowTopicResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetTopicRacks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/SetTopicRacks',
+            muster_dot_v1_dot_admin__pb2.SetTopicRacksRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.SetTopicRacksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -20,6 +20,7 @@ class AdminServiceStub:
     ListTopics: grpc.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
     CreateTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]
     GrowTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]
+    SetTopicRacks: grpc.UnaryUnaryMultiCallable[admin_pb2.SetTopicRacksRequest, admin_pb2.SetTopicRacksResponse]
     DeleteTopic: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse]
     @overload
     def __new__(cls, channel: grpc.aio.Channel) -> AdminServiceAsyncStub: ...
@@ -40,6 +41,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListTopics: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]
     CreateTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]
     GrowTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]
+    SetTopicRacks: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.SetTopicRacksRequest, admin_pb2.SetTopicRacksResponse]
     DeleteTopic: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse]
 
 class AdminServiceServicer:
@@ -56,6 +58,7 @@ class AdminServiceServicer:
     async def ListTopics(self, request: admin_pb2.ListTopicsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse]) -> admin_pb2.ListTopicsResponse: ...
     async def CreateTopic(self, request: admin_pb2.CreateTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse]) -> admin_pb2.CreateTopicResponse: ...
     async def GrowTopic(self, request: admin_pb2.GrowTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse]) -> admin_pb2.GrowTopicResponse: ...
+    async def SetTopicRacks(self, request: admin_pb2.SetTopicRacksRequest, context: grpc.aio.ServicerContext[admin_pb2.SetTopicRacksRequest, admin_pb2.SetTopicRacksResponse]) -> admin_pb2.SetTopicRacksResponse: ...
     async def DeleteTopic(self, request: admin_pb2.DeleteTopicRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse]) -> admin_pb2.DeleteTopicResponse: ...
 
 def add_AdminServiceServicer_to_server(

@@ -39,6 +39,7 @@ from model.commands import (
     OffsetFetch,
     PlanMigration,
     PrepareAssignment,
+    SetTopicRacks,
     SyncGroup,
     TopicOffsets,
     TopicToFetch,
@@ -150,6 +151,11 @@ class Commands:
         makers: dict[str, Callable[[Line], Command]] = {
             "topic": self._topic,
             "grow": self._grow,
+            "racks": lambda line: SetTopicRacks(
+                INTERNAL,
+                TopicName(line.words[0]),
+                tuple(() if text == "-" else tuple(text.split(",")) for text in line.words[1:]),
+            ),
             "delete": lambda line: DeleteTopic(INTERNAL, TopicName(line.words[0])),
             "join": self._join,
             "heartbeat": self._heartbeat,

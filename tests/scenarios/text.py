@@ -32,6 +32,7 @@ from model.records import (
     TopicDeletionKey,
     TopicPartitions,
     TopicSideKey,
+    TopicSideValue,
 )
 from model.responses import (
     ClassicHeartbeatResponse,
@@ -430,7 +431,10 @@ def format_side(record: SideRecord) -> str:
         case TopicSideKey(name):
             if record.value is None:
                 return f"delete topic {name}"
-            return f"topic {name}: {record.value.partitions} partitions"  # type: ignore[union-attr]
+            assert isinstance(record.value, TopicSideValue)
+            racks = " ".join(",".join(names) or NOTHING for names in record.value.racks)
+            where = f", in racks {racks}" if racks else ""
+            return f"topic {name}: {record.value.partitions} partitions{where}"
         case TopicDeletionKey(topic_id):
             verb = "forget deletion of" if record.value is None else "deletion of"
             return f"{verb} topic {topic_name(topic_id)}"

@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -123,6 +124,24 @@ async def test_a_dry_run_changes_nothing(server: Server) -> None:
     assert server.runtime.image.by_name[TopicName("orders")].partitions == 12
 
 
+async def test_racks_are_said_listed_and_forgotten(server: Server, tmp_path: Path) -> None:
+    await server.run("topic", "create", "orders=3")
+    tried = await server.run("topic", "racks", "orders", "a", "--dry-run")
+    assert (tried.exit_code, tried.error) == (0, "would be set\n")
+    assert server.runtime.image.by_name[TopicName("orders")].racks == ()
+    said = await server.run("topic", "racks", "orders", "a,b,a", "-", "c")
+    assert (said.exit_code, said.error) == (0, "set\n")
+    listed = await server.run("topic", "racks", "orders", "-o", "json")
+    content = json.loads(listed.out)
+    assert [each["racks"] for each in content["partitions"]] == [["a", "b"], [], ["c"]]
+    file = tmp_path / "racks.yaml"
+    file.write_text("[[x], [y]]")
+    assert (await server.run("topic", "racks", "orders", "--file", str(file))).exit_code == 0
+    assert server.runtime.image.by_name[TopicName("orders")].racks == (("x",), ("y",))
+    assert (await server.run("topic", "racks", "orders", "--clear", "-q")).exit_code == 0
+    assert server.runtime.image.by_name[TopicName("orders")].racks == ()
+
+
 async def test_nobody_to_ask_means_nothing_is_deleted(server: Server) -> None:
     await server.run("topic", "create", "orders=12")
     for arguments in (("delete", "orders"), ("grow", "orders=13")):
@@ -140,6 +159,12 @@ async def test_nobody_to_ask_means_nothing_is_deleted(server: Server) -> None:
         (["topic", "create", "here=1"], ExitCode.PRECONDITION, "here: TOPIC_ALREADY_EXISTS"),
         (["topic", "grow", "here=2", "-y"], ExitCode.USAGE, "here: INVALID_PARTITIONS"),
         (["topic", "create", "here"], ExitCode.USAGE, "'here' is not NAME=PARTITIONS"),
+        (["topic", "racks", "gone"], ExitCode.NOT_FOUND, "there is no topic gone"),
+        (["topic", "racks", "gone", "a"], ExitCode.NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (["topic", "racks", "here", "a", "b", "c"], ExitCode.USAGE, "there are 2"),
+        (["topic", "racks", "here", "a,"], ExitCode.USAGE, "is no list of names of racks"),
+        (["topic", "racks", "here", "a", "--clear"], ExitCode.USAGE, "not several"),
+        (["topic", "racks", "here", "--file", "/gone"], ExitCode.USAGE, "cannot read /gone"),
         (["topic", "create", "a=1", "a=2"], ExitCode.USAGE, "a is asked for with 1 and with 2"),
         (["group", "describe", "gone"], ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND"),
     ],

@@ -41,6 +41,8 @@ def test_a_file_maps_names_to_counts(tmp_path: Path) -> None:
     file = tmp_path / "topics.yaml"
     file.write_text("orders: 12\npayments: {partitions: 4}\n")
     assert read_topics_file(file) == [TopicSpec("orders", 12), TopicSpec("payments", 4)]
+    file.write_text("orders: {partitions: 3, racks: [[a, b, a], [], [b]]}\n")
+    assert read_topics_file(file) == [TopicSpec("orders", 3, (("a", "b"), (), ("b",)))]
     file.write_text("# nothing\n")
     assert read_topics_file(file) == []
 
@@ -53,6 +55,10 @@ def test_a_file_maps_names_to_counts(tmp_path: Path) -> None:
         ("orders: true", "is not a number of partitions"),
         ("orders: {partition: 3}", "is not a number of partitions"),
         ("1: 3", "is no name of a topic"),
+        ("orders: {partitions: 1, racks: a}", "write the racks as a list"),
+        ("orders: {partitions: 1, racks: [a]}", "partition 0: 'a' is no list of names of racks"),
+        ("orders: {partitions: 1, racks: [['']]}", "is no list of names of racks"),
+        ("orders: {partitions: 1, racks: [[a], [b]]}", "has 1 partitions, and racks of 2"),
         ("a: [", "is not YAML"),
     ],
 )
@@ -73,5 +79,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_topic_is_asked_for_once() -> None:
     twice = [TopicSpec("a", 1), TopicSpec("b", 2), TopicSpec("a", 1)]
     assert merge_topics(twice) == [TopicSpec("a", 1), TopicSpec("b", 2)]
+    in_racks = TopicSpec("a", 1, (("x",),))
+    assert merge_topics([TopicSpec("a", 1), in_racks, TopicSpec("a", 1)]) == [in_racks]
     with pytest.raises(TopicSpecError, match="a is asked for with 1 and with 3"):
         merge_topics([TopicSpec("a", 1), TopicSpec("a", 3)])

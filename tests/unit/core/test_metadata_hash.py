@@ -5,11 +5,17 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from coordinator.core.metadata_hash import compute_group_hash, compute_topic_hash
+from coordinator.core.metadata_hash import (
+    TopicHashes,
+    compute_group_hash,
+    compute_metadata_hash,
+    compute_topic_hash,
+)
 from model.ids import GroupId, TopicId, TopicName, compute_java_hash, compute_log_partition
-from model.topics import Topic
+from model.topics import Topic, compute_image_of
 
 VECTORS = Path(__file__).parents[2] / "golden" / "vectors" / "metadata_hash.jsonl.gz"
 
@@ -38,3 +44,18 @@ def test_a_hash_of_min_value_counts_as_zero() -> None:
     text = "polygenelubricants"
     assert compute_java_hash(text) == -0x80000000
     assert compute_log_partition(GroupId(text), 50) == 0
+
+
+def test_racks_that_are_said_later_make_another_hash() -> None:
+    """Also where the number of partitions stays, and for partitions of which no rack is known."""
+    plain = Topic(TopicName("t"), TopicId(bytes(15) + b"\1"), 3)
+    cache: TopicHashes = {}
+
+    def compute(topic: Topic) -> int:
+        return compute_metadata_hash([topic.name], compute_image_of((topic,)), cache)
+
+    some = replace(plain, racks=(("a",), ("b",)))
+    hashes = [compute(topic) for topic in (plain, some, replace(some, partitions=4), plain)]
+    assert len(set(hashes)) == 3
+    assert hashes[0] == hashes[-1]
+    assert compute(replace(some, racks=(("a",), ("b",), ()))) == hashes[1]

@@ -226,6 +226,40 @@ async def test_a_topic_lives(stand: Stand) -> None:
     assert page.next_page_token == ""
 
 
+async def test_racks_of_a_topic_are_said_and_forgotten(stand: Stand) -> None:
+    stub = stand.admin_stub()
+
+    async def say(*racks: str, **fields: bool) -> list[list[str]]:
+        request = admin_pb2.SetTopicRacksRequest(
+            topic_name="orders",
+            replica_racks=[admin_pb2.ReplicaRacks(names=text.split()) for text in racks],
+            **fields,
+        )
+        answer = await stub.SetTopicRacks(request)
+        return [list(each.names) for each in answer.topic.replica_racks]
+
+    async def known() -> list[list[str]]:
+        listed = await stub.ListTopics(admin_pb2.ListTopicsRequest())
+        return [list(each.names) for each in listed.topics[0].replica_racks]
+
+    assert await say("a b", "", "c", validate_only=True) == [["a", "b"], [], ["c"]]
+    assert await known() == []
+    assert await say("a b", "", "c") == [["a", "b"], [], ["c"]]
+    assert await known() == [["a", "b"], [], ["c"]]
+    await stub.GrowTopic(admin_pb2.GrowTopicRequest(topic_name="orders", num_partitions=6))
+    assert await known() == [["a", "b"], [], ["c"]]
+    assert await say() == await known() == []
+
+    too_many = admin_pb2.SetTopicRacksRequest(
+        topic_name="orders", replica_racks=[admin_pb2.ReplicaRacks(names=["a"])] * 7
+    )
+    code, detail = await info(stub.SetTopicRacks(too_many))
+    assert (code, detail.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST")
+    missing = admin_pb2.SetTopicRacksRequest(topic_name="nobody")
+    code, detail = await info(stub.SetTopicRacks(missing))
+    assert (code, detail.reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
 async def test_members_learn_of_a_topic_that_grew(stand: Stand) -> None:
     client = SessionClient(stand.group_stub())
     await client.settle("m1", await client.join("m1"))

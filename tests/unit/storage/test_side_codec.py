@@ -75,6 +75,12 @@ def test_records_survive(record: SideRecord) -> None:
     assert decode_side(*encode_side(tombstone)) == tombstone
 
 
+def test_the_racks_of_a_topic_survive() -> None:
+    value = TopicSideValue(ID, 3, (("a", "b"), (), ("b",)))
+    record = SideRecord(TopicSideKey(TopicName("t")), value)
+    assert decode_side(*encode_side(record)) == record
+
+
 def test_every_kind_of_the_model_has_bytes() -> None:
     assert {type(record.key) for record in RECORDS} == set(get_args(SideKey))
     assert {type(record.value) for record in RECORDS} == set(get_args(SideValue))
