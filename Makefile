@@ -4,11 +4,13 @@ PYTHON ?=
 SEEDS ?= 1000
 MINUTES ?= 60
 FIRST ?= 0
+MEMBERS ?= 60
 VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench sim differential interop connect jars docs python go clean
+.PHONY: help setup run test lint bench pipeline-bench sim differential interop connect migration jars docs \
+	python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -18,6 +20,7 @@ help:
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make interop   every client of classic groups with every strategy that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
+	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
@@ -49,6 +52,9 @@ interop: jars go
 connect: setup
 	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -s -p no:xdist \
 		tests/interop/connect_workers.py
+
+migration: jars
+	@$(VENV)/bin/python -m tests.migration --members $(MEMBERS)
 
 bench: jars go
 	@$(VENV)/bin/python -m bench

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LONGEST_PARK_MS: Final = 10_000
 """Well below what clients give a request: 30 s."""
+GAPS_IN_AN_INTERVAL: Final = 16
+"""How late a heartbeat may have come, of those that the interval was learned from."""
 
 
 class ParkedClassic(Parked):
@@ -72,6 +74,7 @@ class ClassicHeartbeats:
                 return
             parked = ParkedClassic(self._heartbeats, context, command, answer)
             context.on_abandoned(parked.drop)
+            pace.is_parked = True
             parked.start(park_ms)
 
         context.submit(command, on_answer)
@@ -90,5 +93,6 @@ class ClassicHeartbeats:
             or heartbeats.is_draining
         ):
             return 0
-        longest_ms = min(answer.park_max_ms, LONGEST_PARK_MS)
-        return max(0, min(int(interval_ms), longest_ms) - settings.gateway_park_gap_ms)
+        longest_ms = min(int(interval_ms), answer.park_max_ms, LONGEST_PARK_MS)
+        gap_ms = max(settings.gateway_park_gap_ms, longest_ms // GAPS_IN_AN_INTERVAL)
+        return max(0, longest_ms - gap_ms)

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
 
 from tests.interop.classic_clients import WITHIN_S, Member
+from tests.migration import check_logs
 from tests.server import MusterServer
 
 _PAUSE_S = 0.1
 
 
 class Flow:
-    """A message to each partition every tenth of a second, and a look at what is committed.
+    """A message to each partition every `pause_s`, and a look at what is committed.
 
     A context manager: leaving it ends the flow. `count` is how many each partition has; `backward`
     lists each committed offset that was seen below an earlier one.
     """
 
-    def __init__(self, server: MusterServer, group: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self,
+        server: MusterServer,
+        group: str,
+        topic: str,
+        partitions: int,
+        pause_s: float = _PAUSE_S,
+    ) -> None:
+        self._pause_s = pause_s
         self.count = 0
         self.backward: list[str] = []
         self.committed = [OFFSET_INVALID] * partitions
         self._topic = topic
         self._asked = [TopicPartition(topic, number) for number in range(partitions)]
-        self._producer = Producer({"bootstrap.servers": server.kafka, "enable.idempotence": True})
-        self._reader = Consumer({"bootstrap.servers": server.kafka, "group.id": group})
+        # Whoever uses this may kill the server, which is no news for standard error.
+        common = {"bootstrap.servers": server.kafka, "log_level": 0}
+        self._producer = Producer({**common, "enable.idempotence": True})
+        self._reader = Consumer({**common, "group.id": group})
         self._ending = threading.Event()
         self._failures: list[BaseException] = []
         self._thread = threading.Thread(target=self._run)
@@ -67,7 +78,7 @@ class Flow:
 
     def _run(self) -> None:
         try:
-            while not self._ending.wait(_PAUSE_S):
+            while not self._ending.wait(self._pause_s):
                 for each in self._asked:
                     self._producer.produce(self._topic, b"x", partition=each.partition)
                 assert self._producer.flush(WITHIN_S) == 0
@@ -78,26 +89,10 @@ class Flow:
 
 
 def find_double_owners(members: Sequence[Member]) -> list[str]:
-    """Each time at which a partition was given to a member while another had it, by their logs."""
-    owners: dict[str, str] = {}
-    found = []
-    for at_ms, taken, member, name in sorted(_changes(members)):
-        if not taken:
-            if owners.get(name) == member:
-                del owners[name]
-        elif owners.setdefault(name, member) != member:
-            found.append(f"{name} at {at_ms}: {owners[name]} and {member}")
-    return found
-
-
-def _changes(members: Sequence[Member]) -> Iterator[tuple[int, bool, str, str]]:
-    """Times, with what was given up before what was taken within a millisecond."""
-    for member in members:
-        for event in member.events:
-            taken = event["event"] == "assigned"
-            if taken or event["event"] in ("revoked", "lost"):
-                for name in event["partitions"]:
-                    yield event["at_ms"], taken, member.name, name
+    """As in `check_logs`, of members that are a process each."""
+    return check_logs.find_double_owners(
+        event | {"member": member.name} for member in members for event in member.events
+    )
 
 
 def wait_until_committed(flow: Flow, count: int) -> None:

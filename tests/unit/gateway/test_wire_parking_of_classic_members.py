@@ -15,7 +15,7 @@ from tests.unit.gateway.wire_rig import with_settings
 
 COMMIT, HEARTBEAT, SYNC = 8, 12, 14
 INTERVAL_S = 3.0
-PARK_S = 2.95
+PARK_S = 3.0 - 3.0 / 16
 PARK_MAX_MS = 15_000
 
 
@@ -114,14 +114,21 @@ def test_a_server_that_stops_answers_and_parks_no_more(door: Door) -> None:
     assert codes(door) == [(3, 0)]
 
 
+def sync(door: Door, generation: int = 5) -> None:
+    """The member is told its assignment."""
+    coordinator = door.gateway.coordinator
+    before = coordinator.answer
+    coordinator.answer = lambda command: SyncGroupResponse("consumer", "range", b"")
+    who = {"group_id": "g", "member_id": "m", "generation_id": generation}
+    named = {"protocol_type": "consumer", "protocol_name": "range"}
+    door.request(SYNC, 5, 1, **who, **named, group_instance_id=None, assignments=())
+    assert door.frames()
+    coordinator.answer = before
+
+
 def test_the_interval_is_known_from_the_sync_on() -> None:
     door = connect()
-    door.gateway.coordinator.answer = lambda command: SyncGroupResponse("consumer", "range", b"")
-    who = {"group_id": "g", "member_id": "m", "generation_id": 5, "group_instance_id": None}
-    protocol = {"protocol_type": "consumer", "protocol_name": "range"}
-    door.request(SYNC, 5, 1, **who, **protocol, assignments=())
-    assert len(door.frames()) == 1
-    door.gateway.coordinator.answer = lambda command: ClassicHeartbeatResponse(PARK_MAX_MS)
+    sync(door)
     door.gateway.clock.advance(INTERVAL_S)
     beat(door, 2)
     door.gateway.clock.advance(1)
@@ -139,27 +146,45 @@ def test_a_gap_between_two_generations_is_no_interval(door: Door) -> None:
     assert codes(door) == [(3, 0)]
 
 
-def test_a_heartbeat_that_its_client_left_out_makes_no_longer_park(door: Door) -> None:
-    """As librdkafka does while one is under way: a longer park would lead to more of it."""
-    beat(door, 2)
-    door.gateway.clock.advance(2 * INTERVAL_S)
-    assert codes(door) == [(2, 0)]
-    beat(door, 3)
-    door.gateway.clock.advance(PARK_S)
-    assert codes(door) == [(3, 0)]
-
-
-def test_a_short_gap_is_forgotten_with_time(door: Door) -> None:
+def test_after_a_longer_gap_the_interval_is_measured_anew(door: Door) -> None:
     """Trigger: one heartbeat was late, so that the next one came soon after it."""
     beat(door, 2)
-    door.gateway.clock.advance(2)
+    door.gateway.clock.advance(1)
     beat(door, 3)
-    for number in range(4, 14):
-        door.gateway.clock.advance(INTERVAL_S - 0.25)
+    door.gateway.clock.advance(INTERVAL_S)
+    assert codes(door) == [(2, 0), (3, 0)], "parked for 1 s, as long as it was known to be"
+    beat(door, 4)
+    assert codes(door) == [(4, 0)], "answered at once, to see when the next one comes"
+    door.gateway.clock.advance(INTERVAL_S)
+    beat(door, 5)
+    door.gateway.clock.advance(PARK_S - 0.03)
+    assert codes(door) == []
+
+
+def test_an_interval_that_grows_a_little_is_followed(door: Door) -> None:
+    for number in range(2, 6):
         beat(door, number)
+        door.gateway.clock.advance(INTERVAL_S + 0.1)
     codes(door)
-    door.gateway.clock.advance(2.5)
-    assert codes(door) == [], "parked for more than the 2 s of that gap"
+    beat(door, 6)
+    door.gateway.clock.advance(PARK_S + 0.05)
+    assert codes(door) == [], "parked for longer than at first"
+
+
+def test_a_first_heartbeat_that_comes_at_once_does_not_hide_the_interval() -> None:
+    """librdkafka's first one comes with the answer to its SyncGroup, its second one 3 s later."""
+    door = connect()
+    sync(door)
+    beat(door, 2)
+    assert codes(door) == [(2, 0)]
+    door.gateway.clock.advance(INTERVAL_S)
+    beat(door, 3)
+    door.gateway.clock.advance(1)
+    assert codes(door) == []
+    sync(door, generation=6)
+    beat(door, 4, generation=6)
+    door.gateway.clock.advance(1)
+    assert codes(door) == [], "what was known is not forgotten for it"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +205,7 @@ def test_a_heartbeat_that_may_not_be_parked_is_answered_at_once(
 def test_a_park_is_no_longer_than_the_coordinator_allows(door: Door) -> None:
     door.gateway.coordinator.answer = lambda command: ClassicHeartbeatResponse(2_000)
     beat(door, 2)
-    door.gateway.clock.advance(1.95)
+    door.gateway.clock.advance(1.9)
     assert codes(door) == [(2, 0)]
 
 

@@ -1,0 +1,43 @@
+"""`make migration`: the rolling migration with many members, and what it came to.
+
+    python -m tests.migration [--members 60] [--commit-ms 3600000]
+
+Exits with 1 where a law was broken or a member stood still for too long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.migration.check_logs import STANDSTILL_MS
+from tests.migration.rolling import NEVER_MS, Plan, migrate
+
+
+def main() -> int:
+    """Print what happened; the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--members", type=int, default=60)
+    parser.add_argument("--commit-ms", type=int, default=NEVER_MS)
+    parser.add_argument("--message-ms", type=int, default=500)
+    given = parser.parse_args()
+    plan = Plan(given.members, given.message_ms, 200, given.commit_ms)
+    with tempfile.TemporaryDirectory() as folder:
+        report = migrate(Path(folder), plan)
+    print(f"{plan.members} members there and back in {report.took_s:.0f} s, {report.types}")
+    print(f"{report.messages} messages, unread: {len(report.unread)} {report.unread[:3]}")
+    print(f"two owners at once: {len(report.double_owners)} {report.double_owners[:3]}")
+    print(f"committed offsets that went back: {len(report.backward)} {report.backward[:3]}")
+    print(f"failures: {len(report.failures)} {report.failures[:3]}")
+    print("the longest standstills (ms, of which the machine was starved):")
+    for standstill, late_ms in report.standstills[:10]:
+        print(f"  {standstill.took_ms:6} {late_ms:6.0f}  {standstill.member}")
+    laws = (report.unread, report.double_owners, report.backward, report.failures)
+    slow = [each for each, late_ms in report.standstills if each.took_ms - late_ms > STANDSTILL_MS]
+    return 1 if any(laws) or slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
