@@ -12,6 +12,14 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from muster.assignor import (
+    Assignor,
+    Group,
+    GroupMember,
+    GroupTopic,
+    MemberAssignment,
+    Metadata,
+)
 from muster.client import Client
 from muster.errors import (
     CallbackFailed,
@@ -49,16 +57,22 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AssignmentFailed",
+    "Assignor",
     "CallbackFailed",
     "ClassicMember",
     "ClassicWorker",
     "Client",
     "CommitFailed",
     "Generation",
+    "Group",
+    "GroupMember",
+    "GroupTopic",
     "JoinRefused",
     "JoinTimeout",
     "Member",
+    "MemberAssignment",
     "MemberLost",
+    "Metadata",
     "MusterError",
     "OffsetAndMetadata",
     "PollIntervalExceeded",

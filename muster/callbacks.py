@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
+from muster.assignor import Assignor
 from muster.errors import CallbackFailed
-from muster.membership import Assign, Lose, Partitions, Revoke
+from muster.membership import Assign, Inform, Lose, Partitions, Revoke
 
 _LOG = logging.getLogger("muster")
 
 Callback: TypeAlias = Callable[[Partitions], Awaitable[None] | None]
-CallbackStep: TypeAlias = Assign | Revoke | Lose
+CallbackStep: TypeAlias = Assign | Revoke | Lose | Inform
+
+_NAMES: Final[Mapping[type, str]] = {
+    Assign: "on_assigned",
+    Revoke: "on_revoked",
+    Lose: "on_lost",
+    Inform: "on_assignment",
+}
 
 
 class Callbacks:
     """Calls the application and keeps what it raises until somebody asks."""
 
-    __slots__ = ("_errors", "_on_assigned", "_on_lost", "_on_revoked")
+    __slots__ = ("_assignors", "_errors", "_on_assigned", "_on_lost", "_on_revoked")
 
     def __init__(
         self,
         on_assigned: Callback | None,
         on_revoked: Callback | None,
         on_lost: Callback | None,
+        assignors: Sequence[Assignor] = (),
     ) -> None:
+        self._assignors = {assignor.name: assignor for assignor in assignors}
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._on_lost = on_lost
@@ -34,6 +45,17 @@ class Callbacks:
 
     def call(self, step: CallbackStep) -> Awaitable[None] | None:
         """Calls the callback of the step. What is returned must be awaited."""
+        call = self._find(step)
+        if call is None:
+            return None
+        try:
+            result = call()
+        except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
+            self._keep(step, error)
+            return None
+        return self._finish(step, result) if inspect.isawaitable(result) else None
+
+    def _find(self, step: CallbackStep) -> Callable[[], Awaitable[None] | None] | None:
         match step:
             case Assign(partitions):
                 callback = self._on_assigned
@@ -41,14 +63,12 @@ class Callbacks:
                 callback = self._on_revoked
             case Lose(partitions):
                 callback = self._on_lost
-        if callback is None:
-            return None
-        try:
-            result = callback(partitions)
-        except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
-            self._keep(step, error)
-            return None
-        return self._finish(step, result) if inspect.isawaitable(result) else None
+            case Inform(name, assignment, generation):
+                assignor = self._assignors.get(name)
+                if assignor is None:
+                    return None
+                return partial(assignor.on_assignment, assignment, generation)
+        return None if callback is None else partial(callback, partitions)
 
     def raise_kept(self) -> None:
         """Raises the oldest ``CallbackFailed`` that nobody has seen."""
@@ -62,7 +82,7 @@ class Callbacks:
             self._keep(step, error)
 
     def _keep(self, step: CallbackStep, error: Exception) -> None:
-        name = {Assign: "on_assigned", Revoke: "on_revoked", Lose: "on_lost"}[type(step)]
+        name = _NAMES[type(step)]
         _LOG.error("callback_failed callback=%s", name, exc_info=error)
         failure = CallbackFailed(f"{name} raised {type(error).__name__}: {error}")
         failure.__cause__ = error

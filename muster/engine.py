@@ -7,8 +7,10 @@ import logging
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from muster.assignor import Assignor
 from muster.callbacks import Callbacks, CallbackStep
 from muster.client import Client
+from muster.computing import Computing
 from muster.errors import (
     UNRELEASED_INSTANCE_ID,
     JoinRefused,
@@ -20,6 +22,7 @@ from muster.lease import Lease, read_clock
 from muster.membership import (
     Acknowledge,
     Assign,
+    Inform,
     Lose,
     Membership,
     Partitions,
@@ -29,7 +32,7 @@ from muster.membership import (
 )
 from muster.partitions import encode_partitions, make_member_id
 from muster.stream import Stream
-from muster.v1 import group_pb2
+from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")
 _RETRY_DELAY_S: Final = 0.1
@@ -52,6 +55,7 @@ class MemberOptions:
     client_id: str
     instance_id: str
     rejoin: bool
+    assignors: tuple[Assignor, ...] = ()
 
 
 class Engine:
@@ -83,6 +87,12 @@ class Engine:
         self._left: asyncio.Future[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._receipt: asyncio.TimerHandle | None = None
+        self._computing = Computing(
+            group_id,
+            options.assignors,
+            self._send_of_assignment,
+            lambda: self.membership.member_epoch,
+        )
         self._may_begin = False
         self._is_closing = False
 
@@ -139,6 +149,12 @@ class Engine:
         self.membership.return_to_group()
         self._advance()
 
+    def request_assignment(self, reason: int) -> None:
+        """Says anew what the member's assignors say of it, and why it wants an assignment."""
+        self._computing.reason = reason
+        if self._stream is not None and self.membership.status is Status.MEMBER:
+            self._send_join(self._stream)
+
     async def give_up(self) -> None:
         """Lets the application finish, then leaves. Nothing else happens to the member after."""
         self._is_closing = True
@@ -164,6 +180,7 @@ class Engine:
         if self._stream is not None and self.membership.status is Status.JOINING:
             self._send_leave(self._stream)
         self.membership.leave()
+        self._computing.stop()
         for timer in (self._retry, self._receipt):
             if timer is not None:
                 timer.cancel()
@@ -204,6 +221,8 @@ class Engine:
             self._on_fenced(update.fenced)
         elif kind == "refused":
             self._on_refused(update.refused, stream)
+        elif self._stream is stream and self.membership.status is Status.MEMBER:
+            self._computing.on_update(update)
 
     def check_lease(self, now: float) -> float | None:
         """Loses the partitions if the lease has ended; when to look again, if ever."""
@@ -267,6 +286,7 @@ class Engine:
         return is_taken and self.membership.status is Status.JOINING
 
     def _lose(self) -> None:
+        self._computing.stop()
         self._lease.end()
         self.membership.lose()
         self._advance()
@@ -286,7 +306,7 @@ class Engine:
                 case Rejoin():
                     self._rejoin()
                     break
-                case Assign() | Revoke() | Lose():
+                case Assign() | Revoke() | Lose() | Inform():
                     self._begin(step)
                 case _:
                     assert_never(step)
@@ -311,6 +331,8 @@ class Engine:
                 self.membership.finish_revoke(partitions)
             case Lose(partitions):
                 self.membership.finish_lose(partitions)
+            case Inform(_, _, generation):
+                self.membership.finish_inform(generation)
             case _:
                 assert_never(step)
 
@@ -350,6 +372,8 @@ class Engine:
 
     def _send_join(self, stream: Stream) -> None:
         membership, options = self.membership, self._options
+        # Who is asked is so by what comes after the answer.
+        self._computing.stop()
         self._lease.settle(stream.sent)
         self._lease.note_join_sent(read_clock())
         join_id = membership.begin_join()
@@ -366,6 +390,7 @@ class Engine:
             rack_id=options.rack_id,
             client_id=options.client_id,
             instance_id=options.instance_id,
+            local_assignors=self._computing.encode_assignors(),
         )
         self._send(stream, join=join)
 
@@ -381,6 +406,8 @@ class Engine:
         join: group_pb2.Join | None = None,
         acknowledge: group_pb2.Acknowledge | None = None,
         leave: group_pb2.Leave | None = None,
+        prepare: assignors_pb2.PrepareAssignment | None = None,
+        install: assignors_pb2.InstallAssignment | None = None,
     ) -> None:
         stream.send(
             group_pb2.MemberAction(
@@ -389,8 +416,19 @@ class Engine:
                 join=join,
                 acknowledge=acknowledge,
                 leave=leave,
+                prepare_assignment=prepare,
+                install_assignment=install,
             )
         )
+
+    def _send_of_assignment(
+        self,
+        *,
+        prepare: assignors_pb2.PrepareAssignment | None = None,
+        install: assignors_pb2.InstallAssignment | None = None,
+    ) -> None:
+        if self._stream is not None:
+            self._send(self._stream, prepare=prepare, install=install)
 
     def _arm_receipt(self) -> None:
         """A callback may take long: the server must know that its word has come, or it waits."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Final
 
+from muster.assignor import Assignor
 from muster.callbacks import Callback, Callbacks
 from muster.changes import iterate_changes, wait_until_joined
 from muster.client import Client, acquire_shared_client, release_shared_client
@@ -40,6 +41,9 @@ class Member:
     ``rebalance_timeout_ms`` is how long ``on_revoked`` may take, by default the same. A member
     that was fenced or has expired joins again, unless ``rejoin`` is false.
 
+    ``assignors`` are its own, in its order of preference (``muster.Assignor``): where all members
+    that bring any have one in common, one of them computes the assignment of the group.
+
     With ``instance_id`` it is a static member: its partitions are kept for the next member of that
     id until the session timeout has passed, whether it closed or died, so that a restart moves
     nothing. While another member of that id has not left, a join waits for it.
@@ -59,6 +63,7 @@ class Member:
         rebalance_timeout_ms: int | None = None,
         join_timeout_ms: int = 30_000,
         server_assignor: str = "",
+        assignors: Iterable[Assignor] = (),
         rack_id: str = "",
         client_id: str = "",
         instance_id: str = "",
@@ -70,7 +75,8 @@ class Member:
         self.group_id = group_id
         self._target = target
         self._member_id = member_id or make_member_id()
-        self._callbacks = Callbacks(on_assigned, on_revoked, on_lost)
+        own = tuple(assignors)
+        self._callbacks = Callbacks(on_assigned, on_revoked, on_lost, own)
         self._max_poll_interval_ms = max_poll_interval_ms
         self._join_timeout_ms = join_timeout_ms
         self._options = MemberOptions(
@@ -84,6 +90,7 @@ class Member:
             client_id=client_id,
             instance_id=instance_id,
             rejoin=rejoin,
+            assignors=own,
         )
         self._engine: Engine | None = None
         self._is_closing = False
@@ -149,6 +156,13 @@ class Member:
         )
         async for assignment in changes:
             yield assignment
+
+    def request_assignment(self, reason: int = 1) -> None:
+        """Asks for an assignment by the member's own assignors, which say anew what they say of it.
+
+        Nothing comes of it where that and ``reason`` (not 0) are as they were.
+        """
+        self._running().request_assignment(reason)
 
     async def commit(
         self,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from muster.assignor import MemberAssignment, decode_told
 from muster.partitions import Owned, TopicPartition, decode_partitions, encode_partitions
 from muster.v1 import group_pb2, types_pb2
 
@@ -44,6 +45,14 @@ class Lose(NamedTuple):
     partitions: Partitions
 
 
+class Inform(NamedTuple):
+    """Call ``on_assignment`` of the assignor, then ``finish_inform``."""
+
+    assignor: str
+    assignment: MemberAssignment
+    generation: int
+
+
 class Acknowledge(NamedTuple):
     """Send this."""
 
@@ -54,12 +63,15 @@ class Rejoin(NamedTuple):
     """Join again at epoch 0."""
 
 
-Step: TypeAlias = Revoke | Assign | Lose | Acknowledge | Rejoin
+Step: TypeAlias = Revoke | Assign | Lose | Inform | Acknowledge | Rejoin
 
 
 @dataclass(slots=True, eq=False)
 class Membership:
-    """``owned``: handed to the application and not given up. ``told``: the latest assignment."""
+    """``owned``: handed to the application and not given up. ``told``: the latest assignment.
+
+    ``informed`` is the generation that the member's own assignor was told of last.
+    """
 
     status: Status = Status.OUT
     member_epoch: int = 0
@@ -72,6 +84,8 @@ class Membership:
     acknowledged_id: int = 0
     is_answered: bool = False
     names: dict[bytes, str] = field(default_factory=dict)
+    local: Inform | None = None
+    informed: int = 0
 
     def begin_join(self) -> int:
         """A Join is about to be sent: at epoch 0, or to resume. Its ``join_id``.
@@ -81,11 +95,12 @@ class Membership:
         """
         self.join_id += 1
         self.is_answered = False
-        self.told = None
+        self.told = self.local = None
         self.assignment_id = self.acknowledged_id = 0
         if self.status is not Status.MEMBER:
             self.status = Status.JOINING
             self.incarnation += 1
+            self.informed = 0
         return self.join_id
 
     def handle_assignment(self, join_id: int, assignment: group_pb2.Assignment) -> bool:
@@ -96,6 +111,11 @@ class Membership:
             topics = assignment.assignment.topics
             self.names.update({t.topic_id: t.topic_name for t in topics if t.topic_name})
             self.told = decode_partitions(topics, self.names)
+        self.local = None
+        if assignment.HasField("local"):
+            local = assignment.local
+            given = decode_told(local, self.names)
+            self.local = Inform(local.assignor, given, local.generation)
         self.status = Status.MEMBER
         self.is_answered = True
         self.member_epoch = assignment.member_epoch
@@ -108,7 +128,7 @@ class Membership:
             return
         self.status = Status.LOST
         self.member_epoch = 0
-        self.told = None
+        self.told = self.local = None
         self.lost.update(self.owned)
         self.owned.clear()
 
@@ -135,6 +155,8 @@ class Membership:
         assigned = frozenset(self.told.keys() - self.owned.keys())
         if assigned:
             return Assign(assigned)
+        if self.local is not None and self.local.generation > self.informed:
+            return self.local
         if self.acknowledged_id != self.assignment_id:
             return Acknowledge(self.compute_acknowledge(is_final=True))
         return None
@@ -159,6 +181,10 @@ class Membership:
         for partition in partitions:
             self.owned.pop(partition, None)
             self.lost.discard(partition)
+
+    def finish_inform(self, generation: int) -> None:
+        """The assignor knows of what was computed for this generation."""
+        self.informed = max(self.informed, generation)
 
     def finish_lose(self, partitions: Partitions) -> None:
         """The application knows that these are lost."""

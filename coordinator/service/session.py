@@ -15,6 +15,7 @@ from typing import assert_never
 
 from coordinator.runtime.api import Answer, Watch
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.local_assignments import Offer
 from coordinator.service import session_member as sm
 from coordinator.service.caller import compute_caller
 from coordinator.service.commits import CommitAnswer, submit_commit
@@ -29,6 +30,14 @@ from coordinator.service.decode import (
 )
 from coordinator.service.door import Door
 from coordinator.service.errors import encode_group_error
+from coordinator.service.local_assignments import (
+    decode_install,
+    decode_local_assignors,
+    decode_prepare,
+    make_compute,
+    make_installed,
+    make_prepared,
+)
 from coordinator.service.outbox import Outbox
 from coordinator.service.renewal import Renewal
 from coordinator.service.session_member import Phase, SessionMember
@@ -44,6 +53,7 @@ from coordinator.service.updates import (
 from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat
 from model.errors import ErrorCode, GroupError, InvalidRequest, UnknownMemberId
 from model.ids import GroupId, MemberId
+from model.local_commands import PrepareAssignmentResponse
 from model.responses import ConsumerGroupHeartbeatResponse
 from muster.v1 import group_pb2
 
@@ -65,6 +75,8 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._members: dict[MemberKey, SessionMember] = {}
         self._watches: dict[MemberKey, Watch] = {}
+        self._offers: dict[MemberKey, Offer] = {}
+        """Of members that can be asked to compute."""
         self._renewal = Renewal(door.coordinator)
         self._news: list[SessionMember] = []
         self._outbox = Outbox()
@@ -164,6 +176,10 @@ class Session:
                     self._on_commit(action)
                 case "leave":
                     self._on_leave(action)
+                case "prepare_assignment":
+                    self._on_prepare(action)
+                case "install_assignment":
+                    self._on_install(action)
                 case None:
                     raise InvalidRequest("an action must be one that this server knows")
         except GroupError as error:
@@ -180,6 +196,12 @@ class Session:
                 self._tell(make_commit_result(group_id, member_id, result))
             case "leave":
                 self._tell(make_left(group_id, member_id, 0, error))
+            case "prepare_assignment":
+                self._on_prepared(group_id, member_id, error)
+            case "install_assignment":
+                self._on_installed(
+                    group_id, member_id, action.install_assignment.group_epoch, error
+                )
             case "join":
                 self._detach((group_id, member_id))
                 self._tell(make_refused(group_id, member_id, action.join.join_id, error))
@@ -191,7 +213,9 @@ class Session:
     def _on_join(self, action: group_pb2.MemberAction) -> None:
         check_id(action.join.client_id, "client_id", self._door.limits)
         caller = compute_caller(self._peer, action.join.client_id)
-        heartbeat = decode_join(caller, action, self._coordinator.image, self._door.limits)
+        limits = self._door.limits
+        named = decode_local_assignors(action.join.local_assignors, limits)
+        heartbeat = decode_join(caller, action, self._coordinator.image, limits, named)
         self._door.access.check_group(caller, Operation.READ, heartbeat.group_id)
         if heartbeat.subscribed_topic_names is not UNCHANGED:
             names = heartbeat.subscribed_topic_names
@@ -200,6 +224,8 @@ class Session:
         member = self._members.get(key)
         if member is None:
             member = self._add(key, caller)
+        # It hears nothing until the answer to the Join.
+        self._withdraw(key)
         self._ask(member, member.handle_join(action.join.join_id, heartbeat))
 
     def _add(self, key: MemberKey, caller: Caller) -> SessionMember:
@@ -259,6 +285,59 @@ class Session:
         self._in_flight += 1
         self._coordinator.submit(command, partial(self._on_left, group_id, member_id, join_id))
 
+    def _on_prepare(self, action: group_pb2.MemberAction) -> None:
+        member = self._find_computing(action)
+        self._in_flight += 1
+        self._coordinator.submit(
+            decode_prepare(
+                member.caller, member.group_id, member.member_id, action.prepare_assignment
+            ),
+            partial(self._on_prepared, member.group_id, member.member_id, is_answer=True),
+        )
+
+    def _on_prepared(
+        self, group_id: GroupId, member_id: MemberId, answer: Answer, is_answer: bool = False
+    ) -> None:
+        self._in_flight -= is_answer
+        assert isinstance(answer, PrepareAssignmentResponse | GroupError)
+        join_id, image = self._join_id_of((group_id, member_id)), self._coordinator.image
+        self._tell(make_prepared(group_id, member_id, join_id, answer, image))
+
+    def _on_install(self, action: group_pb2.MemberAction) -> None:
+        member, said = self._find_computing(action), action.install_assignment
+        group_id, member_id = member.group_id, member.member_id
+        image, limits = self._coordinator.image, self._door.limits
+        command = decode_install(member.caller, group_id, member_id, said, image, limits)
+        self._in_flight += 1
+        self._coordinator.submit(
+            command,
+            partial(self._on_installed, group_id, member_id, said.group_epoch, is_answer=True),
+        )
+
+    def _on_installed(
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        group_epoch: int,
+        answer: Answer,
+        is_answer: bool = False,
+    ) -> None:
+        self._in_flight -= is_answer
+        error = answer if isinstance(answer, GroupError) else None
+        join_id = self._join_id_of((group_id, member_id))
+        self._tell(make_installed(group_id, member_id, join_id, group_epoch, error))
+
+    def _find_computing(self, action: group_pb2.MemberAction) -> SessionMember:
+        member = self._members.get((GroupId(action.group_id), MemberId(action.member_id)))
+        if member is None:
+            raise UnknownMemberId(_NOT_ON_STREAM)
+        self._door.access.check_group(member.caller, Operation.READ, member.group_id)
+        return member
+
+    def _join_id_of(self, key: MemberKey) -> int:
+        member = self._members.get(key)
+        return 0 if member is None else member.join_id
+
     def _on_left(
         self, group_id: GroupId, member_id: MemberId, join_id: int, answer: Answer
     ) -> None:
@@ -304,6 +383,7 @@ class Session:
                         self._session_timeout_ms(member.group_id),
                     )
                 )
+                self._offer(member)
             case sm.Watch():
                 self._unwatch(key)
                 on_news = partial(self._on_news, member)
@@ -317,6 +397,21 @@ class Session:
                 self._tell(make_refused(*key, member.join_id, error))
             case _:
                 assert_never(reaction)
+
+    def _offer(self, member: SessionMember) -> None:
+        """A member that is told of its Join, and names assignors, can be asked from then on."""
+        key = (member.group_id, member.member_id)
+        if member.names_assignors and key not in self._offers:
+            ask = partial(self._on_asked, member)
+            self._offers[key] = self._coordinator.local_assignments.offer(*key, ask)
+
+    def _on_asked(self, member: SessionMember) -> None:
+        self._tell(make_compute(member))
+
+    def _withdraw(self, key: MemberKey) -> None:
+        offer = self._offers.pop(key, None)
+        if offer is not None:
+            offer.withdraw()
 
     def _session_timeout_ms(self, group_id: GroupId) -> int:
         return self._coordinator.settings_of(group_id).group_consumer_session_timeout_ms
@@ -339,6 +434,7 @@ class Session:
         member.phase = Phase.GONE
         self._renewal.forget()
         self._unwatch(key)
+        self._withdraw(key)
         self._door.sessions.leave(key, self)
         return member
 

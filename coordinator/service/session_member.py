@@ -24,7 +24,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from coordinator.service.errors import FENCING, RETRIABLE
-from model.commands import Caller, ConsumerGroupHeartbeat
+from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
 from model.records import TopicPartitions
@@ -91,6 +91,7 @@ class SessionMember:
     """A member and where it stands; ``member_epoch`` and ``owned`` are those last acknowledged.
 
     ``is_awaited``: the core waits to hear what the member owns once it has done as it was told.
+    ``names_assignors``: it can be asked to compute.
     """
 
     group_id: GroupId
@@ -104,6 +105,7 @@ class SessionMember:
     is_awaited: bool = False
     phase: Phase = Phase.TOLD
     is_joining: bool = False
+    names_assignors: bool = False
     waiting: Joining | Acknowledgement | None = None
 
     def handle_join(self, join_id: int, heartbeat: ConsumerGroupHeartbeat) -> Ask | None:
@@ -157,6 +159,7 @@ class SessionMember:
         self.caller = heartbeat.caller
         self.member_epoch = heartbeat.member_epoch
         self.owned = heartbeat.owned
+        self.names_assignors = heartbeat.local_assignors not in (UNCHANGED, ())
         return Ask(heartbeat)
 
     def _acknowledge(self, said: Acknowledgement) -> Ask | Watch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator.service.encode import encode_assignment
 from coordinator.service.errors import RETRIABLE, encode_error, encode_group_error
+from coordinator.service.local_assignments import encode_local
 from coordinator.service.session_member import SessionMember
 from model.errors import ErrorCode, GroupError
 from model.responses import ConsumerGroupHeartbeatResponse
@@ -30,6 +31,7 @@ def make_assignment(
         assignment=content,
         heartbeat_interval_ms=heartbeat_interval_ms,
         session_timeout_ms=session_timeout_ms,
+        local=None if response.local is None else encode_local(response.local, image),
     )
     return group_pb2.MemberUpdate(
         group_id=member.group_id,

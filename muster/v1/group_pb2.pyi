@@ -1,3 +1,4 @@
+from muster.v1 import assignors_pb2 as _assignors_pb2
 from muster.v1 import types_pb2 as _types_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -26,23 +27,27 @@ class SessionRequest(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., actions: _Optional[_Iterable[_Union[MemberAction, _Mapping]]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ...) -> None: ...
 
 class MemberAction(_message.Message):
-    __slots__ = ("group_id", "member_id", "join", "acknowledge", "commit", "leave")
+    __slots__ = ("group_id", "member_id", "join", "acknowledge", "commit", "leave", "prepare_assignment", "install_assignment")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGE_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     LEAVE_FIELD_NUMBER: _ClassVar[int]
+    PREPARE_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    INSTALL_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     member_id: str
     join: Join
     acknowledge: Acknowledge
     commit: Commit
     leave: Leave
-    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., acknowledge: _Optional[_Union[Acknowledge, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., leave: _Optional[_Union[Leave, _Mapping]] = ...) -> None: ...
+    prepare_assignment: _assignors_pb2.PrepareAssignment
+    install_assignment: _assignors_pb2.InstallAssignment
+    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., acknowledge: _Optional[_Union[Acknowledge, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., leave: _Optional[_Union[Leave, _Mapping]] = ..., prepare_assignment: _Optional[_Union[_assignors_pb2.PrepareAssignment, _Mapping]] = ..., install_assignment: _Optional[_Union[_assignors_pb2.InstallAssignment, _Mapping]] = ...) -> None: ...
 
 class Join(_message.Message):
-    __slots__ = ("join_id", "member_epoch", "rebalance_timeout_ms", "subscription", "owned", "server_assignor", "rack_id", "instance_id", "client_id")
+    __slots__ = ("join_id", "member_epoch", "rebalance_timeout_ms", "subscription", "owned", "server_assignor", "rack_id", "instance_id", "client_id", "local_assignors")
     JOIN_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +57,7 @@ class Join(_message.Message):
     RACK_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_ASSIGNORS_FIELD_NUMBER: _ClassVar[int]
     join_id: int
     member_epoch: int
     rebalance_timeout_ms: int
@@ -61,7 +67,8 @@ class Join(_message.Message):
     rack_id: str
     instance_id: str
     client_id: str
-    def __init__(self, join_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., rebalance_timeout_ms: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., owned: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., server_assignor: _Optional[str] = ..., rack_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ...) -> None: ...
+    local_assignors: _containers.RepeatedCompositeFieldContainer[_assignors_pb2.LocalAssignor]
+    def __init__(self, join_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., rebalance_timeout_ms: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., owned: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., server_assignor: _Optional[str] = ..., rack_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., local_assignors: _Optional[_Iterable[_Union[_assignors_pb2.LocalAssignor, _Mapping]]] = ...) -> None: ...
 
 class Acknowledge(_message.Message):
     __slots__ = ("assignment_id", "member_epoch", "owned")
@@ -110,7 +117,7 @@ class SessionResponse(_message.Message):
     def __init__(self, updates: _Optional[_Iterable[_Union[MemberUpdate, _Mapping]]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., renewed_sequence: _Optional[int] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ...) -> None: ...
 
 class MemberUpdate(_message.Message):
-    __slots__ = ("group_id", "member_id", "join_id", "assignment", "fenced", "refused", "left", "commit_result")
+    __slots__ = ("group_id", "member_id", "join_id", "assignment", "fenced", "refused", "left", "commit_result", "compute_assignment", "prepared_assignment", "installed_assignment")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     JOIN_ID_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +126,9 @@ class MemberUpdate(_message.Message):
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
     COMMIT_RESULT_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    INSTALLED_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     member_id: str
     join_id: int
@@ -127,21 +137,26 @@ class MemberUpdate(_message.Message):
     refused: Refused
     left: Left
     commit_result: CommitResult
-    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join_id: _Optional[int] = ..., assignment: _Optional[_Union[Assignment, _Mapping]] = ..., fenced: _Optional[_Union[Fenced, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., left: _Optional[_Union[Left, _Mapping]] = ..., commit_result: _Optional[_Union[CommitResult, _Mapping]] = ...) -> None: ...
+    compute_assignment: _assignors_pb2.ComputeAssignment
+    prepared_assignment: _assignors_pb2.PreparedAssignment
+    installed_assignment: _assignors_pb2.InstalledAssignment
+    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join_id: _Optional[int] = ..., assignment: _Optional[_Union[Assignment, _Mapping]] = ..., fenced: _Optional[_Union[Fenced, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., left: _Optional[_Union[Left, _Mapping]] = ..., commit_result: _Optional[_Union[CommitResult, _Mapping]] = ..., compute_assignment: _Optional[_Union[_assignors_pb2.ComputeAssignment, _Mapping]] = ..., prepared_assignment: _Optional[_Union[_assignors_pb2.PreparedAssignment, _Mapping]] = ..., installed_assignment: _Optional[_Union[_assignors_pb2.InstalledAssignment, _Mapping]] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("assignment_id", "member_epoch", "assignment", "heartbeat_interval_ms", "session_timeout_ms")
+    __slots__ = ("assignment_id", "member_epoch", "assignment", "heartbeat_interval_ms", "session_timeout_ms", "local")
     ASSIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_FIELD_NUMBER: _ClassVar[int]
     assignment_id: int
     member_epoch: int
     assignment: _types_pb2.PartitionSet
     heartbeat_interval_ms: int
     session_timeout_ms: int
-    def __init__(self, assignment_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ...) -> None: ...
+    local: _assignors_pb2.LocalAssignment
+    def __init__(self, assignment_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., local: _Optional[_Union[_assignors_pb2.LocalAssignment, _Mapping]] = ...) -> None: ...
 
 class Fenced(_message.Message):
     __slots__ = ("error", "superseded")
