@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,11 @@ from tests.groups import CHECKOUT
 from tests.unit.storage.commit_log import HUNDRED, SHAPES, Shape, make_commit_log
 
 RECORDS = 350_000
-RATE_MIN = 500_000
-"""Records a second of one core; there are two."""
+RATE = 500_000
+"""Records a second of processor time, of one core, on the machine of ``FIXED_WORK_S``."""
+FIXED_WORK_S = 0.009
+BUSY = 1.5
+"""How much longer all may take on a busy machine."""
 
 _IMPORT = """
 import resource, sys
@@ -37,18 +42,33 @@ def write_log(folder: Path, shape: Shape, records: int, metadata: str = "") -> P
     return folder
 
 
+def measure_fixed_work() -> float:
+    """Seconds of processor time for what is always the same: how slow this machine is."""
+    start = time.process_time()
+    rows = [str(number).encode() for number in range(60_000)]
+    joined = b"".join(rows)
+    for _ in range(20):
+        zlib.crc32(joined)
+    assert len({row: number for number, row in enumerate(rows)}) == len(rows)
+    return time.process_time() - start
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape.name))
-def test_half_a_million_records_a_second(shape: Shape, tmp_path: Path) -> None:
+def test_half_a_million_records_a_second(
+    shape: Shape, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     source = open_segments(write_log(tmp_path / "log", shape, RECORDS))
-    best = 0.0
+    best, slowness = 0.0, float("inf")
     for attempt in range(3):
+        slowness = min(slowness, measure_fixed_work() / FIXED_WORK_S)
         start = time.process_time()
         count, _ = import_segments(
             source, tmp_path / str(attempt), ImportOptions(partitions=1), lambda _: None
         )
         best = max(best, count.records / (time.process_time() - start))
-    assert best >= RATE_MIN
+    record_property("note", f"import of {shape.name}: {best:,.0f} records/s of one core")
+    assert best * max(slowness, 1) * BUSY >= RATE
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
