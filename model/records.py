@@ -459,9 +459,14 @@ class TopicDeletionKey:
 
 @value
 class TopicDeletionValue:
-    """Offsets are kept by name; a topic created anew under it has another id."""
+    """Offsets are kept by name; a topic created anew under it has another id.
+
+    ``deleted_at_ms`` is the wall time, 0 where it is not known: offsets of transactions have no
+    topic id, and are of a later topic where they were committed later.
+    """
 
     topic: TopicName
+    deleted_at_ms: int
 
 
 @value

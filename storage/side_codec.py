@@ -130,11 +130,9 @@ def _compute_message(value: SideValue) -> Message:
     match value:
         case TopicSideValue():
             racks = [side_pb2.Racks(names=names) for names in value.racks]
-            return side_pb2.Topic(
-                topic_id=value.topic_id, partitions=value.partitions, racks=racks
-            )
+            return side_pb2.Topic(topic_id=value.topic_id, partitions=value.partitions, racks=racks)
         case TopicDeletionValue():
-            return side_pb2.TopicDeletion(topic=value.topic)
+            return side_pb2.TopicDeletion(topic=value.topic, deleted_at_ms=value.deleted_at_ms)
         case ProducerIdBlockValue():
             return side_pb2.ProducerIdBlock(next_producer_id=value.next_producer_id)
         case ImportGraceValue():
@@ -208,7 +206,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             racks = tuple(tuple(each.names) for each in topic.racks)
             return TopicSideValue(TopicId(topic.topic_id), topic.partitions, racks)
         case TopicDeletionKey():
-            return TopicDeletionValue(TopicName(side_pb2.TopicDeletion.FromString(data).topic))
+            deletion = side_pb2.TopicDeletion.FromString(data)
+            return TopicDeletionValue(TopicName(deletion.topic), deletion.deleted_at_ms)
         case ProducerIdBlockKey():
             block = side_pb2.ProducerIdBlock.FromString(data)
             return ProducerIdBlockValue(block.next_producer_id)

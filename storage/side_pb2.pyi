@@ -29,10 +29,12 @@ class ProducerIdBlock(_message.Message):
     def __init__(self, next_producer_id: _Optional[int] = ...) -> None: ...
 
 class TopicDeletion(_message.Message):
-    __slots__ = ("topic",)
+    __slots__ = ("topic", "deleted_at_ms")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
+    DELETED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     topic: str
-    def __init__(self, topic: _Optional[str] = ...) -> None: ...
+    deleted_at_ms: int
+    def __init__(self, topic: _Optional[str] = ..., deleted_at_ms: _Optional[int] = ...) -> None: ...
 
 class ImportGrace(_message.Message):
     __slots__ = ("imported_at_ms",)

@@ -23,6 +23,7 @@ from model.commands import (
     ForgetDeletedTopic,
     GrowTopic,
     ListGroupConfigs,
+    Now,
     SetTopicRacks,
     TopicCommand,
 )
@@ -74,7 +75,7 @@ class Catalogue:
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     image: TopicImage = field(default_factory=TopicImage)
-    deleted: dict[TopicId, TopicName] = field(default_factory=dict)
+    deleted: dict[TopicId, TopicDeletionValue] = field(default_factory=dict)
     producer_id_end: int = 0
     imported_at_ms: int = 0
     group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
@@ -89,8 +90,8 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.image = compute_image_with(catalogue.image, topic)
         case TopicSideKey(name), None:
             catalogue.image = compute_image_without(catalogue.image, name)
-        case TopicDeletionKey(topic_id), TopicDeletionValue(name):
-            catalogue.deleted[topic_id] = name
+        case TopicDeletionKey(topic_id), TopicDeletionValue() as deletion:
+            catalogue.deleted[topic_id] = deletion
         case TopicDeletionKey(topic_id), None:
             catalogue.deleted.pop(topic_id, None)
         case ProducerIdBlockKey(), ProducerIdBlockValue(end):
@@ -110,7 +111,7 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             raise AssertionError(f"a side record that nothing writes: {record}")
 
 
-def handle_topic_command(catalogue: Catalogue, command: TopicCommand) -> Outcome:
+def handle_topic_command(catalogue: Catalogue, command: TopicCommand, now: Now) -> Outcome:
     """Handle a command of the catalogue; raises a ``GroupError`` and changes nothing."""
     match command:
         case CreateTopic():
@@ -120,7 +121,7 @@ def handle_topic_command(catalogue: Catalogue, command: TopicCommand) -> Outcome
         case SetTopicRacks():
             return handle_set_topic_racks(catalogue, command)
         case DeleteTopic():
-            return handle_delete_topic(catalogue, command)
+            return handle_delete_topic(catalogue, command, now)
         case ForgetDeletedTopic():
             key = TopicDeletionKey(command.topic_id)
             return Outcome(side=(SideRecord(key, None),), response=Done())
@@ -229,7 +230,7 @@ def check_racks(racks: tuple[tuple[str, ...], ...], partitions: int) -> None:
             raise InvalidRequest(f"A rack of partition {partition} is named twice.")
 
 
-def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic) -> Outcome:
+def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic, now: Now) -> Outcome:
     image = catalogue.image
     if command.name is not None:
         topic = image.by_name.get(command.name)
@@ -241,7 +242,8 @@ def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic) -> Outcome:
             raise UnknownTopicId("There is no topic of that id.")
     else:
         raise InvalidRequest("Neither a topic name nor a topic id was given.")
-    deletion = SideRecord(TopicDeletionKey(topic.topic_id), TopicDeletionValue(topic.name))
+    value = TopicDeletionValue(topic.name, now.wall_ms)
+    deletion = SideRecord(TopicDeletionKey(topic.topic_id), value)
     return Outcome(
         side=(SideRecord(TopicSideKey(topic.name), None), deletion),
         response=TopicResponse(topic),

@@ -84,8 +84,8 @@ class Background:
 
     def delete_offsets_of_topics(self) -> None:
         """Topics may have been deleted: their offsets go."""
-        for topic_id, name in self._catalogue.deleted:
-            self._deletion.begin(topic_id, name)
+        for topic_id, deletion in self._catalogue.deleted:
+            self._deletion.begin(topic_id, deletion)
 
     def stop(self) -> None:
         """Begin nothing more."""

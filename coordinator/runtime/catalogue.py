@@ -14,6 +14,7 @@ from coordinator.core.topics import (
     replay_side,
 )
 from coordinator.runtime.api import Reply
+from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.loader import load_catalogue
 from coordinator.runtime.writer import Entry, Writer
@@ -25,7 +26,8 @@ from model.commands import (
     ListGroupConfigs,
     TopicCommand,
 )
-from model.ids import GroupId, LogPartition, TopicId, TopicName
+from model.ids import GroupId, LogPartition, TopicId
+from model.records import TopicDeletionValue
 from model.responses import ProducerIdResponse
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
@@ -50,10 +52,12 @@ class TopicCatalogueRuntime:
         store: LogStore,
         writer: Writer,
         durability: Durability,
+        clock: SteadyClock,
         settings: CoordinatorSettings,
     ) -> None:
         self._writer = writer
         self._durability = durability
+        self._clock = clock
         self._state = Catalogue(settings)
         self._images: dict[int, TopicImage] = {}
         self._callbacks: list[TopicsCallback] = []
@@ -67,7 +71,7 @@ class TopicCatalogueRuntime:
         return self._state.image
 
     @property
-    def deleted(self) -> list[tuple[TopicId, TopicName]]:
+    def deleted(self) -> list[tuple[TopicId, TopicDeletionValue]]:
         """Topics whose committed offsets are still to be tombstoned."""
         return list(self._state.deleted.items())
 
@@ -98,7 +102,7 @@ class TopicCatalogueRuntime:
             case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
                 outcome = handle_config_command(self._state, command)
             case _:
-                outcome = handle_topic_command(self._state, command)
+                outcome = handle_topic_command(self._state, command, self._clock.now())
         check(outcome)
         self._append(outcome, reply)
         return outcome
@@ -125,7 +129,7 @@ class TopicCatalogueRuntime:
             outcome = Outcome(response=ProducerIdResponse(self._next_producer_id))
             self._next_producer_id += 1
         else:
-            outcome = handle_topic_command(self._state, command)
+            outcome = handle_topic_command(self._state, command, self._clock.now())
             check(outcome)
             self._next_producer_id = self._state.producer_id_end + 1
         self._append(outcome, reply)

@@ -203,7 +203,7 @@ class Runtime:
             on_failure=self._on_failure,
         )
         self._catalogue = TopicCatalogueRuntime(
-            self._store, self._writer, self._durability, self.settings
+            self._store, self._writer, self._durability, self._clock, self.settings
         )
         self._targets = Targets(
             scheduler,

@@ -19,10 +19,9 @@ from model.ids import (
     GroupId,
     LogPartition,
     TopicId,
-    TopicName,
     compute_log_partition,
 )
-from model.records import OffsetCommitKey, OffsetCommitValue
+from model.records import OffsetCommitKey, OffsetCommitValue, TopicDeletionValue
 from storage.codec.records import encode_key
 from storage.log_store import LogStore
 
@@ -36,11 +35,13 @@ _Found = tuple[StoredOffset, int | None]
 class _Deletion:
     """One walk over all offsets for one topic, with the producer of those that are pending."""
 
-    __slots__ = ("has_ended", "name", "topic_id", "waiting", "walk", "was_refused")
+    __slots__ = ("has_ended", "topic_id", "value", "waiting", "walk", "was_refused")
 
-    def __init__(self, topic_id: TopicId, name: TopicName, walk: Iterator[_Found]) -> None:
+    def __init__(
+        self, topic_id: TopicId, value: TopicDeletionValue, walk: Iterator[_Found]
+    ) -> None:
         self.topic_id = topic_id
-        self.name = name
+        self.value = value
         self.walk = walk
         self.has_ended = False
         self.was_refused = False
@@ -71,17 +72,18 @@ class TopicDeletion:
         self._on_deleted = on_deleted
         self._running: set[TopicId] = set()
 
-    def begin(self, topic_id: TopicId, name: TopicName) -> None:
+    def begin(self, topic_id: TopicId, value: TopicDeletionValue) -> None:
         """Begin, unless it has begun already."""
         if topic_id not in self._running:
             self._running.add(topic_id)
-            deletion = _Deletion(topic_id, name, self._walk())
+            deletion = _Deletion(topic_id, value, self._walk())
             self._scheduler.call_soon(lambda: self._step(deletion))
 
     def _walk(self) -> Iterator[_Found]:
         """First what is pending, all at once: a marker may make it a committed offset later.
 
-        It has no topic id, so that only the time tells it from an offset of a later topic.
+        It has no topic id, so that only time tells it from an offset of a later topic: what is
+        pending later than this walk began, or was committed after the topic was deleted.
         """
         partitions = [LogPartition(number) for number in range(self._store.partitions)]
         pending = [
@@ -109,7 +111,7 @@ class TopicDeletion:
         for group_id, partitions in found.items():
             deletion.waiting += 1
             self._submit(
-                DeleteTopicOffsets(INTERNAL, group_id, deletion.name, tuple(partitions)),
+                DeleteTopicOffsets(INTERNAL, group_id, deletion.value.topic, tuple(partitions)),
                 partial(self._note, deletion, group_id),
             )
         if len(seen) == SLICE:
@@ -155,16 +157,18 @@ class TopicDeletion:
     def _retry(self, deletion: _Deletion) -> None:
         def retry() -> None:
             self._running.discard(deletion.topic_id)
-            self.begin(deletion.topic_id, deletion.name)
+            self.begin(deletion.topic_id, deletion.value)
 
         self._scheduler.call_later_ms(RETRY_MS, retry)
 
 
 def _is_of(stored: StoredOffset, deletion: _Deletion) -> bool:
     """Whether the offset was committed for this topic, not for a later one of its name."""
-    if stored.topic != deletion.name:
+    if stored.topic != deletion.value.topic:
         return False
     value = stored.value
-    if not isinstance(value, OffsetCommitValue):
-        return True
-    return value.topic_id in (ZERO_TOPIC_ID, deletion.topic_id)
+    topic_id = value.topic_id if isinstance(value, OffsetCommitValue) else ZERO_TOPIC_ID
+    if topic_id != ZERO_TOPIC_ID:
+        return topic_id == deletion.topic_id
+    deleted_at_ms = deletion.value.deleted_at_ms
+    return not deleted_at_ms or value.commit_timestamp <= deleted_at_ms

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator.runtime.offset_reads import read_group_offsets
 from coordinator.runtime.space import Space
-from model.commands import INTERNAL, Command, CreateTopic, DeleteTopic
-from model.ids import LogPartition, TopicName
+from coordinator.runtime.topic_deletion import TopicDeletion
+from model.commands import (
+    INTERNAL,
+    Command,
+    CreateTopic,
+    DeleteTopic,
+    TopicOffsets,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
+)
+from model.ids import GroupId, LogPartition, ProducerId, TopicName
+from model.records import PartitionOffset, TopicDeletionValue
 from model.settings import CoordinatorSettings
 from storage.log_store import StoreStalled
-from tests.sim.server import VirtualServer, error_name, make_topic_id
+from tests.sim.server import CALLER, VirtualServer, error_name, make_topic_id
 
 FOO = TopicName("foo")
 DELETE_FOO = DeleteTopic(INTERNAL, FOO)
@@ -101,6 +113,50 @@ def test_a_deletion_goes_on_after_a_crash() -> None:
     server.advance(1_000)
     assert stored(server) == {}
     assert list(server.store.side(b"\x03")) == []
+
+
+def commit_in_transaction(server: VirtualServer, producer: int, partition: int, ends: bool) -> None:
+    """An offset without a topic id, as transactions have them; committed where it ``ends``."""
+    producer_id, group_id = ProducerId(producer), GroupId("g")
+    offsets = (TopicOffsets(FOO, None, (PartitionOffset(partition, 9, None, ""),)),)
+    server.ask(TxnOffsetCommit(CALLER, group_id, producer_id, 0, offsets))
+    if ends:
+        where = server.runtime.partition_of(group_id)
+        server.ask(WriteTxnMarkers(CALLER, where, producer_id, 0, 0, committed=True))
+
+
+def test_a_deletion_that_goes_on_after_a_crash_leaves_transactions_of_a_new_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: their offsets have no topic id, and were taken for those of the deleted topic."""
+    server = VirtualServer({"foo": 4})
+    commit_in_transaction(server, 1, 0, ends=True)
+    commit_in_transaction(server, 2, 1, ends=False)
+    # The walk over all offsets does not get on before the crash.
+    with monkeypatch.context() as patch:
+        patch.setattr(TopicDeletion, "_step", lambda self, deletion: None)
+        server.ask(DELETE_FOO)
+        server.advance(1)
+        server.create("foo", 4)
+        commit_in_transaction(server, 3, 2, ends=True)
+        commit_in_transaction(server, 4, 3, ends=False)
+        server.crash()
+    server.start()
+    server.advance(1_000)
+    assert stored(server) == {("g", "foo", 2): 9}
+    where = server.runtime.partition_of(GroupId("g"))
+    assert [producer for producer, _ in server.store.pending(where)] == [4]
+    assert list(server.store.side(b"\x03")) == []
+
+
+def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() -> None:
+    """The mark of an earlier version."""
+    server = VirtualServer({"foo": 4})
+    commit_in_transaction(server, 1, 0, ends=True)
+    deletion = TopicDeletionValue(FOO, 0)
+    server.runtime._background._deletion.begin(make_topic_id("foo"), deletion)
+    server.settle()
+    assert stored(server) == {}
 
 
 def test_a_deletion_waits_for_a_store_that_stalls() -> None:

@@ -44,8 +44,8 @@ ID = TopicId(bytes(range(16)))
 RECORDS = [
     SideRecord(TopicSideKey(TopicName("t")), TopicSideValue(ID, 7)),
     SideRecord(TopicSideKey(TopicName("\u00fc" * 100)), TopicSideValue(TopicId(bytes(16)), 1)),
-    SideRecord(TopicDeletionKey(ID), TopicDeletionValue(TopicName("t"))),
-    SideRecord(TopicDeletionKey(TopicId(bytes(16))), TopicDeletionValue(TopicName(""))),
+    SideRecord(TopicDeletionKey(ID), TopicDeletionValue(TopicName("t"), 1_760_000_000_000)),
+    SideRecord(TopicDeletionKey(TopicId(bytes(16))), TopicDeletionValue(TopicName(""), 0)),
     SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(0)),
     SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue((1 << 63) - 1)),
     SideRecord(ImportGraceKey(), ImportGraceValue(1_760_000_000_000)),
@@ -92,7 +92,7 @@ def test_the_bytes_do_not_change() -> None:
     encoded = [encode_side(record) for record in RECORDS[::2]]
     assert [(key.hex(), (value or b"").hex()) for key, value in encoded] == [
         ("0174", "0a10" + ID.hex() + "1007"),
-        ("03" + ID.hex(), "0a0174"),
+        ("03" + ID.hex(), "0a0174108080b3c19c33"),
         ("02", ""),
         ("04", "088080b3c19c33"),
         ("0567", "0a060a01611201310a030a0162"),
