@@ -21,7 +21,7 @@ from coordinator.core.classic_group import (
 from coordinator.core.classic_states import ClassicEvent, ClassicGroupState, Reaction
 from model.commands import ClassicDeadline
 from model.errors import GroupError, RebalanceInProgress
-from model.ids import MemberId
+from model.ids import MemberId, compute_java_hash
 from model.responses import JoinedMember, JoinGroupResponse
 from model.settings import CoordinatorSettings
 
@@ -149,14 +149,24 @@ def _begin_generation(draft: ClassicDraft) -> None:
 def compute_protocol(draft: ClassicDraft) -> str:
     """The protocol with the most votes; each member votes for its first that all can follow.
 
-    Among equals the one that was voted for first, in the order of the members.
+    Among equals the one that Kafka has first, whose votes are in a hash table: the group follows
+    the same protocol whoever coordinates it, and whoever came first.
     """
     counts, size = draft.protocol_counts, len(draft.members)
     votes: Counter[str] = Counter()
     for member in draft.members.values():
         common = (p.name for p in member.protocols if counts.get(p.name) == size)
         votes[next(common)] += 1
-    return votes.most_common(1)[0][0]
+    return min(votes, key=lambda name: (-votes[name], compute_slot(name, len(votes))))
+
+
+def compute_slot(name: str, names: int) -> int:
+    """Where Java's ``HashMap`` of so many names has this one: it is read in this order."""
+    slots = 16
+    while names > slots * 3 // 4:
+        slots *= 2
+    code = compute_java_hash(name) & 0xFFFFFFFF
+    return (code ^ code >> 16) & (slots - 1)
 
 
 def compute_joined_members(draft: ClassicDraft) -> tuple[JoinedMember, ...]:
