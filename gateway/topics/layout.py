@@ -78,13 +78,18 @@ def set_aside(folder: Path, topic_id: TopicId) -> Path | None:
 def sync_file(path: Path) -> None:
     """Make a complete segment durable; a best effort, for records are not promised to be."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        make_durable(path)
     except FileNotFoundError:
         return
-    try:
-        os.fsync(descriptor)
     except OSError as error:
         _log.warning("%s cannot be synced: %s", path, error)
+
+
+def make_durable(path: Path) -> None:
+    """Make what a file has durable; raises ``OSError``."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from gateway.topics.catalogue import PartitionKey
+from gateway.topics.compaction import compact_in_steps
 from gateway.topics.files import OpenFiles
 from gateway.topics.layout import SegmentFile, compute_partition_path
 from gateway.topics.ledger import SegmentLedger
@@ -29,16 +30,18 @@ class PartitionLogs:
         end_offset_of: Callable[[PartitionKey], int],
         policy_of: Callable[[TopicId], str],
         on_complete: Callable[[Path], None],
+        on_superseded: Callable[[PartitionKey], None],
     ) -> None:
         """``end_offset_of`` tells what a partition ended at once, at least, ``policy_of`` what is
         kept of a topic; ``on_complete`` is called with each segment file that nothing more is
-        written to.
+        written to, ``on_superseded`` with each partition that is to be compacted.
         """
         self._folder = folder
         self._settings = settings
         self._end_offset_of = end_offset_of
         self._policy_of = policy_of
         self._on_complete = on_complete
+        self._on_superseded = on_superseded
         self._files = OpenFiles(settings.gateway_topics_open_files)
         self._logs: dict[PartitionKey, PartitionLog] = {}
         self._ledger = SegmentLedger()
@@ -101,9 +104,28 @@ class PartitionLogs:
             self._on_complete(log.segments[-2].path)
             if not self._is_compacted(key):
                 self._drop(key, log.apply_retention())
+            elif log.closed_bytes >= max(
+                self._settings.gateway_topics_retention_bytes, 2 * log.compacted_bytes
+            ):
+                self._on_superseded(key)
         while self._ledger.total > self._settings.gateway_topics_total_bytes:
             if not self._drop_oldest():
                 break
+
+    def compact_in_steps(self, key: PartitionKey, now_ms: int) -> Iterator[Path | None]:
+        """Compact a partition, as ``gateway.topics.compaction`` has it; raises ``OSError``."""
+        log = self.open(key)
+        before = {segment.base_offset: segment for segment in log.segments}
+        yield from compact_in_steps(log, now_ms, self._settings.gateway_topics_segment_bytes)
+        if self._logs.get(key) is not log:
+            return
+        after = {segment.base_offset: segment for segment in log.segments}
+        for base_offset, segment in before.items():
+            if after.get(base_offset) is not segment:
+                self._ledger.remove((key, base_offset))
+        for base_offset, segment in after.items():
+            if (key, base_offset) not in self._ledger:
+                self._ledger.add((key, base_offset), segment.size)
 
     def remove(self, key: PartitionKey) -> None:
         """Forget a partition whose topic is deleted; its files are the caller's to remove."""

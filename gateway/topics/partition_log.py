@@ -4,13 +4,16 @@ In the partition's folder lie ``<base offset>.log`` files and, for the newest se
 ``<base offset>.producers`` file with the state of idempotent producers at that offset, so that
 opening reads the newest segment only. What is on disk is all there is: opening goes through the
 newest segment, checks every CRC and cuts off what is not whole.
+
+Compaction puts one file in the place of several. It is named ``<base offset>-<next offset>.swap``
+from when it counts until those are removed, so that opening can go on with it.
 """
 
 from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +40,8 @@ from model.errors import ErrorCode
 from storage.codec.batches import HEADER_SIZE, BatchHeader
 
 PRODUCERS_SUFFIX = ".producers"
+SWAP_SUFFIX = ".swap"
+DRAFT_SUFFIX = ".draft"
 
 LEADER_EPOCH = 0
 """Partitions that are kept here have had one leader ever."""
@@ -54,9 +59,20 @@ class Appended(NamedTuple):
 
 
 class PartitionLog:
-    """An open partition. ``end_offset`` never goes back, ``start_offset`` neither."""
+    """An open partition. ``end_offset`` never goes back, ``start_offset`` neither.
 
-    __slots__ = ("_files", "_folder", "_producers", "_settings", "end_offset", "segments")
+    ``compacted_bytes`` is what its complete segments took when they were last compacted.
+    """
+
+    __slots__ = (
+        "_files",
+        "_folder",
+        "_producers",
+        "_settings",
+        "compacted_bytes",
+        "end_offset",
+        "segments",
+    )
 
     def __init__(
         self, folder: Path, files: OpenFiles, settings: TopicSettings, end_offset_floor: int
@@ -72,6 +88,7 @@ class PartitionLog:
         self.segments = _find_segments(folder, files)
         self._producers = ProducerStates(settings.gateway_topics_producers_per_partition)
         self.end_offset = end_offset_floor
+        self.compacted_bytes = 0
 
     def recover(self) -> Iterator[None]:
         """Read what must be known of the files, in steps; the log is open after the last.
@@ -97,6 +114,11 @@ class PartitionLog:
     def size(self) -> int:
         """Bytes of all segments."""
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def closed_bytes(self) -> int:
+        """Bytes of the segments that nothing more is written to."""
+        return sum(segment.size for segment in self.segments[:-1])
 
     def append(self, batch: ProducedBatch) -> Appended:
         """Append a batch, unless it was before. Raises ``TopicDataError`` or ``OSError``."""
@@ -191,6 +213,28 @@ class PartitionLog:
                 self._roll()
             yield self._drop_first()
 
+    def replace_segments(
+        self, group: Sequence[Segment], draft: Path, headers: Sequence[BatchHeader]
+    ) -> None:
+        """Put the file ``draft``, with these batches, in the place of segments that lie together.
+
+        Raises ``OSError``. Does nothing where they are not the partition's any more.
+        """
+        if not all(segment in self.segments for segment in group):
+            draft.unlink(missing_ok=True)
+            return
+        first = self.segments.index(group[0])
+        made = Segment(self._folder, group[0].base_offset, self._files)
+        for header in headers:
+            made.note_written(header)
+        swap = made.path.with_name(f"{made.base_offset:020d}-{made.next_offset:020d}{SWAP_SUFFIX}")
+        draft.rename(swap)
+        for segment in group:
+            self._producers_path(segment).unlink(missing_ok=True)
+            segment.forget_file()
+        swap.rename(made.path)
+        self.segments[first : first + len(group)] = [made]
+
     def _segment_for(self, size: int) -> Segment:
         if not self.segments:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -257,9 +301,22 @@ def _find_segments(folder: Path, files: OpenFiles) -> list[Segment]:
     """The segments of a partition in offset order, not loaded."""
     found = []
     try:
+        _finish_swaps(folder)
         for path in folder.iterdir():
             if path.suffix == SUFFIX and path.stem.isdecimal():
                 found.append(Segment(folder, int(path.stem), files, path.stat().st_size))
     except FileNotFoundError:
         return []
     return sorted(found, key=lambda segment: segment.base_offset)
+
+
+def _finish_swaps(folder: Path) -> None:
+    """Go on with what was compacted and not put in place when the process ended."""
+    for draft in folder.glob(f"*{DRAFT_SUFFIX}"):
+        draft.unlink()
+    for swap in folder.glob(f"*{SWAP_SUFFIX}"):
+        base_offset, next_offset = map(int, swap.stem.split("-"))
+        for path in folder.glob(f"*{SUFFIX}"):
+            if path.stem.isdecimal() and base_offset <= int(path.stem) < next_offset:
+                path.unlink()
+        swap.rename(folder / f"{base_offset:020d}{SUFFIX}")

@@ -119,6 +119,15 @@ class Segment:
         """The bytes of one batch."""
         return os.pread(self._files.get(self.path), located.header.size, located.position)
 
+    def list_batches(self) -> Iterator[Located]:
+        """All batches, in offset order; what is appended meanwhile is not among them."""
+        return self._scan(0, self.size, check=False)
+
+    def note_written(self, header: BatchHeader) -> None:
+        """A batch that the file has already, behind all that it is known to have."""
+        self._note(Located(self.size, header))
+        self.size += header.size
+
     def batches_with_timestamp(self, timestamp: int) -> Iterator[Located]:
         """Batches that say they reach ``timestamp``, in offset order."""
         entries = self._index or []

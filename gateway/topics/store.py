@@ -45,6 +45,7 @@ from gateway.topics.files import write_file
 from gateway.topics.layout import (
     find_leftovers,
     find_segment_files,
+    make_durable,
     remove_leftover,
     set_aside,
     sync_file,
@@ -120,7 +121,10 @@ class LocalTopics:
             self._ends.get,
             self._policies.get,
             lambda path: self._in_worker(sync_file, path),
+            self._compact_soon,
         )
+        self._to_compact: dict[PartitionKey, None] = {}
+        self._compaction: asyncio.Task[None] | None = None
         self._watches = DataWatches()
         self._dirty: set[PartitionKey] = set()
         self._warm_up: asyncio.Task[None] | None = None
@@ -189,8 +193,9 @@ class LocalTopics:
         if not self._is_open:
             return
         self._is_open = False
-        if self._warm_up is not None:
-            self._warm_up.cancel()
+        for task in (self._warm_up, self._compaction):
+            if task is not None:
+                task.cancel()
         if self._sync_timer is not None:
             self._sync_timer.cancel()
         self.sync_end_offsets()
@@ -414,6 +419,35 @@ class LocalTopics:
                         break
             except OSError as error:
                 _on_io_error(key, error)
+
+    def _compact_soon(self, key: PartitionKey) -> None:
+        self._to_compact[key] = None
+        if self._compaction is None or self._compaction.done():
+            self._compaction = asyncio.create_task(self._compact_all(), name="topics-compaction")
+
+    async def _compact_all(self) -> None:
+        """Compact what is to be, one partition after another, in slices as at the start."""
+        while self._to_compact:
+            key = next(iter(self._to_compact))
+            try:
+                await self._compact(key)
+            except OSError as error:
+                _on_io_error(key, error)
+            del self._to_compact[key]
+
+    async def _compact(self, key: PartitionKey) -> None:
+        loop = asyncio.get_running_loop()
+        slice_end = time.monotonic() + _WARM_UP_SLICE_S
+        for to_sync in self._logs.compact_in_steps(key, self._wall_ms()):
+            if to_sync is not None:
+                await loop.run_in_executor(self._worker, make_durable, to_sync)
+            elif time.monotonic() < slice_end:
+                continue
+            else:
+                await asyncio.sleep(_WARM_UP_PAUSE_S)
+            slice_end = time.monotonic() + _WARM_UP_SLICE_S
+            if not is_in_image(self.image, key):
+                return
 
     def _in_worker(self, work: Callable[..., object], /, *arguments: object) -> None:
         self._worker.submit(work, *arguments)

@@ -1,0 +1,214 @@
+"""Topics with ``cleanup.policy=compact``: of each key the last record stays, whatever happens."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cramjam
+import crc32c
+import pytest
+
+from gateway.topics.compaction import DELETE_RETENTION_MS, compact_batch, compact_in_steps
+from gateway.topics.files import OpenFiles
+from gateway.topics.partition_log import PartitionLog
+from gateway.topics.produced import check_batch
+from gateway.topics.settings import TopicSettings
+from model.errors import ErrorCode
+from storage.codec.batches import decode_batch, decode_batches, encode_batch, reencode_batch
+from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store, until
+
+SEGMENT_BYTES = 1_000
+SETTINGS = TopicSettings(
+    gateway_topics_segment_bytes=SEGMENT_BYTES,
+    gateway_topics_retention_bytes=4 * SEGMENT_BYTES,
+    message_max_bytes=SEGMENT_BYTES,
+    log_min_free_bytes=0,
+)
+KEYS = [f"key-{number}".encode() for number in range(7)]
+
+Records = list[tuple[int, bytes | None, bytes | None]]
+
+
+class Partition:
+    """A partition that is opened again and again, and all that was ever appended to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = OpenFiles(4)
+        self.appended: Records = []
+        self.open()
+
+    def open(self) -> None:
+        """As after a crash: what is on disk is all there is."""
+        self._files.close()
+        self._files = OpenFiles(4)
+        self.log = PartitionLog(self._folder, self._files, SETTINGS, 0)
+        for _ in self.log.recover():
+            pass
+
+    def append(self, *records: tuple[bytes, bytes | None]) -> None:
+        batch = check_batch(encode_batch(0, records, NOW_MS), SEGMENT_BYTES, NOW_MS)
+        base_offset = self.log.append(batch).base_offset
+        self.appended += [(base_offset + number, *record) for number, record in enumerate(records)]
+
+    def fill(self, choice: random.Random, batches: int) -> None:
+        for _ in range(batches):
+            size = choice.randint(1, 4)
+            self.append(*((choice.choice(KEYS), choice.randbytes(20)) for _ in range(size)))
+
+    def compact(self) -> Iterator[Path | None]:
+        return compact_in_steps(self.log, NOW_MS, SEGMENT_BYTES)
+
+    def read(self, offset: int = 0) -> Records:
+        """What a reader sees from an offset on."""
+        found: Records = []
+        while offset < self.log.end_offset:
+            for batch in decode_batches(self.log.read(offset, 300, at_least_one=True)):
+                found += [(r.offset, r.key, r.value) for r in batch.records if r.offset >= offset]
+                offset = batch.last_offset + 1
+        return found
+
+    def check(self) -> None:
+        """Every record that is there was appended, and the last of each key is there."""
+        found = self.read()
+        assert self.log.start_offset == 0
+        assert self.log.end_offset == len(self.appended)
+        assert set(found) <= set(self.appended)
+        assert [offset for offset, _, _ in found] == sorted(offset for offset, _, _ in found)
+        last = {key: record for record in self.appended for key in [record[1]]}
+        assert set(last.values()) <= set(found)
+        for offset in (0, len(self.appended) // 2, len(self.appended) - 1):
+            assert self.read(offset) == [record for record in found if record[0] >= offset]
+
+
+def test_the_last_record_of_each_key_stays_where_it_was(tmp_path: Path) -> None:
+    partition = Partition(tmp_path)
+    choice = random.Random(1)
+    partition.append((b"once", b"kept"))
+    for _ in range(4):
+        partition.fill(choice, 60)
+        before = partition.log.size
+        for _ in partition.compact():
+            pass
+        partition.check()
+        assert partition.log.size < before / 4
+        assert len(partition.log.segments) <= 3
+        partition.open()
+        partition.check()
+    assert partition.read()[0] == (0, b"once", b"kept")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_comes_between_the_steps_is_kept(tmp_path: Path, seed: int) -> None:
+    partition = Partition(tmp_path)
+    choice = random.Random(seed)
+    partition.fill(choice, 100)
+    for _ in partition.compact():
+        if choice.random() < 0.2:
+            partition.fill(choice, 1)
+        if choice.random() < 0.05:
+            partition.check()
+    partition.check()
+    partition.open()
+    partition.check()
+
+
+def test_a_crash_at_any_step_loses_nothing(tmp_path: Path) -> None:
+    steps = 0
+    while True:
+        partition = Partition(tmp_path / str(steps))
+        partition.fill(random.Random(2), 40)
+        compaction = partition.compact()
+        done = [step for _, step in zip(range(steps), compaction, strict=False)]
+        partition.open()
+        partition.check()
+        assert not list((tmp_path / str(steps)).glob("*.draft"))
+        if len(done) < steps:
+            return
+        steps += 1
+
+
+@pytest.mark.parametrize("failing", range(8))
+def test_a_crash_while_a_file_takes_the_place_of_others_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    partition = Partition(tmp_path)
+    partition.fill(random.Random(3), 40)
+    calls = iter(range(100))
+
+    def fail(call: object) -> object:
+        def run(*arguments: object, **named: object) -> object:
+            if next(calls) == failing:
+                raise OSError("the process ends here")
+            return call(*arguments, **named)  # type: ignore[operator]
+
+        return run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fail(Path.rename))
+        patch.setattr(Path, "unlink", fail(Path.unlink))
+        with pytest.raises(OSError, match="ends here"):
+            for _ in partition.compact():
+                pass
+    partition.open()
+    partition.check()
+    assert not list(tmp_path.glob("*.swap"))
+
+
+def test_what_marks_a_key_as_deleted_goes_after_a_day() -> None:
+    marks = encode_batch(0, [(b"a", None), (b"b", b"v")], NOW_MS)
+    last = {b"a": 0, b"b": 1}
+    assert compact_batch(marks, last, NOW_MS - DELETE_RETENTION_MS) == marks
+    later = compact_batch(marks, last, NOW_MS)
+    assert later is not None
+    assert [record.key for record in decode_batch(later).records] == [b"b"]
+    alone = encode_batch(0, [(b"a", None)], NOW_MS)
+    assert compact_batch(alone, last, NOW_MS) is None
+
+
+def test_compressed_batches_are_looked_into_and_damaged_ones_left_alone() -> None:
+    plain = encode_batch(5, [(b"a", b"1"), (b"b", b"2")], NOW_MS)
+    records = bytes(cramjam.gzip.compress(plain[61:]))
+    packed = make_compressed(plain, records)
+    left = compact_batch(packed, {b"a": 9, b"b": 6}, 0)
+    assert left is not None
+    (kept,) = decode_batch(left).records
+    assert (kept.offset, kept.key, kept.value) == (6, b"b", b"2")
+    assert compact_batch(packed, {b"a": 5, b"b": 6}, 0) == packed
+    damaged = make_compressed(plain, records[:-9])
+    assert compact_batch(damaged, {b"a": 9, b"b": 9}, 0) == damaged
+
+
+def make_compressed(plain: bytes, records: bytes) -> bytes:
+    """The batch with these bytes as its records, said to be of gzip."""
+    empty = reencode_batch(replace(decode_batch(plain), records=()))
+    data = bytearray(empty + records)
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    data[22] = 1
+    struct.pack_into(">i", data, 57, 2)
+    struct.pack_into(">I", data, 17, crc32c.crc32c(bytes(data[21:])))
+    return bytes(data)
+
+
+async def test_a_store_compacts_by_itself_what_is_to_be(tmp_path: Path) -> None:
+    bounds = {
+        "message_max_bytes": SEGMENT_BYTES,
+        "gateway_topics_segment_bytes": SEGMENT_BYTES,
+        "gateway_topics_retention_bytes": 4 * SEGMENT_BYTES,
+    }
+    async with run_store(tmp_path, **bounds) as store:
+        kept: list[ErrorCode] = []
+        store.topics.keep_cleanup_policy(ORDERS, "compact", kept.append)
+        await until(lambda: bool(kept))
+        for number in range(200):
+            store.append(encode_batch(0, [(KEYS[number % 7], b"x" * 50)], NOW_MS))
+        await until(lambda: len(store.values()) < 40)
+        assert store.end() == 200
+        assert [offset for offset, _ in store.values()][-7:] == list(range(193, 200))
+        store.coordinator.delete("orders")
+        await until(lambda: not files(tmp_path, f"{ORDERS.hex()}*"))
+        assert store.append(encode_batch(0, [(b"k", b"v")], NOW_MS), KEY).error != ErrorCode.NONE
