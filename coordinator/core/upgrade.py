@@ -90,10 +90,7 @@ def handle_upgrade(
     check_server_assignor(shard, command)
     keeps_user_data = command.local_assignors is not UNCHANGED and bool(command.local_assignors)
     check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
-    # A group that fills for the first time is of generation 0, and no member may be at epoch 0. Who
-    # names topics brings the next epoch.
-    epoch = group.generation or int(command.subscribed_topic_names in (UNCHANGED, ()))
-    records = compute_upgrade_records(shard, group, epoch)
+    records = compute_upgrade_records(shard, group)
     outcome = handle_heartbeat(_compute_shard_with(shard, records), command, now)
     return replace(
         outcome,
@@ -121,9 +118,10 @@ def check_upgrade(
             )
 
 
-def compute_upgrade_records(shard: Shard, group: ClassicGroup, epoch: int) -> tuple[Record, ...]:
+def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, ...]:
     """The end of the classic group and the whole of the consumer group, in Kafka's order."""
-    group_id = group.group_id
+    # A group that fills for the first time is of generation 0, and epoch 0 is that of who joins.
+    group_id, epoch = group.group_id, max(group.generation, 1)
     held = compute_holdings(group, shard.image)
     said = {member.member_id: _compute_metadata(group, member) for member in group.members.values()}
     names = {name for metadata in said.values() for name in metadata.subscribed_topic_names}
