@@ -8,15 +8,17 @@ from cli.pipeline.audit import audit
 from cli.pipeline.compact import compact
 from cli.pipeline.import_command import import_bulk
 from cli.pipeline.readiness import readiness
+from cli.pipeline.report import report
 from cli.pipeline.tables import tables
 
 pipeline_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="What the groups of a log did, with Spark: tables, audits, what can migrate.",
+    help="What the groups of a log did, with Spark: tables, audits, reports, what can migrate.",
 )
 pipeline_app.command()(tables)
 pipeline_app.command()(audit)
 pipeline_app.command()(readiness)
+pipeline_app.command()(report)
 pipeline_app.command()(compact)
 pipeline_app.command("import")(import_bulk)

@@ -33,7 +33,7 @@ def broken(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", ["tables", "audit", "readiness"])
+@pytest.mark.parametrize("command", ["tables", "audit", "readiness", "report"])
 def test_without_the_extra_a_line_says_what_to_install(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,7 +43,7 @@ def test_without_the_extra_a_line_says_what_to_install(
         "find_spec",
         lambda name, package=None: None if name == "pyspark" else found(name, package),
     )
-    out = ("--out", tmp_path / "out") if command == "tables" else ()
+    out = ("--out", tmp_path / "out") if command in ("tables", "report") else ()
     result = invoke(command, "--path", SEGMENTS, *out)
     assert result.exit_code == ExitCode.PRECONDITION
     assert result.error == "this needs the package pyspark: pip install 'muster[spark]'"

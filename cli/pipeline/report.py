@@ -1,0 +1,102 @@
+"""`muster pipeline report`: what the groups of a log did, as one page for a browser."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+from cli.options import QuietOption
+from cli.pipeline.spark import (
+    DEFAULT_MASTER,
+    MasterOption,
+    Progress,
+    check_spark,
+    running_spark,
+    show_problems,
+)
+from cli.version import compute_version
+
+_MINUTE_MS = 60 * 1000
+
+LogOrTablesOption = Annotated[
+    str,
+    typer.Option(
+        "--path",
+        metavar="PATH",
+        help="A data folder or Kafka's segments, or a folder that `tables` has written.",
+    ),
+]
+EndOffsetsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--end-offsets",
+        metavar="FILE",
+        help="End offsets, for lag: JSON lines with topic, partition, end_offset and ts.",
+    ),
+]
+
+
+def report(
+    path: LogOrTablesOption,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The page, as in report.html.")
+    ],
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group", help="Show who held what in this group; repeatable. Without it, the worst."
+        ),
+    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", min=1, max=1000, help="How many groups a list names.")
+    ] = 20,
+    retention_minutes: Annotated[
+        float,
+        typer.Option("--offsets-retention-minutes", help="offsets.retention.minutes of the log."),
+    ] = 10_080,
+    tables: Annotated[
+        str | None,
+        typer.Option("--tables", metavar="FOLDER", help="Also keep the tables, in this folder."),
+    ] = None,
+    end_offsets: EndOffsetsOption = None,
+    master: MasterOption = DEFAULT_MASTER,
+    quiet: QuietOption = False,
+) -> None:
+    """Write one HTML file that needs no network: rebalances, owners, lag, what is to expire."""
+    check_spark()
+    from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
+
+    if out.is_dir():
+        raise CommandError(
+            f"{out} is a folder; --out is a file such as report.html", ExitCode.USAGE
+        )
+    ends: list[EndOffset] = []
+    if end_offsets is not None:
+        try:
+            ends = read_end_offsets(end_offsets, datetime.now(UTC))
+        except EndOffsetsError as error:
+            raise CommandError(str(error), ExitCode.USAGE) from error
+    progress = Progress(is_quiet=quiet)
+    with running_spark(master) as spark:
+        from pipeline.report.job import ReportOptions, write_report
+
+        options = ReportOptions(top, tuple(groups or ()), int(retention_minutes * _MINUTE_MS))
+        made = write_report(
+            spark,
+            path,
+            out,
+            options,
+            compute_version(),
+            tables=tables,
+            end_offsets=ends,
+            tell=progress.tell,
+        )
+    for name in made.unknown_groups:
+        progress.say(f"{name}: nobody held anything")
+    for line in show_problems(dict(made.facts.problems)):
+        progress.say(line)
+    progress.say(f"{made.facts.records} records, {made.series.total} rebalances: {out}")

@@ -1,0 +1,227 @@
+"""How far a streaming query has come, as committed offsets of a group: what lag tools look at.
+
+Structured Streaming keeps its offsets in its checkpoint and commits nothing, so that tools which
+ask for the lag of a group see nothing of it. ``commit_progress`` commits, after each micro-batch,
+where the query is, to a Muster or a Kafka:
+
+    commit_progress(spark, "orders-to-lake", group_id="orders-to-lake",
+                    bootstrap_servers="broker:9092")
+
+The query still starts from its checkpoint; nobody reads these offsets but people and tools. The
+group must be of this query alone, and have no members.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+Offsets = Mapping[Place, int]
+"""The next offset that the query will read, by partition."""
+
+Commit = Callable[[Offsets, str], None]
+"""Makes offsets with some metadata durable, or raises what says why not."""
+
+DEFAULT_REFRESH_S = 3_600.0
+"""Offsets that do not change are committed again so often, and so do not expire."""
+
+_RETRY_S = 1.0
+_MOST_RETRY_S = 30.0
+_COMMIT_TIMEOUT_MS = 20_000
+
+_log = logging.getLogger(__name__)
+
+
+def read_progress(end_offsets: Iterable[str | None]) -> dict[Place, int]:
+    """Where a query is, out of what its sources say of their end: JSON of topics and partitions.
+
+    Of a partition that several sources read, the one that is furthest behind counts. Sources
+    without topics and partitions (files, rates) are left out.
+    """
+    found: dict[Place, int] = {}
+    for text in end_offsets:
+        for place, offset in _read_source(text):
+            found[place] = min(offset, found.get(place, offset))
+    return found
+
+
+def _read_source(text: str | None) -> list[tuple[Place, int]]:
+    try:
+        content = json.loads(text) if text else None
+    except json.JSONDecodeError:
+        return []
+    if not isinstance(content, dict):
+        return []
+    found = []
+    for topic, partitions in content.items():
+        for partition, offset in partitions.items() if isinstance(partitions, dict) else ():
+            is_offset = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
+            if not is_offset or not partition.isdecimal():
+                return []
+            found.append(((str(topic), int(partition)), offset))
+    return found
+
+
+class CommitProgress(StreamingQueryListener):
+    """Commits the progress of the queries of one name; see ``commit_progress``.
+
+    A thread of its own commits, the last progress alone where it cannot keep up, and tries again
+    while the group's coordinator does not answer: the query never waits for it.
+    """
+
+    def __init__(
+        self, query_name: str, commit: Commit, *, refresh_s: float = DEFAULT_REFRESH_S
+    ) -> None:
+        self._query_name = query_name
+        self._commit = commit
+        self._refresh_s = refresh_s
+        self._changed = threading.Condition()
+        self._waiting: tuple[dict[Place, int], str] | None = None
+        self._committed: dict[Place, int] = {}
+        self._committed_s = float("-inf")
+        self._is_closed = False
+        self.last_error: str | None = None
+        """Why the last attempt failed; ``None`` after one that did not."""
+        self._thread = threading.Thread(target=self._run, name="commit-progress", daemon=True)
+        self._thread.start()
+
+    # -------------------------------------------------------------------------- Spark's callbacks
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Says nothing of offsets."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """After a micro-batch."""
+        progress = event.progress
+        if progress.name != self._query_name:
+            return
+        ends = [source.endOffset for source in progress.sources]
+        self.offer(read_progress(ends), f"batch {progress.batchId} of {progress.id}")
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing came; progress events go on in longer intervals."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Its last progress has been told before."""
+
+    # ------------------------------------------------------------------------------- the thread
+
+    @property
+    def committed(self) -> dict[Place, int]:
+        """What has been committed."""
+        with self._changed:
+            return dict(self._committed)
+
+    def offer(self, offsets: dict[Place, int], metadata: str) -> None:
+        """Has offsets committed unless they are, or newer ones come before."""
+        with self._changed:
+            is_fresh = time.monotonic() - self._committed_s < self._refresh_s
+            if offsets and not (is_fresh and offsets == self._committed):
+                self._waiting = offsets, metadata
+                self._changed.notify_all()
+
+    def close(self, timeout_s: float = 30.0) -> bool:
+        """Ends, once what waits is committed or the time is over; whether all was."""
+        with self._changed:
+            done = self._changed.wait_for(lambda: self._waiting is None, timeout_s)
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s if done else 0)
+        return done
+
+    def _run(self) -> None:
+        retry_s = _RETRY_S
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting is not None or self._is_closed)
+                if self._is_closed or self._waiting is None:
+                    return
+                wanted = self._waiting
+            error = self._try(*wanted)
+            with self._changed:
+                self.last_error = error
+                if error is None:
+                    retry_s = _RETRY_S
+                    self._committed, self._committed_s = wanted[0], time.monotonic()
+                    if self._waiting is wanted:
+                        self._waiting = None
+                    self._changed.notify_all()
+                else:
+                    self._changed.wait_for(lambda: self._is_closed, retry_s)
+                    retry_s = min(2 * retry_s, _MOST_RETRY_S)
+
+    def _try(self, offsets: dict[Place, int], metadata: str) -> str | None:
+        try:
+            self._commit(offsets, metadata)
+        # Whatever a client raises, the query goes on.
+        except Exception as error:  # noqa: BLE001
+            _log.warning("progress of %s is not committed: %s", self._query_name, error)
+            return str(error) or type(error).__name__
+        return None
+
+
+def commit_progress(
+    spark: SparkSession,
+    query_name: str,
+    *,
+    group_id: str,
+    bootstrap_servers: str,
+    settings: Mapping[str, Any] | None = None,
+    refresh_s: float = DEFAULT_REFRESH_S,
+) -> CommitProgress:
+    """Commits the progress of the query with ``queryName(query_name)``, from now on.
+
+    ``settings`` are those of librdkafka, as for TLS. Needs the package confluent-kafka, on the
+    driver alone. ``spark.streams.removeListener`` and ``close`` of what this gives end it.
+    """
+    client = GroupOffsets(group_id, bootstrap_servers, settings or {})
+    listener = CommitProgress(query_name, client.commit, refresh_s=refresh_s)
+    spark.streams.addListener(listener)
+    return listener
+
+
+class GroupOffsets:
+    """Commits offsets of a group that has no members."""
+
+    def __init__(self, group_id: str, bootstrap_servers: str, settings: Mapping[str, Any]) -> None:
+        from confluent_kafka import Consumer
+
+        self._client = Consumer(
+            {
+                "enable.auto.commit": False,
+                "socket.timeout.ms": _COMMIT_TIMEOUT_MS,
+                # librdkafka says by itself on standard error that nobody listens.
+                "log_level": 2,
+                **settings,
+                "group.id": group_id,
+                "bootstrap.servers": bootstrap_servers,
+            }
+        )
+
+    def commit(self, offsets: Offsets, metadata: str) -> None:
+        """See ``Commit``; raises ``KafkaException`` for what is refused, also in part."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        wanted = [
+            TopicPartition(topic, partition, offset, metadata)
+            for (topic, partition), offset in offsets.items()
+        ]
+        for answer in self._client.commit(offsets=wanted, asynchronous=False) or ():
+            if answer.error is not None:
+                raise KafkaException(answer.error)

@@ -1,0 +1,221 @@
+"""The sections about rebalances: how many, how long, of whom and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pipeline.report.charts import (
+    ChartText,
+    draw_bars,
+    draw_histogram,
+    draw_lines,
+    draw_spark,
+    make_duration_axis,
+)
+from pipeline.report.elements import Section, make_cell, make_head_cell, make_table, wrap_table
+from pipeline.report.figures import BusyGroup, Convergence, Ranking, RebalanceSeries
+from pipeline.report.reasons import CAUSE_WORDS, explain_busy
+from pipeline.report.scales import (
+    show_count,
+    show_duration,
+    show_short,
+    show_time,
+)
+from pipeline.report.svg import element, escape
+
+_NOTHING = element("p", "There was none.", class_="quiet")
+
+
+def show_rebalances(series: RebalanceSeries) -> Section:
+    """How many there were over time, by cause."""
+    window = show_duration(series.window_ms)
+    intro = (
+        "Each target of a consumer group and each generation of a classic one, by what the records "
+        "show as its cause."
+    )
+    named = {CAUSE_WORDS.get(cause, cause): counts for cause, counts in series.by_cause.items()}
+    if not series.total:
+        return Section("rebalances", "Rebalances over time", intro, [_NOTHING])
+    totals = [sum(counts) for counts in zip(*named.values(), strict=True)]
+    most = max(totals)
+    words = ChartText(
+        "rebalances-chart",
+        "Rebalances over time by cause",
+        f"{show_count(series.total)} rebalances in {len(totals)} windows of {window}; the most in "
+        f"one were {show_count(most)}, from "
+        f"{show_time(series.start_ms + totals.index(most) * series.window_ms)} on.",
+        f"rebalances in {window}",
+    )
+    rows = [
+        (show_time(series.start_ms + i * series.window_ms), *counts)
+        for i, counts in enumerate(zip(*named.values(), strict=True))
+    ]
+    table = make_table(
+        f"Rebalances in each {window}",
+        ("From", *named),
+        rows,
+        numeric=range(1, len(named) + 1),
+    )
+    chart = draw_bars(words, named, series.start_ms, series.window_ms, show_short)
+    return Section("rebalances", "Rebalances over time", intro, [chart, table])
+
+
+def show_convergence(convergence: Convergence) -> Section:
+    """How long they took: as a distribution, and over time."""
+    intro = (
+        "From the first new group epoch to the moment when every member that was there was stable "
+        "at the target."
+    )
+    content: list[str] = []
+    if any(convergence.counts):
+        content = [*_show_distribution(convergence), *_show_times(convergence)]
+    notes = []
+    if convergence.never:
+        notes.append(
+            f"{show_count(convergence.never)} never converged: the group became empty first, or "
+            "the log ends before."
+        )
+    if convergence.untimed:
+        notes.append(
+            f"Of {show_count(convergence.untimed)} rebalances of classic groups no record says "
+            "when they began; they are not in these figures."
+        )
+    if notes:
+        content.append(element("p", escape(" ".join(notes)), class_="quiet"))
+    return Section("convergence", "Time to converge", intro, content or [_NOTHING])
+
+
+def _show_distribution(convergence: Convergence) -> list[str]:
+    shown = ", ".join(
+        f"{name} {show_duration(value)}" for name, value in convergence.percentiles_ms.items()
+    )
+    words = ChartText(
+        "convergence-chart",
+        "How long rebalances took",
+        f"{show_count(sum(convergence.counts))} rebalances that converged: {shown}.",
+        "rebalances",
+    )
+    rows = [
+        (show_duration(low), show_duration(high), count)
+        for (low, high), count in zip(
+            pairwise(convergence.edges_ms), convergence.counts, strict=True
+        )
+    ]
+    return [
+        draw_histogram(words, convergence.edges_ms, convergence.counts, convergence.percentiles_ms),
+        make_table(
+            "Rebalances by the time that they took", ("From", "To", "Count"), rows, numeric=(2,)
+        ),
+    ]
+
+
+def _show_times(convergence: Convergence) -> list[str]:
+    window = show_duration(convergence.window_ms)
+    words = ChartText(
+        "convergence-times-chart",
+        "Time to converge over time",
+        f"The median and the 99th percentile of what began in each {window}.",
+        f"time to converge of what began in {window}, logarithmic",
+    )
+    lines = {"half of them": convergence.p50_ms, "99 of 100": convergence.p99_ms}
+    rows = [
+        (
+            show_time(convergence.start_ms + i * convergence.window_ms),
+            show_duration(p50),
+            show_duration(p99),
+        )
+        for i, (p50, p99) in enumerate(zip(convergence.p50_ms, convergence.p99_ms, strict=True))
+        if p50 is not None
+    ]
+    return [
+        element("h3", "Over time"),
+        draw_lines(
+            words,
+            lines,
+            convergence.start_ms,
+            convergence.window_ms,
+            show_duration,
+            make_duration_axis(
+                [ms for series in lines.values() for ms in series if ms is not None]
+            ),
+        ),
+        make_table(f"Time to converge in each {window}", ("From", *lines), rows, numeric=(1, 2)),
+    ]
+
+
+def show_busiest(ranking: Ranking, convergence: Convergence) -> Section:
+    """Those that rebalance most often."""
+    intro = "The groups with the most rebalances, and what stands out about them."
+    content = _show_ranking(
+        "Groups that rebalanced most often",
+        ranking,
+        convergence,
+        f"{show_count(ranking.other_groups)} other groups",
+        show_count(ranking.other_rebalances),
+    )
+    return Section("busiest", "Worst groups: most often", intro, content)
+
+
+def show_slowest(ranking: Ranking, convergence: Convergence) -> Section:
+    """Those that take longest."""
+    intro = "The groups that spent the most time between two settled states, all rebalances added."
+    content = _show_ranking(
+        "Groups that took longest to converge",
+        ranking,
+        convergence,
+        f"{show_count(ranking.other_groups)} other groups that converged",
+        show_count(ranking.other_rebalances),
+    )
+    return Section("slowest", "Worst groups: longest", intro, content)
+
+
+_COLUMNS = (
+    "Group",
+    "Rebalances",
+    "Over time",
+    "Half within",
+    "Longest",
+    "In all",
+    "Partitions moved",
+    "Why",
+)
+
+
+def _show_ranking(
+    caption: str, ranking: Ranking, convergence: Convergence, others: str, rebalances: str
+) -> Sequence[str]:
+    if not ranking.groups:
+        return [_NOTHING]
+    usual_ms = convergence.percentiles_ms.get("p50")
+    rows = [_show_group(group, usual_ms) for group in ranking.groups]
+    if ranking.other_groups:
+        cells = [
+            element("th", escape(others), scope="row"),
+            element("td", rebalances, class_="n"),
+            element("td", colspan=len(_COLUMNS) - 2),
+        ]
+        rows.append(element("tr", *cells, class_="rest"))
+    return [wrap_table(caption, _COLUMNS, rows, numeric=(1, 3, 4, 5, 6))]
+
+
+def _show_group(group: BusyGroup, usual_ms: int | None) -> str:
+    total = show_duration(group.total_ms) if group.longest_ms is not None else "–"
+    return element(
+        "tr",
+        make_head_cell(group.group_id, element("div", group.protocol, class_="quiet")),
+        make_cell(group.rebalances, is_number=True),
+        element(
+            "td",
+            draw_spark(
+                group.per_window,
+                f"{group.rebalances} rebalances, at most {max(group.per_window, default=0)} in "
+                "one window",
+            ),
+        ),
+        make_cell(show_duration(group.p50_ms), is_number=True),
+        make_cell(show_duration(group.longest_ms), is_number=True),
+        make_cell(total, is_number=True),
+        make_cell(group.partitions_moved, is_number=True),
+        element("td", escape(explain_busy(group, usual_ms)), class_="why"),
+    )
