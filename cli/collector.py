@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gc
 
-THRESHOLDS = (50_000, 20, 50)
+THRESHOLDS = (10_000, 2, 2_500)
+"""A collection takes one to two microseconds for each object that it looks at and that lives on,
+and the loop waits for it. While thousands of members join nearly all live on, so that the young
+ones are looked at before they are many; all of them once in fifty million."""
 
 
 def hold_collector() -> None:
