@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
+from coordinator.core.outcome import ArmClassicDeadline
 from coordinator.core.shard import Shard
+from model.commands import ClassicDeadline
 from model.errors import (
     FencedInstanceId,
     IllegalGeneration,
@@ -56,6 +58,13 @@ def check_generation(group: ClassicGroup, generation: int) -> None:
         raise IllegalGeneration(
             f"The generation is {group.generation}, the request is of {generation}."
         )
+
+
+def compute_session(group: ClassicGroup, member: ClassicMember) -> ArmClassicDeadline:
+    """The session of a member that was heard from now."""
+    return ArmClassicDeadline(
+        group.group_id, ClassicDeadline.SESSION, member.member_id, member.session_timeout_ms
+    )
 
 
 def check_classic_commit(

@@ -9,10 +9,15 @@ from dataclasses import replace
 
 from coordinator.core.classic_draft import ClassicDraft
 from coordinator.core.classic_group import ClassicGroup, ClassicMember, Phase
-from coordinator.core.classic_members import check_generation, check_group, check_member
+from coordinator.core.classic_members import (
+    check_generation,
+    check_group,
+    check_member,
+    compute_session,
+)
 from coordinator.core.classic_rebalance import rebalance
 from coordinator.core.classic_states import STEPS, ClassicEvent, Reaction
-from coordinator.core.outcome import ArmClassicDeadline, Outcome, Wait
+from coordinator.core.outcome import Outcome, Wait
 from coordinator.core.shard import Shard
 from model.commands import AssignmentFailure, ClassicDeadline, ClassicHeartbeat, Now, SyncGroup
 from model.errors import (
@@ -38,7 +43,7 @@ def handle_sync_group(shard: Shard, command: SyncGroup, now: Now) -> Outcome:
     if error is not None:
         raise error
     if reaction is Reaction.ANSWER and member.member_id not in group.pending_syncs:
-        return Outcome(response=_answer(group, member), effects=(_renew(group, member),))
+        return Outcome(response=_answer(group, member), effects=(compute_session(group, member),))
     draft = ClassicDraft(group, now)
     _note_sync(draft, member)
     match reaction:
@@ -123,12 +128,6 @@ def _answer(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
     return SyncGroupResponse(group.protocol_type, group.protocol_name, member.assignment)
 
 
-def _renew(group: ClassicGroup, member: ClassicMember) -> ArmClassicDeadline:
-    return ArmClassicDeadline(
-        group.group_id, ClassicDeadline.SESSION, member.member_id, member.session_timeout_ms
-    )
-
-
 # ----------------------------------------------------------------------------------- heartbeat
 
 
@@ -139,4 +138,4 @@ def handle_classic_heartbeat(shard: Shard, command: ClassicHeartbeat) -> Outcome
     check_generation(group, command.generation)
     error = compute_refusal(STEPS[group.state, ClassicEvent.HEARTBEAT].reaction)
     response = ClassicHeartbeatResponse() if error is None else error
-    return Outcome(response=response, effects=(_renew(group, member),))
+    return Outcome(response=response, effects=(compute_session(group, member),))

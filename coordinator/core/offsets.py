@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coordinator.core.classic_members import check_classic_commit
+from coordinator.core.classic_members import check_classic_commit, compute_session
 from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.foreign_groups import (
     ForeignGroup,
     ForeignMember,
     ShareGroup,
 )
-from coordinator.core.outcome import Outcome
+from coordinator.core.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.shard import Shard
 from model.commands import (
     DeleteTopicOffsets,
@@ -74,9 +74,11 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
     """
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
     check: CheckPartition | None = None
+    session: ArmClassicDeadline | None = None
     for wanted, topic in resolved:
         if topic is not None and has_partition(topic, wanted):
             check = check_commit(shard, command)
+            session = compute_session_of_committer(shard, command)
             break
     written = _Written([], [])
     results = [
@@ -90,7 +92,20 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
         records=tuple(written.records),
         response=OffsetCommitResponse(tuple(results)),
         commits=tuple(written.commits),
+        effects=() if session is None else (session,),
     )
+
+
+def compute_session_of_committer(shard: Shard, command: OffsetCommit) -> ArmClassicDeadline | None:
+    """A member of a classic group that commits is alive. ``None`` where somebody else commits.
+
+    Kafka: ``OffsetMetadataManager.validateOffsetCommit``, which does so for no other type.
+    """
+    if command.group_id in shard.consumer_groups:
+        return None
+    group = shard.classic_group(command.group_id)
+    member = None if group is None else group.members.get(command.member_id)
+    return None if group is None or member is None else compute_session(group, member)
 
 
 class _Written(NamedTuple):

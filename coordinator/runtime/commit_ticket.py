@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.core.commit_grant import CommitGrant, compute_commit_grant
+from coordinator.core.outcome import ArmClassicDeadline
 from coordinator.core.replay import replay_commits_of
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Release
@@ -24,12 +26,16 @@ from storage.codec.commit_encoder import CommitEncoder
 
 @dataclass(slots=True)
 class CommitRoom:
-    """What all commit tickets of a runtime use. ``is_open`` until the runtime stops."""
+    """What all commit tickets of a runtime use. ``is_open`` until the runtime stops.
+
+    ``begin_session`` is for members of classic groups: those that commit are alive.
+    """
 
     writer: Writer
     clock: SteadyClock
     durability: Durability
     space: Space
+    begin_session: Callable[[ArmClassicDeadline], None]
     is_open: bool = True
 
 
@@ -91,6 +97,8 @@ class CommitTicket:
     def _append(self, commit: Commit | CommitBlock, release: Release) -> None:
         room, shard, group_id = self._room, self._shard, self._group_id
         writer = room.writer
+        if self._grant.session is not None:
+            room.begin_session(self._grant.session)
         replay_commits_of(shard, group_id)
         room.durability.note_offsets(group_id, writer.generation)
         writer.append_commit((shard.partition, commit, release))

@@ -231,7 +231,9 @@ class Runtime:
             is_held=self._is_low_on_space,
         )
         self._deadlines = Deadlines(self.liveness, self._timers, self._clock)
-        self._commits = CommitRoom(self._writer, self._clock, self._durability, self._space)
+        self._commits = CommitRoom(
+            self._writer, self._clock, self._durability, self._space, self._deadlines.carry_out
+        )
         self._watches = Watches(scheduler, self._has_news, lambda: self._turns.is_busy)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
         self._slices = Slices(scheduler.call_soon)
@@ -264,7 +266,7 @@ class Runtime:
             self._slices,
             image=lambda: self.image,
             check_space=self._check_space,
-            answer_error=self._answer_error,
+            answer_error=self._answer_read,
         )
         self._deletion = OffsetDeletion(
             self._store,
@@ -273,7 +275,7 @@ class Runtime:
             self._durability,
             check_space=self._check_space,
             carry_out=self._carry_out,
-            answer_error=self._answer_error,
+            answer_error=self._answer_read,
         )
         self._settings_changes = GroupSettingsChanges(
             self._shards,
@@ -458,17 +460,17 @@ class Runtime:
             outcome = handle(shard, command, self._clock.now())
             self._check_space(outcome)
         except GroupError as error:
-            self._answer_error((group_id,), reply, error)
+            self._answer_read((group_id,), reply, error)
             return
         except Exception as bug:
             log.exception("handling_failed", group_id=group_id, command=type(command).__name__)
-            self._answer_error((group_id,), reply, UnknownServerError(repr(bug)))
+            self._answer_read((group_id,), reply, UnknownServerError(repr(bug)))
             return
         self._carry_out(shard, group_id, command, outcome, reply)
         self._writer.write_if_full()
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
-        """``_submit_to_shard`` for what comes most: no effects, no second half, one group."""
+        """``_submit_to_shard`` for what comes most: hardly an effect, no second half, one group."""
         group_id = command.group_id
         shard = self._shards[compute_log_partition(group_id, self.log_partitions)]
         now = self._clock.now()
@@ -477,10 +479,12 @@ class Runtime:
             if self._space.is_low(now.monotonic_ms):
                 self._check_space(outcome)
         except GroupError as error:
-            self._answer_error((group_id,), reply, error)
+            self._answer_read((group_id,), reply, error)
             return
         records, commits, response = outcome.records, outcome.commits, outcome.response
         assert response is not None
+        for effect in outcome.effects:
+            self._carry_out_effect(effect)
         # Offsets leave no state but whose they are, and these are all of one group.
         if commits:
             replay_commits(shard, commits[0])
@@ -553,11 +557,6 @@ class Runtime:
         generation = self._durability.generation_of_groups(group_ids)
         self._writer.answer_when_durable(generation, reply, answer)
 
-    def _answer_error(
-        self, group_ids: tuple[GroupId, ...], reply: Reply, error: GroupError
-    ) -> None:
-        self._answer_read(group_ids, reply, error)
-
     def _on_durable(self, generation: int) -> None:
         changed = self._durability.settle(generation)
         self._catalogue.settle(generation)
@@ -571,7 +570,7 @@ class Runtime:
         try:
             outcome = self._catalogue.submit(command, reply, self._check_space)
         except GroupError as error:
-            self._answer_error((CATALOGUE,), reply, error)
+            self._answer_read((CATALOGUE,), reply, error)
             return
         for shard in self._shards:
             shard.image = self._catalogue.image

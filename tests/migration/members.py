@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,6 +46,26 @@ class Member:
     protocol: str
 
 
+@dataclass(slots=True)
+class _State:
+    """What a member has said so far."""
+
+    held: set[str] = field(default_factory=set)
+    read_ms: int = -1
+    is_closed: bool = False
+
+    def take(self, event: Event) -> None:
+        match event["event"]:
+            case "assigned":
+                self.held |= set(event["partitions"])
+            case "revoked" | "lost":
+                self.held -= set(event["partitions"])
+            case "records":
+                self.read_ms = event["at_ms"]
+            case "closed":
+                self.is_closed = True
+
+
 class Hosts:
     """The processes, each started with its first member; leaving the block ends all of them.
 
@@ -59,7 +79,8 @@ class Hosts:
         self._server = server
         self._words = (group, topic, str(poll_ms), str(commit_ms))
         self._programs: dict[str, JavaProgram] = {}
-        self._count = 0
+        self._seen: dict[str, int] = {}
+        self._states: dict[str, _State] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -77,18 +98,16 @@ class Hosts:
         """A new member. Raises MissingPrerequisite where its library is not there."""
         if client not in self._programs:
             self._programs[client] = JavaProgram(self._compute_command(client))
-        self._count += 1
-        member = Member(f"{self._count}-{client}-{protocol}", client, protocol)
+            self._seen[client] = 0
+        member = Member(f"{len(self._states) + 1}-{client}-{protocol}", client, protocol)
+        self._states[member.name] = _State()
         self._programs[client].send(f"start {member.name} {protocol}")
         return member
 
     def close(self, member: Member) -> None:
         """It leaves the group."""
         self._programs[member.client].send(f"close {member.name}")
-        self.wait_until(
-            lambda: any(event["event"] == "closed" for event in self.events_of([member])),
-            f"{member.name} is closed",
-        )
+        self.wait_until(lambda: self._states[member.name].is_closed, f"{member.name} is closed")
 
     def _compute_command(self, client: str) -> list[str]:
         group, *rest = self._words
@@ -100,53 +119,41 @@ class Hosts:
 
     @property
     def events(self) -> list[Event]:
-        """Of all members, in the order of time; of each host those that it has printed."""
+        """Of all members, in the order of time."""
         found = [event for program in self._programs.values() for event in list(program.events)]
         return sorted(found, key=lambda event: int(event["at_ms"]))
-
-    def events_of(self, members: Iterable[Member]) -> list[Event]:
-        names = {member.name for member in members}
-        return [event for event in self.events if event["member"] in names]
-
-    def held(self, members: Iterable[Member]) -> dict[str, set[str]]:
-        """What each member has now, by its own events."""
-        held: dict[str, set[str]] = {member.name: set() for member in members}
-        for event in self.events:
-            own = held.get(event["member"])
-            if own is None:
-                continue
-            if event["event"] == "assigned":
-                own |= set(event["partitions"])
-            elif event["event"] in ("revoked", "lost"):
-                own -= set(event["partitions"])
-        return held
 
     def wait_until_shared(self, members: Sequence[Member], wanted: set[str]) -> None:
         """Until each partition has one owner, and every member has some."""
 
         def check() -> bool:
-            held = self.held(members).values()
+            held = [self._states[member.name].held for member in members]
             return all(held) and sum(map(len, held)) == len(wanted) and set().union(*held) == wanted
 
         self.wait_until(check, "each partition has one owner")
 
     def wait_until_read(self, members: Sequence[Member], since_ms: int = 0) -> None:
         """Until each member has read records, after a wall-clock time."""
-        names = {member.name for member in members}
+        self.wait_until(
+            lambda: all(self._states[member.name].read_ms > since_ms for member in members),
+            "all members read",
+        )
 
-        def check() -> bool:
-            return names <= {
-                event["member"]
-                for event in self.events
-                if event["event"] == "records" and event["at_ms"] > since_ms
-            }
-
-        self.wait_until(check, "all members read")
+    def _update(self) -> None:
+        """Take in what was printed since the last time."""
+        for client, program in self._programs.items():
+            events = program.events
+            for event in events[self._seen[client] :]:
+                self._states[event["member"]].take(event)
+                self._seen[client] += 1
 
     def wait_until(self, condition: Callable[[], Any], what: str) -> None:
         """Raises AssertionError with what was said last, in time and when a process has ended."""
         deadline = time.monotonic() + WITHIN_S
-        while not condition():
+        while True:
+            self._update()
+            if condition():
+                return
             ended = any(each.exit_code is not None for each in self._programs.values())
             if ended or time.monotonic() > deadline:
                 raise AssertionError(f"not in time: {what}\n{self.describe()}")

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from model.commands import OffsetCommit
+from model.commands import (
+    INTERNAL,
+    ClassicHeartbeat,
+    JoinGroup,
+    JoinProtocol,
+    MemberAssignment,
+    OffsetCommit,
+    SyncGroup,
+)
+from model.ids import GroupId, MemberId
+from model.responses import ClassicHeartbeatResponse, JoinGroupResponse
 from tests.sim.server import VirtualServer
 
 
@@ -34,6 +44,31 @@ def by_a_member() -> tuple[VirtualServer, Committer]:
     server.join("g", "a", ["foo"])
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0, 1)}))
     return server, Committer(server, server.commit_command("g", "a", 2, "foo", {0: 1}))
+
+
+def join(member: str) -> JoinGroup:
+    """A new member of the classic group, with a session of 10 s."""
+    protocols = (JoinProtocol("range", b""),)
+    own, group = MemberId(member), GroupId("g")
+    return JoinGroup(
+        INTERNAL, group, None, own, 10_000, 60_000, "consumer", protocols, requires_member_id=False
+    )
+
+
+def by_a_classic_member() -> tuple[VirtualServer, Committer]:
+    """The only member of a classic group."""
+    server = VirtualServer({"foo": 2})
+    joining = server.submit(join("a"))
+    server.advance(5_000)
+    assert isinstance(joining.answer, JoinGroupResponse)
+    given = MemberAssignment(MemberId("a"), b"")
+    server.ask(SyncGroup(INTERNAL, GroupId("g"), MemberId("a"), 1, (given,)))
+    return server, Committer(server, server.commit_command("g", "a", 1, "foo", {0: 1}))
+
+
+def is_member(server: VirtualServer) -> bool:
+    answer = server.ask(ClassicHeartbeat(INTERNAL, GroupId("g"), MemberId("a"), 1))
+    return isinstance(answer, ClassicHeartbeatResponse)
 
 
 def test_it_is_answered_once_it_is_durable() -> None:
@@ -107,6 +142,26 @@ def test_there_is_none_where_each_commit_has_to_be_looked_at() -> None:
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": ()}))
     older = server.commit_command("g", "a", 2, "foo", {0: 1})
     assert ticket_of(older) is None
+
+
+def test_a_classic_member_that_commits_by_it_stays_in_its_group() -> None:
+    server, committer = by_a_classic_member()
+    for number in range(4):
+        server.advance(6_000)
+        assert committer.commit(0, number)
+    assert is_member(server)
+    server.advance(11_000)
+    assert not committer.commit(0, 9), "it is gone"
+    assert not is_member(server)
+    assert server.fetch("g", "foo", 0) == 3
+
+
+def test_it_dies_when_a_classic_group_rebalances() -> None:
+    server, committer = by_a_classic_member()
+    server.submit(join("b"))
+    assert not committer.commit(0, 1)
+    command = server.commit_command("g", "a", 1, "foo", {0: 1})
+    assert server.runtime.commit_ticket(command) is None
 
 
 async def test_it_is_dead_once_the_server_stops() -> None:
