@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.kafka.prerequisites import check_java
+from tests.pipeline.logged import SEGMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pipeline.tables.job import TablesSummary
 
 _FIXTURE = "spark"
 
@@ -49,3 +53,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def golden_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tables of Kafka's own log are, once ``golden_summary`` is there."""
+    return tmp_path_factory.mktemp("golden-tables")
+
+
+@pytest.fixture(scope="session")
+def golden_summary(spark: SparkSession, golden_out: Path) -> TablesSummary:
+    """All tables of Kafka's own log, written once."""
+    from pipeline.tables.job import write_tables
+    from pipeline.tables.records import read_records
+
+    return write_tables(spark, read_records(spark, SEGMENTS), str(golden_out))

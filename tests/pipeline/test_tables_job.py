@@ -26,14 +26,14 @@ COMMITTED = 410
 WAITING = 8
 
 
-@pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tables")
+@pytest.fixture
+def out(golden_out: Path) -> Path:
+    return golden_out
 
 
-@pytest.fixture(scope="module")
-def summary(spark: SparkSession, out: Path) -> TablesSummary:
-    return write(spark, SEGMENTS, out)
+@pytest.fixture
+def summary(golden_summary: TablesSummary) -> TablesSummary:
+    return golden_summary
 
 
 def write(spark: SparkSession, path: Path, out: Path, **options: Any) -> TablesSummary:
