@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
 
+from coordinator.runtime.sync_pace import SyncPace
 from model.commands import Now
 
 T = TypeVar("T")
@@ -112,6 +113,15 @@ class Scheduler(Protocol):
         For work that waits for the disk: ``done`` comes in a turn of this thread.
         """
 
+    @property
+    def waits_for_syncs(self) -> bool:
+        """Whether ``run_sync`` does its work here and now."""
+
+    def run_sync(
+        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        """As ``run_blocking``, for a sync of the log. Where these are brief it is done at once."""
+
     def run_computing(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
@@ -161,6 +171,7 @@ class AsyncioScheduler:
         self._loop = loop
         self._blocking = Lane(loop, "muster-sync")
         self._computing = Lane(loop, "muster-assignor")
+        self._pace = SyncPace()
 
     def call_soon(self, callback: Callable[[], None]) -> object:
         return self._loop.call_soon(callback)
@@ -172,6 +183,29 @@ class AsyncioScheduler:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._blocking.put(work, done)
+
+    @property
+    def waits_for_syncs(self) -> bool:
+        return self._pace.waits
+
+    def run_sync(
+        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        def measure() -> None:
+            began_ns = time.perf_counter_ns()
+            work()
+            # One at a time: nobody else has the pace meanwhile.
+            self._pace.note((time.perf_counter_ns() - began_ns) // 1_000)
+
+        if not self._pace.waits:
+            self._blocking.put(measure, done)
+            return
+        try:
+            measure()
+        except BaseException as failure:  # noqa: BLE001 - handed on, not swallowed
+            done(failure)
+        else:
+            done(None)
 
     def run_computing(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]

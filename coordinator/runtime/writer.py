@@ -2,7 +2,8 @@
 
 Everything pending, of all shards, becomes one atomic write, unsynced; then one sync makes it
 durable in another thread while the loop goes on gathering the next. One sync is in flight at a
-time. Answers are released when the sync that covers them is back, never before.
+time. Answers are released when the sync that covers them is back, never before. On a disk whose
+syncs are brief the loop waits for them itself (``sync_pace``), and first gathers what comes.
 
 A failed write, sync or mark ends the process: memory is ahead of the log, and a restart is the
 way back. A sync is never retried.
@@ -41,6 +42,8 @@ log = structlog.get_logger()
 EXIT_FAILED_WRITE = 74
 STALL_RETRY_MS = 5
 WATERMARK_SYNC_MS = 1_000
+FLUSH_TURNS_MAX = 16
+"""For so many turns a flush waits for more, where more comes in each of them."""
 
 
 class Entry(NamedTuple):
@@ -103,6 +106,8 @@ class Writer:
         self._is_syncing = False
         self._is_closing_batch = False
         self._has_unsynced = False
+        self._seen_records = 0
+        self._flush_turns = 0
         self._sync_began_ms = 0
         self._watermark_synced_ms = 0
         self.generation = 1
@@ -184,6 +189,9 @@ class Writer:
     # -------------------------------------------------------------------------------- writing
 
     def _flush(self) -> None:
+        if self._scheduler.waits_for_syncs and self._is_gathering():
+            self._scheduler.call_soon(self._flush)
+            return
         self._is_flush_due = False
         if self._is_syncing:
             return
@@ -192,6 +200,16 @@ class Writer:
             return
         if self._has_unsynced:
             self._start_sync()
+
+    def _is_gathering(self) -> bool:
+        """Whether more came in the last turn. While the loop waits for a sync nothing comes, so
+        the sync is for all who have something to say, not for the first of them."""
+        before, self._flush_turns = self._seen_records, self._flush_turns + 1
+        self._seen_records = self._gathered_records
+        if self._gathered_records > before and self._flush_turns < FLUSH_TURNS_MAX:
+            return True
+        self._seen_records = self._flush_turns = 0
+        return False
 
     def _close_batch(self) -> bool:
         """Write all that is gathered; ``False`` where the store cannot take it just now."""
@@ -277,7 +295,7 @@ class Writer:
         self._flying_offsets, self._next_offsets = self._next_offsets, {}
         self._sync_began_ms = self._clock.monotonic_ms()
         self.generation += 1
-        self._scheduler.run_blocking(self._store.sync, self._on_synced)
+        self._scheduler.run_sync(self._store.sync, self._on_synced)
 
     def _on_synced(self, result: BaseException | None) -> None:
         if isinstance(result, BaseException):

@@ -87,10 +87,19 @@ class ServerProcess:
     def run_blocking(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
-        owner = getattr(work, "__self__", None)
-        if isinstance(owner, SimDisk) and work == owner.sync:
-            owner.begin_sync()
         self._run_in_lane("blocking", self._blocking_ms(), work, done)
+
+    @property
+    def waits_for_syncs(self) -> bool:
+        return False
+
+    def run_sync(
+        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        owner = getattr(work, "__self__", None)
+        if isinstance(owner, SimDisk):
+            owner.begin_sync()
+        self.run_blocking(work, done)
 
     def run_computing(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]

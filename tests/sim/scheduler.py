@@ -38,6 +38,7 @@ class VirtualScheduler:
         self.wall_stands_at_ms: int | None = None
         self.blocking_ms: Callable[[], int] = lambda: 0
         self.computing_ms: Callable[[], int] = lambda: 0
+        self.waits_for_syncs = False
         self._ready: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[int, int, Timer]] = []
         self._sequence = 0
@@ -75,6 +76,19 @@ class VirtualScheduler:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._run_in_lane("blocking", self.blocking_ms(), work, done)
+
+    def run_sync(
+        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        if not self.waits_for_syncs:
+            self.run_blocking(work, done)
+            return
+        result: BaseException | None = None
+        try:
+            work()
+        except Exception as failure:  # noqa: BLE001 - handed to ``done`` as the seam says
+            result = failure
+        done(result)
 
     def run_computing(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
