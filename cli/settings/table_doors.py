@@ -54,12 +54,14 @@ TOPIC_SETTINGS = (
     _topic(
         "gateway.topics.retention.bytes",
         64 * _MIB,
-        "What is kept of a partition's records; whole segments go, the newest never.",
+        "What is kept of a partition's records; whole segments go, the newest never. One of a "
+        "compacted topic is compacted when it has grown by as much.",
     ),
     _topic(
         "gateway.topics.total.bytes",
         2_048 * _MIB,
-        "What is kept of all records; the segments that were written to the longest ago go first.",
+        "What is kept of all records; the segments that were written to the longest ago go first, "
+        "those of compacted topics never.",
     ),
     _topic("gateway.topics.segment.bytes", 8 * _MIB, "Size of one file of records."),
     _topic("gateway.topics.open.files", 256, "Files of records that are held open."),

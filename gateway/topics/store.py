@@ -2,8 +2,8 @@
 
 It makes stock clients work, and is no message store: records are written to files before they
 are acknowledged, but not fsynced, so that they outlive the process and not a power failure; there
-is one copy, and old records go by size. An end offset never goes back, whatever is lost
-(``gateway.topics.end_offsets``).
+is one copy, and old records go by size, or of a compacted topic where their key has a newer one. An
+end offset never goes back, whatever is lost (``gateway.topics.end_offsets``).
 
 Below the folder lie ``<topic id>/<partition>/`` with the files of ``gateway.topics.partition_log``
 and the file ``end-offsets``. A deleted topic's folder is renamed at once and removed by a worker.
