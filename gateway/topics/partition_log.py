@@ -299,14 +299,18 @@ class PartitionLog:
 
 def _find_segments(folder: Path, files: OpenFiles) -> list[Segment]:
     """The segments of a partition in offset order, not loaded."""
-    found = []
     try:
-        _finish_swaps(folder)
-        for path in folder.iterdir():
-            if path.suffix == SUFFIX and path.stem.isdecimal():
-                found.append(Segment(folder, int(path.stem), files, path.stat().st_size))
+        paths = list(folder.iterdir())
     except FileNotFoundError:
         return []
+    if any(path.suffix in (SWAP_SUFFIX, DRAFT_SUFFIX) for path in paths):
+        _finish_swaps(folder)
+        paths = list(folder.iterdir())
+    found = [
+        Segment(folder, int(path.stem), files, path.stat().st_size)
+        for path in paths
+        if path.suffix == SUFFIX and path.stem.isdecimal()
+    ]
     return sorted(found, key=lambda segment: segment.base_offset)
 
 
