@@ -81,6 +81,7 @@ def tables(
             raise CommandError(str(error), ExitCode.USAGE) from error
     progress = Progress(is_quiet=quiet)
     with running_spark(master) as spark:
+        from pipeline.source.reading import find_notes
         from pipeline.tables.job import write_tables
         from pipeline.tables.records import read_records
         from pipeline.tables.stream import StreamOptions, stream_tables
@@ -96,7 +97,8 @@ def tables(
             summary = write_tables(
                 spark, records, out, file_format=file_format, end_offsets=ends, tell=progress.tell
             )
-    for line in show_problems(summary.problems):
+        notes = find_notes(path)
+    for line in (*notes, *show_problems(summary.problems)):
         progress.say(line)
     found = [{"table": name, "rows": rows} for name, rows in summary.rows.items()]
     print_listing(
@@ -104,7 +106,13 @@ def tables(
             "pipeline tables",
             ("TABLE", "ROWS"),
             [(row["table"], row["rows"]) for row in found],
-            {"path": path, "out": out, "tables": found, "problems": summary.problems},
+            {
+                "path": path,
+                "out": out,
+                "tables": found,
+                "problems": summary.problems,
+                "notes": list(notes),
+            },
             "tables",
         ),
         output,

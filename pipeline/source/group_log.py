@@ -57,6 +57,11 @@ class GroupLog(Protocol):
         """The partitions that are there, in their order."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines about what was found and is worth knowing, but no error."""
+        ...
+
     def beginning(self, partition: int) -> int:
         """The first offset that can be there."""
         ...

@@ -28,6 +28,15 @@ def open_log(path: str) -> GroupLog:
     return SegmentLog(found) if store is None else StoreLog(store)
 
 
+def find_notes(path: str) -> tuple[str, ...]:
+    """Lines about what is at a path and is worth knowing, but no error; as ``open_log`` raises."""
+    log = open_log(path)
+    try:
+        return log.notes
+    finally:
+        log.close()
+
+
 def read_slices(
     slices: Sequence[Slice], options: LogOptions, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:

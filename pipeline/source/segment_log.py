@@ -16,6 +16,7 @@ from pipeline.decoding.byte_source import open_file
 from pipeline.decoding.scan import Damage, Piece, ScanPosition, scan_batches
 from pipeline.source.errors import NotALog, SourceError
 from pipeline.source.group_log import SegmentSlice, Slice, pack_slices
+from pipeline.source.left_alone import note_left_alone
 from storage.segments.errors import NotSegments, SegmentError
 from storage.segments.folder import SegmentFolder, open_segments
 from storage.segments.reader import SegmentFile
@@ -40,7 +41,7 @@ class SegmentLog:
     @property
     def notes(self) -> tuple[str, ...]:
         """Lines about what was found and is worth knowing, but no error."""
-        return self._folder.notes
+        return self._folder.notes + note_left_alone(self._path)
 
     def beginning(self, partition: int) -> int:
         """See ``GroupLog``."""

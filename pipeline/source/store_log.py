@@ -29,6 +29,11 @@ class StoreLog:
         self._reader = _open(folder)
         self.partitions = tuple(range(self._reader.partitions))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See ``GroupLog``."""
+        return ()
+
     def beginning(self, partition: int) -> int:
         """See ``GroupLog``: trimming leaves each key's last record at its own offset."""
         return 0

@@ -1,0 +1,52 @@
+"""What lies beside the segments and is no part of the log: named, so that nobody misses it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from storage.segments.folder import TOPIC
+
+_SHOWN = 5
+_OF_PARTITION = re.compile(
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot|log\.deleted|index\.deleted|"
+    r"timeindex\.deleted|txnindex\.deleted)|leader-epoch-checkpoint|partition\.metadata"
+)
+_OF_BROKER = re.compile(
+    r".+-\d{1,5}(\.[0-9a-f]{32}-(delete|future|stray))?|[\w-]*checkpoint|meta\.properties|"
+    r"bootstrap\.checkpoint|\.lock|\.kafka_cleanshutdown|muster-side\.json"
+)
+"""What a broker has in its log folder, other topics among it, and what an export adds."""
+
+
+def list_left_alone(path: Path) -> list[str]:
+    """Names of files and folders at a path that nothing is read of, and that a broker has not."""
+    if not path.is_dir():
+        return []
+    partitions = [entry for entry in path.iterdir() if _is_partition(entry)]
+    if not partitions:
+        return sorted(_list_foreign(path, path, _OF_PARTITION))
+    found = set(_list_foreign(path, path, _OF_BROKER))
+    for folder in partitions:
+        found.update(_list_foreign(path, folder, _OF_PARTITION))
+    return sorted(found)
+
+
+def note_left_alone(path: Path) -> tuple[str, ...]:
+    """A line that names them, or none."""
+    names = list_left_alone(path)
+    if not names:
+        return ()
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (f"left alone, for no part of the log: {', '.join(names[:_SHOWN])}{more}",)
+
+
+def _is_partition(entry: Path) -> bool:
+    return entry.is_dir() and re.fullmatch(rf"{TOPIC}-\d{{1,5}}", entry.name) is not None
+
+
+def _list_foreign(root: Path, folder: Path, known: re.Pattern[str]) -> Iterator[str]:
+    for entry in folder.iterdir():
+        if known.fullmatch(entry.name) is None:
+            yield str(entry.relative_to(root))
