@@ -16,6 +16,7 @@ from coordinator.service.group_administration import GroupAdministration
 from coordinator.service.guard import Guard
 from coordinator.service.paging import Page, compute_page, compute_page_token, compute_slice
 from coordinator.service.past import decode_as_of, encode_position, read_past
+from coordinator.service.slices import run_steps
 from model.commands import (
     Caller,
     ConsumerGroupDescribe,
@@ -92,25 +93,25 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             )
             past = await read_past(self._door, group_id, as_of, commands)
             consumer, classic = past.responses
-            group = self._encode_consumer_group(caller, consumer)
+            group = await self._encode_consumer_group(caller, consumer)
             return admin_pb2.DescribeGroupResponse(
-                group=group or self._encode_classic_group(consumer, classic),
+                group=group or await self._encode_classic_group(consumer, classic),
                 position=encode_position(past.position),
             )
 
     async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
         consumer = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
-        group = self._encode_consumer_group(caller, consumer)
+        group = await self._encode_consumer_group(caller, consumer)
         if group is None:
             # It may be a classic group, or one that has offsets and never had members.
             classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
-            group = self._encode_classic_group(consumer, classic)
+            group = await self._encode_classic_group(consumer, classic)
         return group
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
         return self._access.may_group(caller, Operation.DESCRIBE, group_id)
 
-    def _encode_consumer_group(
+    async def _encode_consumer_group(
         self, caller: Caller, response: Response | GroupError
     ) -> admin_pb2.Group | None:
         """``None`` where there is no such consumer group."""
@@ -118,19 +119,20 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         (group,) = response.groups
         if group.error is ErrorCode.NONE:
             self._check_topics_of(caller, group)
-            return describe.encode_consumer_group(group)
+            return await run_steps(describe.encode_consumer_group(group))
         if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
             return None
         raise _as_error(group.error, group.error_message or "")
 
-    def _encode_classic_group(
+    async def _encode_classic_group(
         self, consumer: Response | GroupError, response: Response | GroupError
     ) -> admin_pb2.Group:
         """Raises the error of the description as a consumer group where it is neither."""
         assert isinstance(response, DescribeGroupsResponse)
         (classic,) = response.groups
         if classic.error is ErrorCode.NONE and classic.state != "Dead":
-            return describe.encode_classic_group(classic, self._coordinator.image)
+            steps = describe.encode_classic_group(classic, self._coordinator.image)
+            return await run_steps(steps)
         assert isinstance(consumer, ConsumerGroupDescribeResponse)
         (group,) = consumer.groups
         raise _as_error(group.error, group.error_message or "")

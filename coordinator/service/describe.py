@@ -10,7 +10,9 @@ from coordinator.core.consumer_protocol import (
     decode_assigned_partitions,
     decode_subscribed_topics,
 )
+from coordinator.runtime.slices import Steps
 from coordinator.service.encode import encode_named
+from coordinator.service.slices import make_rows
 from model.responses import (
     DescribedClassicGroup,
     DescribedClassicMember,
@@ -69,8 +71,8 @@ def encode_summary(group: ListedGroup) -> admin_pb2.GroupSummary:
     )
 
 
-def encode_consumer_group(group: DescribedConsumerGroup) -> admin_pb2.Group:
-    return admin_pb2.Group(
+def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Group]:
+    encoded = admin_pb2.Group(
         group_id=group.group_id,
         group_type=admin_pb2.GROUP_TYPE_CONSUMER,
         state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
@@ -78,27 +80,29 @@ def encode_consumer_group(group: DescribedConsumerGroup) -> admin_pb2.Group:
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor_name,
-        members=[
-            _encode_member(member)
-            for member in sorted(group.members, key=lambda member: member.member_id)
-        ],
     )
+    members = sorted(group.members, key=lambda member: member.member_id)
+    yield from make_rows(encoded.members.extend, _encode_member, members)
+    return encoded
 
 
-def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> admin_pb2.Group:
+def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> Steps[admin_pb2.Group]:
     is_consumer = group.protocol_type == PROTOCOL_TYPE
-    return admin_pb2.Group(
+    encoded = admin_pb2.Group(
         group_id=group.group_id,
         group_type=admin_pb2.GROUP_TYPE_CLASSIC,
         state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
         protocol_type=group.protocol_type,
         group_epoch=group.generation,
         protocol=group.protocol,
-        members=[
-            _encode_classic_member(member, is_consumer, image)
-            for member in sorted(group.members, key=lambda member: member.member_id)
-        ],
     )
+
+    def encode(member: DescribedClassicMember) -> admin_pb2.GroupMember:
+        return _encode_classic_member(member, is_consumer, image)
+
+    members = sorted(group.members, key=lambda member: member.member_id)
+    yield from make_rows(encoded.members.extend, encode, members)
+    return encoded
 
 
 def _encode_classic_member(

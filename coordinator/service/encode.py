@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from coordinator.runtime.slices import Steps
 from coordinator.service.errors import encode_error
+from coordinator.service.slices import make_rows
 from model.errors import ErrorCode
 from model.records import TopicPartitions
 from model.responses import (
@@ -66,13 +68,11 @@ def _encode_topic(topic: TopicResult) -> types_pb2.TopicFailures | None:
     )
 
 
-def encode_fetched(topic: FetchedTopic) -> types_pb2.CommittedTopic:
+def encode_fetched(topic: FetchedTopic) -> Steps[types_pb2.CommittedTopic]:
     """Committed offsets of one topic."""
-    return types_pb2.CommittedTopic(
-        topic_name=topic.name or "",
-        topic_id=topic.topic_id or b"",
-        partitions=[_encode_offset(offset) for offset in topic.partitions],
-    )
+    encoded = types_pb2.CommittedTopic(topic_name=topic.name or "", topic_id=topic.topic_id or b"")
+    yield from make_rows(encoded.partitions.extend, _encode_offset, topic.partitions)
+    return encoded
 
 
 def _encode_offset(offset: FetchedOffset) -> types_pb2.CommittedOffset:

@@ -20,6 +20,7 @@ from coordinator.service.errors import encode_error, encode_group_error
 from coordinator.service.guard import Guard
 from coordinator.service.past import decode_as_of, encode_position, read_past
 from coordinator.service.session_stream import serve_session
+from coordinator.service.slices import run_steps
 from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.responses import (
@@ -155,7 +156,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 raise response
             assert isinstance(response, OffsetFetchResponse)
             topics = refused + [
-                encode_fetched(topic)
+                await run_steps(encode_fetched(topic))
                 for topic in response.topics
                 if command.topics is not None or self._may_see(caller, topic)
             ]
