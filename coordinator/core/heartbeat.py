@@ -247,7 +247,7 @@ def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ..
 
     Kafka's ``maybeDeleteEmptyClassicGroup`` writes it for groups that have no record as well.
     """
-    if group_id in shard.classic_groups or shard.has_simple_group(group_id):
+    if shard.classic_group(group_id) is not None or shard.has_simple_group(group_id):
         return (Record(GroupMetadataKey(group_id), None),)
     return ()
 

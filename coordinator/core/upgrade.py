@@ -20,7 +20,12 @@ from coordinator.core.consumer_protocol import (
     decode_subscription,
     decode_user_data,
 )
-from coordinator.core.heartbeat import check_server_assignor, handle_heartbeat
+from coordinator.core.heartbeat import (
+    check_server_assignor,
+    compute_epoch_bump,
+    compute_target_effect,
+    handle_heartbeat,
+)
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.migration_readiness import (
     compute_candidate,
@@ -91,13 +96,31 @@ def handle_upgrade(
     keeps_user_data = command.local_assignors is not UNCHANGED and bool(command.local_assignors)
     check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
     records = compute_upgrade_records(shard, group)
-    outcome = handle_heartbeat(_compute_shard_with(shard, records), command, now)
+    converted = _compute_shard_with(shard, records)
+    outcome = _with_target(converted, handle_heartbeat(converted, command, now), group.group_id)
     return replace(
         outcome,
         records=records + outcome.records,
         side=_compute_user_data(shard, group) + outcome.side,
         effects=(*_compute_effects(group, command), *outcome.effects),
         releases=_compute_releases(group),
+    )
+
+
+def _with_target(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outcome:
+    """The group gets a target also if the newcomer, which names no topics, changes nothing.
+
+    What the rebalance that ended here, or a leader that did not look yet, has left undone would be
+    nobody's.
+    """
+    if any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records):
+        return outcome
+    group = converted.consumer_groups[group_id]
+    bump = compute_epoch_bump(converted, group, group_id, group.subscribed_topic_names())
+    return replace(
+        outcome,
+        records=outcome.records + tuple(bump),
+        effects=(*outcome.effects, compute_target_effect(converted, group, group_id)),
     )
 
 
