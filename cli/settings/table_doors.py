@@ -85,7 +85,8 @@ KAFKA_SETTINGS = (
     _kafka(
         "gateway.park.ms",
         500,
-        "How long a heartbeat without news is held, so that news can be its answer; 0 for never.",
+        "How long a heartbeat without news is held, so that news can be its answer; 0 for never."
+        " One of a classic member of a consumer group is held until shortly before the next one.",
     ),
     _kafka(
         "gateway.park.gap.ms",

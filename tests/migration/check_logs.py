@@ -85,6 +85,17 @@ def compute_standstills(events: Iterable[Event], kills_ms: Sequence[int]) -> lis
     return sorted(found, key=lambda each: -each.took_ms)
 
 
+def compute_closes(events: Sequence[Event]) -> list[Standstill]:
+    """How long each member took to close, the longest first."""
+    told = {event["member"]: event["at_ms"] for event in events if event["event"] == "closing"}
+    found = [
+        Standstill(event["member"], told[event["member"]], event["at_ms"])
+        for event in events
+        if event["event"] == "closed" and event["member"] in told
+    ]
+    return sorted(found, key=lambda each: -each.took_ms)
+
+
 def _cut(gap: Standstill, kills_ms: Sequence[int]) -> list[Standstill]:
     parts = [gap]
     for kill_ms in kills_ms:

@@ -16,6 +16,7 @@ from tests.kafka.java import Event
 from tests.migration.check_logs import (
     AFTER_KILL_MS,
     Standstill,
+    compute_closes,
     compute_standstills,
     find_double_owners,
     find_unread,
@@ -36,7 +37,7 @@ from tests.server import MusterServer
 CLASSIC = (JAVA, CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, CONFLUENT)
 NEW = (JAVA, CONFLUENT, GRPC)
 GROUP, TOPIC = "g", "orders"
-PARTITIONS_EACH = 3
+PARTITIONS_EACH = 2
 """Of each member: while one more has joined than there are to be, each still has some."""
 NEVER_MS = 3_600_000
 HEARTBEAT_S = 3.0
@@ -74,6 +75,7 @@ class Report:
     types: list[str] = field(default_factory=list)
     standstills: list[tuple[Standstill, float]] = field(default_factory=list)
     """The longest of each member, and for how many ms of it the machine was starved."""
+    closes: list[tuple[Standstill, float]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     messages: int = 0
     took_s: float = 0.0
@@ -162,7 +164,9 @@ def migrate(folder: Path, plan: Plan) -> Report:
         report.messages = count * plan.partitions
         for each in compute_standstills(events, migration.kills_ms):
             if each.member not in {known.member for known, _ in report.standstills}:
-                late_ms = starvation.compute_ms(each.begin_ms, each.end_ms)
-                report.standstills.append((each, late_ms))
+                starved_ms = starvation.compute_ms(each.begin_ms, each.end_ms)
+                report.standstills.append((each, starved_ms))
+        for each in compute_closes(events):
+            report.closes.append((each, starvation.compute_ms(each.begin_ms, each.end_ms)))
     report.took_s = time.monotonic() - began
     return report

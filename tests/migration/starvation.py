@@ -1,25 +1,26 @@
-"""How much of a time the machine was starved of processors: what no bound in seconds can hold."""
+"""How long processes waited for a processor: what no bound in seconds can hold."""
 
 from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-_TICK_S = 0.02
-_LATE_MS = 20.0
+_TICK_S: Final = 0.05
+_PRESSURE: Final = Path("/proc/pressure/cpu")
 
 
 class Starvation:
-    """A thread that wants to run every 20 ms, and notes by how much it came too late.
+    """A thread that looks every 50 ms for how long some process has waited for a processor.
 
-    What it waited for a processor every process of the machine may have waited for, and a chain of
-    processes that wait for each other that much several times.
+    Linux counts that (PSI). Where it does not, what the thread itself came too late counts; a chain
+    of processes that wait for each other may have waited several times as long.
     """
 
     def __init__(self) -> None:
-        self._late: list[tuple[float, float]] = []
+        self._waited_ms: list[tuple[float, float]] = []
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -37,14 +38,28 @@ class Starvation:
         self._thread.join()
 
     def _run(self) -> None:
-        before = time.time()
+        late_ms, before = 0.0, time.time()
         while not self._ending.wait(_TICK_S):
             now = time.time()
-            late_ms = (now - before - _TICK_S) * 1_000
-            if late_ms > _LATE_MS:
-                self._late.append((now * 1_000, late_ms))
+            late_ms += max(0.0, now - before - _TICK_S) * 1_000
             before = now
+            waited_ms = _read_pressure_ms()
+            self._waited_ms.append((now * 1_000, late_ms if waited_ms is None else waited_ms))
 
     def compute_ms(self, begin_ms: float, end_ms: float) -> float:
-        """How late it was in all, between two moments of wall-clock time."""
-        return sum(late_ms for at_ms, late_ms in self._late if begin_ms <= at_ms <= end_ms)
+        """For how long between two moments of wall-clock time, to within two looks."""
+        within = [
+            waited_ms
+            for at_ms, waited_ms in self._waited_ms
+            if begin_ms - _TICK_S * 1_000 <= at_ms <= end_ms + _TICK_S * 1_000
+        ]
+        return min(within[-1] - within[0], end_ms - begin_ms) if within else 0.0
+
+
+def _read_pressure_ms() -> float | None:
+    """Since the machine started; `None` where it is not counted."""
+    try:
+        some = _PRESSURE.read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return None
+    return int(some.rpartition("=")[2]) / 1_000

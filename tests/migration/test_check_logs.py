@@ -7,6 +7,7 @@ from typing import Any
 from tests.migration.check_logs import (
     AFTER_KILL_MS,
     Standstill,
+    compute_closes,
     compute_standstills,
     find_double_owners,
     find_unread,
@@ -57,3 +58,11 @@ def test_the_time_after_a_kill_is_cut_out_of_a_standstill() -> None:
     kill_ms = 1_000
     events = [read("a", 500, 0, 0), read("a", kill_ms + AFTER_KILL_MS + 300, 1, 1)]
     assert [each.took_ms for each in compute_standstills(events, [kill_ms])] == [500, 300]
+
+
+def test_a_close_lasts_from_the_command_to_the_end() -> None:
+    events = [say("closing", "a", 5), say("closing", "b", 6), say("closed", "a", 9)]
+    assert compute_closes([*events, say("closed", "b", 66)]) == [
+        Standstill("b", 6, 66),
+        Standstill("a", 5, 9),
+    ]
