@@ -18,7 +18,7 @@ help:
 	@echo "make lint    ruff, mypy and the import contracts alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
-	@echo "make interop   every client of classic groups with every strategy that it has"
+	@echo "make interop   every client, in both protocols, with every strategy that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
@@ -47,7 +47,7 @@ differential: jars
 
 interop: jars go
 	@INTEROP=all MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -n 2 \
-		tests/interop/test_classic_clients.py
+		tests/interop/test_clients.py
 
 connect: setup
 	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -s -p no:xdist \

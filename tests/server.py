@@ -24,8 +24,8 @@ from typing import Self
 
 from tests.groups import CHECKOUT
 
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 90.0
 _POLL_S = 0.02
 LISTENERS = ("kafka", "grpc", "http")
 SMALL: Mapping[str, object] = {"log.reserve.bytes": 1 << 20}

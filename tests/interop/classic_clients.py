@@ -1,4 +1,4 @@
-"""Members of classic groups with any client library, each a process of its own.
+"""Members of groups with any client library, each a process of its own, in either protocol.
 
     member = start("kafka-python", server, "one", strategies=["range"])
 
@@ -26,8 +26,8 @@ WITHIN_S = 90.0
 HERE = Path(__file__).parent
 ALL = os.environ.get("INTEROP") == "all"
 """Whether all clients and strategies are to run, as `make interop` asks."""
-SESSION_MS = 10_000
-LONG_SESSION_MS = 30_000
+SESSION_MS = 15_000
+LONG_SESSION_MS = 45_000
 """Where no member crashes: a restart of the server on a busy machine takes some seconds."""
 
 STRATEGIES: Mapping[str, Sequence[str]] = {
@@ -38,7 +38,13 @@ STRATEGIES: Mapping[str, Sequence[str]] = {
     "franz-go": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "sarama": ("range", "roundrobin", "sticky"),
 }
-"""What each client has to share partitions by."""
+"""What each client has to share partitions by in the classic protocol."""
+ASSIGNORS: Mapping[str, Sequence[str]] = {
+    "java": ("uniform", "range"),
+    "confluent-kafka": ("uniform", "range"),
+    "franz-go": ("uniform",),
+}
+"""The clients that have the consumer protocol, and what the server is to share partitions by."""
 
 _JAVA_STRATEGIES = {
     "range": "RangeAssignor",
@@ -107,9 +113,13 @@ def start(
     group: str = "classic",
     instance_id: str = "",
     protocol: str = "classic",
+    assignor: str = "",
     session_ms: int = SESSION_MS,
 ) -> Member:
     """Starts a member that subscribes to the topic orders and commits after each poll.
+
+    Of the strategies and the session a classic member says, of the assignor one of the consumer
+    protocol; where that is empty the server chooses.
 
     Raises MissingPrerequisite where what the client needs is not there.
     """
@@ -117,6 +127,8 @@ def start(
     options += ["--client-id", name, "--protocol", protocol]
     if instance_id:
         options += ["--instance-id", instance_id]
+    if assignor and client != "franz-go":
+        options += ["--assignor", assignor]
     command = _compute_command(client, options, protocol, strategies, session_ms)
     return Member(f"{name} ({client})", client, JavaProgram(command))
 

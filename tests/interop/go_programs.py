@@ -16,6 +16,8 @@ from tests.kafka.jars import CACHE, locked
 from tests.kafka.java import JavaProgram
 from tests.kafka.prerequisites import MissingPrerequisite
 
+SHARED = Path(__file__).with_name("goprogram")
+"""What the programs share, a module of its own beside theirs."""
 _FETCH_TIMEOUT_S = 60.0
 _BUILD_TIMEOUT_S = 240.0
 
@@ -35,7 +37,7 @@ def build_go(sources: Path, client: str, cache: Path = CACHE) -> Path:
     or the modules of the client cannot be fetched, and GoError with the compiler's messages.
     """
     digest = hashlib.sha256()
-    for source in sorted(sources.iterdir()):
+    for source in sorted([*sources.iterdir(), *SHARED.iterdir()]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     home = cache / client
     program = home / digest.hexdigest()[:16] / "consumer"

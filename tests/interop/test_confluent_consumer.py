@@ -29,33 +29,6 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
         yield running
 
 
-@pytest.mark.timeout(240)
-def test_consumers_share_partitions_commit_and_survive_a_restart(server: MusterServer) -> None:
-    produce(server, range(RECORDS))
-    one = ConfluentClient(server, "one")
-    poll_until([one], lambda: len(one.values) == RECORDS, "one reads all")
-    assert one.held == NAMES
-    two = ConfluentClient(server, "two")
-    both = [one, two]
-    poll_until(both, lambda: len(two.held) == 2 and len(one.held) == 2, "they share")
-    assert one.held | two.held == NAMES
-
-    server.kill()
-    server.start()
-    produce(server, range(RECORDS, RECORDS + PARTITIONS))
-    poll_until(
-        both, lambda: len(one.values) + len(two.values) == RECORDS + PARTITIONS, "they go on"
-    )
-    assert sorted(one.values + two.values) == list(range(RECORDS + PARTITIONS))
-    assert not one.lost
-    assert not two.lost
-
-    one.consumer.close()
-    poll_until([two], lambda: two.held == NAMES, "two takes over")
-    assert two.committed("orders", PARTITIONS) == [RECORDS // PARTITIONS + 1] * PARTITIONS
-    two.consumer.close()
-
-
 def instance(server: MusterServer, name: str) -> ConfluentClient:
     """A static member that subscribes by pattern."""
     return ConfluentClient(

@@ -2,7 +2,12 @@ module muster/tests/interop/go
 
 go 1.26.0
 
-require github.com/twmb/franz-go v1.22.0
+replace muster/tests/interop/goprogram => ../goprogram
+
+require (
+	github.com/twmb/franz-go v1.22.0
+	muster/tests/interop/goprogram v0.0.0
+)
 
 require (
 	github.com/klauspost/compress v1.20.0 // indirect

@@ -4,28 +4,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"sort"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"muster/tests/interop/goprogram"
 )
 
 const pollTime = 100 * time.Millisecond
 
-type options struct {
-	bootstrap, group, topics, pattern, instanceID, clientID string
-	protocol, strategies                                    string
-	session, heartbeat                                      time.Duration
-}
+type options struct{ goprogram.Options }
 
 var balancers = map[string]kgo.GroupBalancer{
 	"range":              kgo.RangeBalancer(),
@@ -35,39 +28,20 @@ var balancers = map[string]kgo.GroupBalancer{
 }
 
 func main() {
-	given := readOptions()
+	given := options{goprogram.ReadOptions("franz", "consumer")}
 	client, err := kgo.NewClient(given.clientOptions()...)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+		goprogram.Fail(err)
 	}
-	emit("started", nil)
-	run(client, readCommands())
-}
-
-func readOptions() options {
-	var given options
-	flag.StringVar(&given.bootstrap, "bootstrap", "", "HOST:PORT")
-	flag.StringVar(&given.group, "group", "", "group id")
-	flag.StringVar(&given.topics, "topics", "", "names, with commas between them")
-	flag.StringVar(&given.pattern, "pattern", "", "RE2 in place of names")
-	flag.StringVar(&given.instanceID, "instance-id", "", "for a static member")
-	flag.StringVar(&given.clientID, "client-id", "franz", "client id")
-	flag.StringVar(&given.protocol, "protocol", "consumer", "consumer or classic")
-	flag.StringVar(&given.strategies, "strategies", "range", "of a classic member, with commas")
-	sessionMs := flag.Int("session-ms", 6000, "session timeout of a classic member")
-	heartbeatMs := flag.Int("heartbeat-ms", 300, "time between heartbeats of a classic member")
-	flag.Parse()
-	given.session = time.Duration(*sessionMs) * time.Millisecond
-	given.heartbeat = time.Duration(*heartbeatMs) * time.Millisecond
-	return given
+	goprogram.Emit("started", nil)
+	run(client, goprogram.ReadCommands())
 }
 
 func (given options) clientOptions() []kgo.Opt {
 	chosen := []kgo.Opt{
-		kgo.SeedBrokers(given.bootstrap),
-		kgo.ClientID(given.clientID),
-		kgo.ConsumerGroup(given.group),
+		kgo.SeedBrokers(given.Bootstrap),
+		kgo.ClientID(given.ClientID),
+		kgo.ConsumerGroup(given.Group),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, nil)),
@@ -76,32 +50,31 @@ func (given options) clientOptions() []kgo.Opt {
 		kgo.OnPartitionsLost(tell("lost")),
 	}
 	chosen = append(chosen, given.protocolOptions()...)
-	if given.instanceID != "" {
-		chosen = append(chosen, kgo.InstanceID(given.instanceID))
+	if given.InstanceID != "" {
+		chosen = append(chosen, kgo.InstanceID(given.InstanceID))
 	}
-	if given.pattern != "" {
-		return append(chosen, kgo.ConsumeRegex(), kgo.ConsumeTopics(given.pattern))
+	if given.Pattern != "" {
+		return append(chosen, kgo.ConsumeRegex(), kgo.ConsumeTopics(given.Pattern))
 	}
-	return append(chosen, kgo.ConsumeTopics(strings.Split(given.topics, ",")...))
+	return append(chosen, kgo.ConsumeTopics(strings.Split(given.Topics, ",")...))
 }
 
 func (given options) protocolOptions() []kgo.Opt {
-	if given.protocol == "consumer" {
+	if given.Protocol == "consumer" {
 		return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())}
 	}
 	chosen := []kgo.GroupBalancer{}
-	for _, name := range strings.Split(given.strategies, ",") {
+	for _, name := range strings.Split(given.Strategies, ",") {
 		balancer, known := balancers[name]
 		if !known {
-			fmt.Fprintln(os.Stderr, "no such strategy:", name)
-			os.Exit(2)
+			goprogram.Fail("no such strategy: " + name)
 		}
 		chosen = append(chosen, balancer)
 	}
 	return []kgo.Opt{
 		kgo.Balancers(chosen...),
-		kgo.SessionTimeout(given.session),
-		kgo.HeartbeatInterval(given.heartbeat),
+		kgo.SessionTimeout(given.Session),
+		kgo.HeartbeatInterval(given.Heartbeat),
 	}
 }
 
@@ -110,24 +83,12 @@ func tell(event string) func(context.Context, *kgo.Client, map[string][]int32) {
 		names := []string{}
 		for topic, partitions := range changed {
 			for _, partition := range partitions {
-				names = append(names, name(topic, partition))
+				names = append(names, goprogram.Name(topic, partition))
 			}
 		}
 		sort.Strings(names)
-		emit(event, fields{"partitions": names})
+		goprogram.Emit(event, goprogram.Fields{"partitions": names})
 	}
-}
-
-func readCommands() <-chan string {
-	commands := make(chan string)
-	go func() {
-		lines := bufio.NewScanner(os.Stdin)
-		for lines.Scan() {
-			commands <- strings.TrimSpace(lines.Text())
-		}
-		commands <- "close"
-	}()
-	return commands
 }
 
 func run(client *kgo.Client, commands <-chan string) {
@@ -148,25 +109,25 @@ func run(client *kgo.Client, commands <-chan string) {
 func obey(client *kgo.Client, command string) bool {
 	switch command {
 	case "committed":
-		emit("fetched", fields{"offsets": offsets(client.CommittedOffsets())})
+		goprogram.Emit("fetched", goprogram.Fields{"offsets": offsets(client.CommittedOffsets())})
 	case "member":
 		id, epoch := client.GroupMetadata()
-		emit("member", fields{"member_id": id, "epoch": epoch})
+		goprogram.Emit("member", goprogram.Fields{"member_id": id, "epoch": epoch})
 	case "close":
 		began := time.Now()
 		err := client.LeaveGroupContext(context.Background())
 		took := time.Since(began).Milliseconds()
 		client.Close()
 		if err != nil {
-			emit("failed", fields{"message": err.Error()})
+			goprogram.Emit("failed", goprogram.Fields{"message": err.Error()})
 			os.Exit(1)
 		}
-		emit("closed", fields{"took_ms": took})
+		goprogram.Emit("closed", goprogram.Fields{"took_ms": took})
 		return true
 	case "quit":
 		os.Exit(0)
 	default:
-		emit("unknown-command", fields{"command": command})
+		goprogram.Emit("unknown-command", goprogram.Fields{"command": command})
 	}
 	return false
 }
@@ -178,7 +139,7 @@ func poll(client *kgo.Client, before int) int {
 	fetches := client.PollFetches(patience)
 	for _, failed := range fetches.Errors() {
 		if !errors.Is(failed.Err, context.DeadlineExceeded) {
-			emit("fetch-failed", fields{"message": failed.Err.Error()})
+			goprogram.Emit("fetch-failed", goprogram.Fields{"message": failed.Err.Error()})
 		}
 	}
 	read := fetches.Records()
@@ -187,13 +148,13 @@ func poll(client *kgo.Client, before int) int {
 	}
 	last := map[string]int64{}
 	for _, record := range read {
-		last[name(record.Topic, record.Partition)] = record.Offset
+		last[goprogram.Name(record.Topic, record.Partition)] = record.Offset
 	}
-	emit("records", fields{"count": len(read), "total": before + len(read), "last": last})
+	goprogram.Emit("records", goprogram.Fields{"count": len(read), "total": before + len(read), "last": last})
 	if err := client.CommitRecords(context.Background(), read...); err != nil {
-		emit("commit-failed", fields{"message": err.Error()})
+		goprogram.Emit("commit-failed", goprogram.Fields{"message": err.Error()})
 	} else {
-		emit("committed", fields{"count": len(read)})
+		goprogram.Emit("committed", goprogram.Fields{"count": len(read)})
 	}
 	return len(read)
 }
@@ -202,30 +163,8 @@ func offsets(committed map[string]map[int32]kgo.EpochOffset) map[string]int64 {
 	shown := map[string]int64{}
 	for topic, partitions := range committed {
 		for partition, found := range partitions {
-			shown[name(topic, partition)] = found.Offset
+			shown[goprogram.Name(topic, partition)] = found.Offset
 		}
 	}
 	return shown
-}
-
-func name(topic string, partition int32) string {
-	return fmt.Sprintf("%s-%d", topic, partition)
-}
-
-type fields map[string]any
-
-var printing sync.Mutex
-
-func emit(event string, more fields) {
-	line := fields{"event": event}
-	for field, value := range more {
-		line[field] = value
-	}
-	text, err := json.Marshal(line)
-	if err != nil {
-		panic(err)
-	}
-	printing.Lock()
-	defer printing.Unlock()
-	fmt.Println(string(text))
 }

@@ -19,9 +19,11 @@ WITHIN_S = 30.0
 
 
 def make_consumer(options: Options, printer: Printer) -> Consumer:
-    classic: dict[str, object] = {}
+    of_protocol: dict[str, object] = {}
+    if options.assignor:
+        of_protocol = {"group.remote.assignor": options.assignor}
     if options.protocol == "classic":
-        classic = {
+        of_protocol = {
             "session.timeout.ms": options.session_ms,
             "heartbeat.interval.ms": options.heartbeat_ms,
             "partition.assignment.strategy": ",".join(options.strategies),
@@ -37,7 +39,7 @@ def make_consumer(options: Options, printer: Printer) -> Consumer:
             "enable.auto.commit": False,
             "reconnect.backoff.max.ms": 1_000,
             "error_cb": lambda error: printer.print("complained", message=str(error)),
-            **classic,
+            **of_protocol,
         }
     )
 

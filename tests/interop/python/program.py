@@ -31,6 +31,7 @@ class Options:
     strategies: list[str]
     session_ms: int
     heartbeat_ms: int
+    assignor: str
 
 
 def read_options() -> Options:
@@ -41,6 +42,7 @@ def read_options() -> Options:
     parser.add_argument("--instance-id", default="")
     parser.add_argument("--protocol", default="classic")
     parser.add_argument("--strategies", default="range")
+    parser.add_argument("--assignor", default="")
     parser.add_argument("--session-ms", type=int, default=6_000)
     parser.add_argument("--heartbeat-ms", type=int, default=300)
     given = vars(parser.parse_args())

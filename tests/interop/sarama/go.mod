@@ -2,7 +2,12 @@ module muster/tests/interop/sarama
 
 go 1.26.0
 
-require github.com/IBM/sarama v1.61.1
+replace muster/tests/interop/goprogram => ../goprogram
+
+require (
+	github.com/IBM/sarama v1.61.1
+	muster/tests/interop/goprogram v0.0.0
+)
 
 require (
 	github.com/davecgh/go-spew v1.1.1 // indirect

@@ -4,12 +4,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"log"
 	"os"
 	"sort"
@@ -18,6 +14,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"muster/tests/interop/goprogram"
 )
 
 var strategies = map[string]func() sarama.BalanceStrategy{
@@ -26,63 +24,40 @@ var strategies = map[string]func() sarama.BalanceStrategy{
 	"sticky":     sarama.NewBalanceStrategySticky,
 }
 
-type options struct {
-	bootstrap, group, topics, clientID, instanceID, protocol, strategies string
-	session, heartbeat                                                   time.Duration
-}
-
 func main() {
 	sarama.Logger = log.New(os.Stderr, "", log.LstdFlags)
-	given := readOptions()
+	given := goprogram.ReadOptions("sarama", "classic")
 	group, err := sarama.NewConsumerGroup(
-		[]string{given.bootstrap}, given.group, given.configuration())
+		[]string{given.Bootstrap}, given.Group, configuration(given))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+		goprogram.Fail(err)
 	}
-	emit("started", nil)
+	goprogram.Emit("started", nil)
 	ctx, stop := context.WithCancel(context.Background())
 	handler := &member{}
 	go func() {
-		handler.obey(readCommands())
+		handler.obey(goprogram.ReadCommands())
 		stop()
 	}()
-	consume(ctx, group, strings.Split(given.topics, ","), handler)
+	consume(ctx, group, strings.Split(given.Topics, ","), handler)
 	if err := group.Close(); err != nil {
-		emit("failed", fields{"message": err.Error()})
+		goprogram.Emit("failed", goprogram.Fields{"message": err.Error()})
 		os.Exit(1)
 	}
-	emit("closed", fields{"total": handler.total})
+	goprogram.Emit("closed", goprogram.Fields{"total": handler.total})
 }
 
-func readOptions() options {
-	var given options
-	flag.StringVar(&given.bootstrap, "bootstrap", "", "HOST:PORT")
-	flag.StringVar(&given.group, "group", "", "group id")
-	flag.StringVar(&given.topics, "topics", "", "names, with commas between them")
-	flag.StringVar(&given.clientID, "client-id", "sarama", "client id")
-	flag.StringVar(&given.instanceID, "instance-id", "", "for a static member")
-	flag.StringVar(&given.protocol, "protocol", "classic", "classic, the only one that sarama has")
-	flag.StringVar(&given.strategies, "strategies", "range", "with commas between them")
-	sessionMs := flag.Int("session-ms", 6000, "session timeout")
-	heartbeatMs := flag.Int("heartbeat-ms", 300, "time between heartbeats")
-	flag.Parse()
-	given.session = time.Duration(*sessionMs) * time.Millisecond
-	given.heartbeat = time.Duration(*heartbeatMs) * time.Millisecond
-	return given
-}
-
-func (given options) configuration() *sarama.Config {
+func configuration(given goprogram.Options) *sarama.Config {
 	chosen := sarama.NewConfig()
 	chosen.Version = sarama.MaxVersion
-	chosen.ClientID = given.clientID
+	chosen.ClientID = given.ClientID
 	chosen.Consumer.Offsets.Initial = sarama.OffsetOldest
 	chosen.Consumer.Offsets.AutoCommit.Enable = false
-	chosen.Consumer.Group.InstanceId = given.instanceID
-	chosen.Consumer.Group.Session.Timeout = given.session
-	chosen.Consumer.Group.Heartbeat.Interval = given.heartbeat
+	chosen.Consumer.Group.InstanceId = given.InstanceID
+	chosen.Consumer.Group.Session.Timeout = given.Session
+	chosen.Consumer.Group.Heartbeat.Interval = given.Heartbeat
 	chosen.Consumer.Group.Rebalance.GroupStrategies = nil
-	for _, name := range strings.Split(given.strategies, ",") {
+	for _, name := range strings.Split(given.Strategies, ",") {
 		chosen.Consumer.Group.Rebalance.GroupStrategies = append(
 			chosen.Consumer.Group.Rebalance.GroupStrategies, strategies[name]())
 	}
@@ -95,10 +70,10 @@ func consume(ctx context.Context, group sarama.ConsumerGroup, topics []string, h
 		err := group.Consume(ctx, topics, handler)
 		switch {
 		case errors.Is(err, sarama.ErrInconsistentGroupProtocol):
-			emit("failed", fields{"error": "InconsistentGroupProtocol", "message": err.Error()})
+			goprogram.Emit("failed", goprogram.Fields{"error": "InconsistentGroupProtocol", "message": err.Error()})
 			os.Exit(1)
 		case err != nil && ctx.Err() == nil:
-			emit("complained", fields{"message": err.Error()})
+			goprogram.Emit("complained", goprogram.Fields{"message": err.Error()})
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
@@ -111,12 +86,12 @@ type member struct {
 }
 
 func (m *member) Setup(session sarama.ConsumerGroupSession) error {
-	emit("assigned", fields{"partitions": claims(session)})
+	goprogram.Emit("assigned", goprogram.Fields{"partitions": claims(session)})
 	return nil
 }
 
 func (m *member) Cleanup(session sarama.ConsumerGroupSession) error {
-	emit("revoked", fields{"partitions": claims(session)})
+	goprogram.Emit("revoked", goprogram.Fields{"partitions": claims(session)})
 	return nil
 }
 
@@ -140,11 +115,11 @@ func (m *member) process(session sarama.ConsumerGroupSession, message *sarama.Co
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.total++
-	last := map[string]int64{name(message.Topic, message.Partition): message.Offset}
-	emit("records", fields{"count": 1, "total": m.total, "last": last})
+	last := map[string]int64{goprogram.Name(message.Topic, message.Partition): message.Offset}
+	goprogram.Emit("records", goprogram.Fields{"count": 1, "total": m.total, "last": last})
 	session.MarkMessage(message, "")
 	session.Commit()
-	emit("committed", nil)
+	goprogram.Emit("committed", nil)
 }
 
 // obey returns when the member is to leave.
@@ -153,51 +128,17 @@ func (m *member) obey(commands <-chan string) {
 		if command == "close" {
 			return
 		}
-		emit("unknown-command", fields{"command": command})
+		goprogram.Emit("unknown-command", goprogram.Fields{"command": command})
 	}
-}
-
-func readCommands() <-chan string {
-	commands := make(chan string)
-	go func() {
-		lines := bufio.NewScanner(os.Stdin)
-		for lines.Scan() {
-			commands <- strings.TrimSpace(lines.Text())
-		}
-		commands <- "close"
-	}()
-	return commands
 }
 
 func claims(session sarama.ConsumerGroupSession) []string {
 	names := []string{}
 	for topic, partitions := range session.Claims() {
 		for _, partition := range partitions {
-			names = append(names, name(topic, partition))
+			names = append(names, goprogram.Name(topic, partition))
 		}
 	}
 	sort.Strings(names)
 	return names
-}
-
-func name(topic string, partition int32) string {
-	return fmt.Sprintf("%s-%d", topic, partition)
-}
-
-type fields map[string]any
-
-var printing sync.Mutex
-
-func emit(event string, more fields) {
-	line := fields{"event": event}
-	for field, value := range more {
-		line[field] = value
-	}
-	text, err := json.Marshal(line)
-	if err != nil {
-		panic(err)
-	}
-	printing.Lock()
-	defer printing.Unlock()
-	fmt.Println(string(text))
 }

@@ -1,19 +1,23 @@
-"""Classic clients of every library, unmodified, on our wire: one suite for all of them.
+"""Clients of every library, unmodified, on our wire: one suite for all, in both protocols.
 
-`make interop` runs every client with every strategy it has; elsewhere run the quick ones, each with
-one strategy.
+`make interop` runs every client with every strategy or assignor it has; elsewhere run the quick
+ones, each with one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.interop.classic_clients import (
     ALL,
+    ASSIGNORS,
     LONG_SESSION_MS,
+    SESSION_MS,
     STRATEGIES,
     Member,
     describe_group,
@@ -27,17 +31,86 @@ from tests.server import MusterServer
 
 PARTITIONS = 4
 NAMES = {f"orders-{number}" for number in range(PARTITIONS)}
-SETTINGS = {"group.initial.rebalance.delay.ms": 0}
+AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
+SETTINGS = {
+    **AT_ONCE,
+    "group.consumer.min.session.timeout.ms": SESSION_MS,
+    "group.consumer.session.timeout.ms": SESSION_MS,
+}
 QUICK = {"java": "cooperative-sticky", "confluent-kafka": "roundrobin", "kafka-python": "range"}
 """The clients that always run, and the strategy with which they do."""
+QUICK_ASSIGNORS = {"java": "uniform", "confluent-kafka": "range"}
 JOIN_AGAIN = ("franz-go", "sarama")
 """Clients that give up what they have after any heartbeat without an answer, and join again."""
-CLIENTS = list(STRATEGIES) if ALL else list(QUICK)
-CASES = (
-    [(client, strategy) for client, strategies in STRATEGIES.items() for strategy in strategies]
-    if ALL
-    else list(QUICK.items())
-)
+CLASSIC, CONSUMER = "classic", "consumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A client, the protocol that it is to speak, and what its members share partitions by."""
+
+    client: str
+    protocol: str
+    strategy: str
+
+    def __str__(self) -> str:
+        return f"{self.protocol}-{self.client}-{self.strategy}"
+
+    def start(self, server: MusterServer, name: str) -> Member:
+        """Starts a member."""
+        return self._start(server, name)
+
+    def start_static(self, server: MusterServer, name: str) -> Member:
+        """Starts a static member, which may be away for a while."""
+        return self._start(server, name, instance_id=name, session_ms=LONG_SESSION_MS)
+
+    def _start(self, server: MusterServer, name: str, **more: Any) -> Member:
+        return start(
+            self.client,
+            server,
+            name,
+            strategies=[self.strategy],
+            assignor=self.strategy if self.protocol == CONSUMER else "",
+            protocol=self.protocol,
+            **more,
+        )
+
+
+def list_cases() -> list[Case]:
+    """All that there is, or the quick ones."""
+    if not ALL:
+        quick = {CLASSIC: QUICK, CONSUMER: QUICK_ASSIGNORS}
+        return [
+            Case(client, protocol, strategy)
+            for protocol, strategies in quick.items()
+            for client, strategy in strategies.items()
+        ]
+    known = {CLASSIC: STRATEGIES, CONSUMER: ASSIGNORS}
+    return [
+        Case(client, protocol, strategy)
+        for protocol, of_clients in known.items()
+        for client, strategies in of_clients.items()
+        for strategy in strategies
+    ]
+
+
+CASES = list_cases()
+CLIENTS = {
+    protocol: list(dict.fromkeys(case.client for case in CASES if case.protocol == protocol))
+    for protocol in (CLASSIC, CONSUMER)
+}
+STATIC = [
+    next(case for case in CASES if (case.client, case.protocol) == (client, protocol))
+    for protocol, clients in CLIENTS.items()
+    for client in clients
+    if (client, protocol) != ("franz-go", CONSUMER)
+]
+"""Not franz-go 1.22 in the consumer protocol: it leaves without its instance id."""
+MIXED = [
+    (protocol, leader)
+    for protocol, clients in CLIENTS.items()
+    for leader in (clients if ALL else ["java"])
+]
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
@@ -46,6 +119,14 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 def server(tmp_path: Path) -> Iterator[MusterServer]:
     topics = {"orders": PARTITIONS}
     with MusterServer(tmp_path / "data", topics=topics, settings=SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def patient_server(tmp_path: Path) -> Iterator[MusterServer]:
+    """One with the session timeout that is the default."""
+    topics = {"orders": PARTITIONS}
+    with MusterServer(tmp_path / "data", topics=topics, settings=AT_ONCE) as running:
         yield running
 
 
@@ -100,12 +181,12 @@ def check_no_complaint(members: Sequence[Member]) -> None:
         assert member.client in JOIN_AGAIN or not member.count("lost"), member.describe()
 
 
-@pytest.mark.parametrize(("client", "strategy"), CASES)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_members_share_commit_and_survive_restarts(
-    server: MusterServer, members: list[Member], client: str, strategy: str
+    server: MusterServer, members: list[Member], case: Case
 ) -> None:
     def join(name: str) -> Member:
-        members.append(start(client, server, name, strategies=[strategy]))
+        members.append(case.start(server, name))
         return members[-1]
 
     records = Records(server)
@@ -123,7 +204,7 @@ def test_members_share_commit_and_survive_restarts(
     server.start()
     records.produce()
     records.wait_until_processed(members)
-    if client not in JOIN_AGAIN:
+    if case.client not in JOIN_AGAIN:
         assert count_moves(members) == moves, "a restart of the server moves nothing"
     wait_until_shared([one, two], NAMES)
 
@@ -138,39 +219,45 @@ def test_members_share_commit_and_survive_restarts(
     records.produce()
     records.wait_until_processed(members)
     check_no_complaint(members)
-    assert describe_group(server).partition_assignor == strategy
+    if case.protocol == CLASSIC:
+        assert describe_group(server).partition_assignor == case.strategy
 
 
-@pytest.mark.parametrize("client", [name for name in CLIENTS if ALL or name != "confluent-kafka"])
+@pytest.mark.parametrize("case", STATIC, ids=str)
 def test_static_members_come_back_to_what_they_had(
-    server: MusterServer, members: list[Member], client: str
+    patient_server: MusterServer, members: list[Member], case: Case
 ) -> None:
     def join(name: str) -> Member:
-        members.append(start(client, server, name, instance_id=name))
+        members.append(case.start_static(patient_server, name))
         return members[-1]
 
     one, two = join("one"), join("two")
     wait_until_shared([one, two], NAMES)
     holding, moves = one.held(), count_moves([two])
-    one.kill()
+    if case.protocol == CLASSIC:
+        one.kill()
+    else:
+        # Where it crashes, no other can have its instance id until its session ends.
+        one.close()
     returned = join("one")
     wait_until([returned, two], lambda: returned.held() == holding, "one is back")
     assert count_moves([two]) == moves
     check_no_complaint([returned, two])
 
 
-@pytest.mark.parametrize("leader", CLIENTS if ALL else ["java"])
+@pytest.mark.parametrize(("protocol", "leader"), MIXED)
 def test_clients_of_different_libraries_share_one_group(
-    tmp_path: Path, members: list[Member], leader: str
+    tmp_path: Path, members: list[Member], protocol: str, leader: str
 ) -> None:
-    others = [client for client in CLIENTS if client != leader]
-    partitions = 2 * len(CLIENTS)
+    others = [client for client in CLIENTS[protocol] if client != leader]
+    partitions = 2 * (1 + len(others))
     names = {f"orders-{number}" for number in range(partitions)}
     topics = {"orders": partitions}
-    with MusterServer(tmp_path / "data", topics=topics, settings=SETTINGS) as server:
+    with MusterServer(tmp_path / "data", topics=topics, settings=AT_ONCE) as server:
         records = Records(server, partitions)
         for client in [leader, *others]:
-            members.append(start(client, server, client, session_ms=LONG_SESSION_MS))
+            session_ms = LONG_SESSION_MS
+            members.append(start(client, server, client, protocol=protocol, session_ms=session_ms))
             wait_until(members, lambda: bool(members[-1].held()), "the newcomer has its share")
         wait_until_shared(members, names)
         records.produce(2)
@@ -187,7 +274,7 @@ def test_clients_of_different_libraries_share_one_group(
         check_no_complaint(members)
 
 
-@pytest.mark.parametrize("client", CLIENTS if ALL else ["confluent-kafka"])
+@pytest.mark.parametrize("client", CLIENTS[CLASSIC] if ALL else ["confluent-kafka"])
 def test_another_strategy_takes_two_bounces(
     server: MusterServer, members: list[Member], client: str
 ) -> None:

@@ -1,0 +1,3 @@
+module muster/tests/interop/goprogram
+
+go 1.26.0
