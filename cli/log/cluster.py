@@ -146,6 +146,22 @@ class Cluster:
             for place, answer in answers.items()
         }
 
+    def list_offsets_at(
+        self, places: Iterable[tuple[str, int]], at_ms: int | None
+    ) -> dict[tuple[str, int], int]:
+        """The first offset of each with this time (wall) or a later one, -1 for none.
+
+        ``None`` is for the end.
+        """
+        latest, at = kafka_admin.OffsetSpec.latest, kafka_admin.OffsetSpec.for_timestamp
+        spec = latest() if at_ms is None else at(at_ms)
+        asked = {kafka.TopicPartition(topic, number): spec for topic, number in places}
+        answers = self._ask(self._admin.list_offsets, asked)
+        return {
+            (place.topic, place.partition): self._wait(answer).offset
+            for place, answer in answers.items()
+        }
+
     def commit(
         self, group_id: GroupId, offsets: Sequence[GroupOffset], *, with_metadata: bool
     ) -> None:

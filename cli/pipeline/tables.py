@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.errors import CommandError, ExitCode
-from cli.options import OutputOption, QuietOption
+from cli.log.import_command import CommandConfigOption
+from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, Listing, print_listing
+from cli.pipeline.end_offsets import find_end_offsets
 from cli.pipeline.spark import (
     DEFAULT_MASTER,
     FormatOption,
@@ -24,96 +27,162 @@ from cli.pipeline.spark import (
     show_problems,
 )
 
+if TYPE_CHECKING:
+    from pipeline.jobs.running import SparkSession
+    from pipeline.tables.end_offsets import EndOffset
+    from pipeline.tables.job import TablesSummary
+    from pipeline.tables.stream import StreamOptions
+
+OutOption = Annotated[
+    str, typer.Option("--out", metavar="FOLDER", help="Where the tables go, a folder each.")
+]
+EndOffsetsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--end-offsets",
+        metavar="FILE",
+        help="End offsets, for lag: JSON lines with topic, partition, end_offset and ts.",
+    ),
+]
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="Ask this cluster where its topics end and ended, for lag.",
+    ),
+]
+LagHoursOption = Annotated[
+    float, typer.Option("--lag-hours", min=0, help="How far back that cluster is asked.")
+]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="Go on where the last run with --stream was, to the end.")
+]
+FollowOption = Annotated[
+    bool,
+    typer.Option("--follow", help="As --stream, and then with what comes, until interrupted."),
+]
+TriggerOption = Annotated[
+    float,
+    typer.Option("--trigger-seconds", min=0.1, help="--follow: how often to look for more."),
+]
+RefreshOption = Annotated[
+    float | None,
+    typer.Option(
+        "--refresh-seconds",
+        min=1,
+        help="How often tables other than records are made while --follow goes on; they are in "
+        "the end.",
+    ),
+]
+MaxOffsetsOption = Annotated[
+    int | None,
+    typer.Option("--max-offsets-per-trigger", min=1, help="How much at once with --stream."),
+]
+
 
 def tables(
     path: PathOption,
-    out: Annotated[
-        str, typer.Option("--out", metavar="FOLDER", help="Where the tables go, a folder each.")
-    ],
+    out: OutOption,
     file_format: FormatOption = "parquet",
-    end_offsets: Annotated[
-        Path | None,
-        typer.Option(
-            "--end-offsets",
-            metavar="FILE",
-            help="End offsets, for lag: JSON lines with topic, partition, end_offset and ts.",
-        ),
-    ] = None,
-    is_stream: Annotated[
-        bool,
-        typer.Option("--stream", help="Go on where the last run with --stream was, to the end."),
-    ] = False,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", help="As --stream, and then with what comes, until interrupted."),
-    ] = False,
-    trigger_s: Annotated[
-        float,
-        typer.Option("--trigger-seconds", min=0.1, help="--follow: how often to look for more."),
-    ] = 5.0,
-    refresh_s: Annotated[
-        float | None,
-        typer.Option(
-            "--refresh-seconds",
-            min=1,
-            help="How often tables other than records are made while --follow goes on; they are "
-            "in the end.",
-        ),
-    ] = None,
-    max_offsets: Annotated[
-        int | None,
-        typer.Option("--max-offsets-per-trigger", min=1, help="How much at once with --stream."),
-    ] = None,
+    end_offsets: EndOffsetsOption = None,
+    bootstrap_server: BootstrapOption = None,
+    command_config: CommandConfigOption = None,
+    lag_hours: LagHoursOption = 24.0,
+    is_stream: StreamOption = False,
+    follow: FollowOption = False,
+    trigger_s: TriggerOption = 5.0,
+    refresh_s: RefreshOption = None,
+    max_offsets: MaxOffsetsOption = None,
     master: MasterOption = DEFAULT_MASTER,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Write all tables of a log; those of a run before are replaced, each at once."""
     check_spark()
     check_format(file_format)
-    from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
+    known = _read_end_offsets(end_offsets)
 
-    ends: list[EndOffset] = []
-    if end_offsets is not None:
-        try:
-            ends = read_end_offsets(end_offsets, datetime.now(UTC))
-        except EndOffsetsError as error:
-            raise CommandError(str(error), ExitCode.USAGE) from error
+    def find_ends() -> list[EndOffset]:
+        if bootstrap_server is None:
+            return known
+        now = datetime.now(UTC)
+        asked = find_end_offsets(bootstrap_server, command_config, timeout, lag_hours, now)
+        return [*known, *asked]
+
     progress = Progress(is_quiet=quiet)
     with running_spark(master) as spark:
         from pipeline.source.reading import find_notes
-        from pipeline.tables.job import write_tables
-        from pipeline.tables.records import read_records
-        from pipeline.tables.stream import StreamOptions, stream_tables
+        from pipeline.tables.stream import StreamOptions
 
-        if is_stream or follow:
-            options = StreamOptions(
-                trigger_s if follow else None, refresh_s, max_offsets, file_format, ends
-            )
-            with noticing_interrupts() as is_interrupted:
-                summary = stream_tables(spark, path, out, options, progress.tell, is_interrupted)
-        else:
-            records = read_records(spark, path)
-            summary = write_tables(
-                spark, records, out, file_format=file_format, end_offsets=ends, tell=progress.tell
-            )
+        options = StreamOptions(
+            trigger_s if follow else None,
+            refresh_s,
+            max_offsets,
+            file_format,
+            find_ends if end_offsets is not None or bootstrap_server is not None else None,
+        )
+        run = _run_stream if is_stream or follow else _run_batch
+        summary = run(spark, path, out, options, progress.tell)
         notes = find_notes(path)
     for line in (*notes, *show_problems(summary.problems)):
         progress.say(line)
-    found = [{"table": name, "rows": rows} for name, rows in summary.rows.items()]
-    print_listing(
-        Listing(
-            "pipeline tables",
-            ("TABLE", "ROWS"),
-            [(row["table"], row["rows"]) for row in found],
-            {
-                "path": path,
-                "out": out,
-                "tables": found,
-                "problems": summary.problems,
-                "notes": list(notes),
-            },
-            "tables",
-        ),
-        output,
+    print_listing(_compute_listing(path, out, summary, notes), output)
+
+
+def _run_stream(
+    spark: SparkSession,
+    path: str,
+    out: str,
+    options: StreamOptions,
+    tell: Callable[[str, int], None],
+) -> TablesSummary:
+    from pipeline.tables.stream import stream_tables
+
+    with noticing_interrupts() as is_interrupted:
+        return stream_tables(spark, path, out, options, tell, is_interrupted)
+
+
+def _run_batch(
+    spark: SparkSession,
+    path: str,
+    out: str,
+    options: StreamOptions,
+    tell: Callable[[str, int], None],
+) -> TablesSummary:
+    from pipeline.tables.job import write_tables
+    from pipeline.tables.records import read_records
+
+    return write_tables(
+        spark,
+        read_records(spark, path),
+        out,
+        file_format=options.file_format,
+        end_offsets=[] if options.find_ends is None else options.find_ends(),
+        tell=tell,
     )
+
+
+def _compute_listing(path: str, out: str, summary: TablesSummary, notes: Sequence[str]) -> Listing:
+    found = [{"table": name, "rows": rows} for name, rows in summary.rows.items()]
+    content = {
+        "path": path,
+        "out": out,
+        "tables": found,
+        "problems": summary.problems,
+        "notes": list(notes),
+    }
+    rows = [(row["table"], row["rows"]) for row in found]
+    return Listing("pipeline tables", ("TABLE", "ROWS"), rows, content, "tables")
+
+
+def _read_end_offsets(file: Path | None) -> list[EndOffset]:
+    from pipeline.tables.end_offsets import EndOffsetsError, read_end_offsets
+
+    if file is None:
+        return []
+    try:
+        return read_end_offsets(file, datetime.now(UTC))
+    except EndOffsetsError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error

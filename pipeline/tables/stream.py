@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +24,9 @@ from pipeline.tables.writing import PARQUET, TableFolder
 
 _POLL_S = 0.2
 
+FindEnds = Callable[[], list[EndOffset]]
+"""Where topics end, as it is known by the time that lag is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
@@ -36,7 +39,7 @@ class StreamOptions:
     refresh_s: float | None = None
     max_offsets: int | None = None
     file_format: str = PARQUET
-    end_offsets: list[EndOffset] = field(default_factory=list)
+    find_ends: FindEnds | None = None
 
 
 def stream_tables(
@@ -101,7 +104,7 @@ class _Run:
     def finish(self) -> TablesSummary:
         """The tables of all that there is; as they were where nothing has come."""
         manifest = self._folder.read_manifest()
-        if self._has_added or self._options.end_offsets or manifest is None:
+        if self._has_added or self._options.find_ends is not None or manifest is None:
             return self.derive()
         return TablesSummary(manifest["tables"], manifest["problems"])
 
@@ -113,7 +116,7 @@ class _Run:
             self._folder,
             self._like,
             options.file_format,
-            options.end_offsets,
+            [] if options.find_ends is None else options.find_ends(),
             self._tell,
         )
         self._refreshed = time.monotonic()

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.errors import CommandError
+from cli.pipeline.end_offsets import compute_sample_times, find_end_offsets
 from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
+from tests.pipeline.logged import SEGMENTS
+from tests.server import MusterServer
+from tests.unit.cli.invoking import invoke_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,3 +130,41 @@ def test_what_is_no_end_offsets_is_refused(tmp_path: Path, text: str) -> None:
         read_end_offsets(file, START)
     with pytest.raises(EndOffsetsError, match="cannot be read"):
         read_end_offsets(tmp_path / "nothing", START)
+
+
+def test_windows_end_a_moment_before_the_next() -> None:
+    times = compute_sample_times(at(25), 0.5)
+    assert times == [at(minute) - timedelta(milliseconds=1) for minute in (0, 10, 20)]
+    assert compute_sample_times(at(25), 0) == []
+
+
+def test_a_live_cluster_tells_where_topics_end_and_ended(tmp_path: Path) -> None:
+    kafka = pytest.importorskip("confluent_kafka")
+    now = datetime.now(UTC).replace(microsecond=0)
+    with MusterServer(tmp_path / "data", topics={"t": 2}) as server:
+        producer = kafka.Producer({"bootstrap.servers": server.kafka, "log_level": 0})
+        for minutes in (50, 30, 29, 1):
+            ms = round((now - timedelta(minutes=minutes)).timestamp() * 1000)
+            producer.produce("t", b"x", partition=0, timestamp=ms)
+        assert producer.flush(30) == 0
+        found = find_end_offsets(server.kafka, None, 30, 1, now)
+        with pytest.raises(CommandError):
+            find_end_offsets("127.0.0.1:1", None, 1, 1, now)
+    assert {end.time for end in found} == {now, *compute_sample_times(now, 1)}
+    ends = {(end.partition, now - end.time): end.end_offset for end in found}
+    for (partition, age), end in ends.items():
+        # Messages that were there: those older than the sample.
+        there = sum(timedelta(minutes=minutes) > age for minutes in (50, 30, 29, 1))
+        assert end == (there if partition == 0 else 0), age
+
+
+def test_an_unknown_cluster_is_one_line_and_no_table_changes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    result = invoke_app(
+        *("pipeline", "tables", "--path", SEGMENTS, "--out", tmp_path / "out"),
+        *("--bootstrap-server", "127.0.0.1:1", "--timeout", "1"),
+    )
+    assert result.exit_code != 0
+    assert len(result.error.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
