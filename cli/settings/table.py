@@ -262,7 +262,8 @@ _GROUP_SETTINGS = (
         Kind.INT,
         30_000,
         Scope.GROUP,
-        "An assignment that takes longer is given up, and the target stays as it was.",
+        "An assignment that takes longer is given up, and the target stays as it was; where a "
+        "member was to compute it, the server does.",
         minimum=1,
     ),
     Setting(

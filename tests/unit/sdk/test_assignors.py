@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 import muster
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
+from tests.groups import CHECKOUT
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
 from tests.unit.service.session_client import GROUP, SessionClient, join
@@ -166,6 +169,20 @@ async def test_one_that_raises_leaves_it_to_the_server_at_once(
     assert notes.told == []
     assert stand.runtime.stats.assignor_failures_by_reason["raised"] >= 1
     assert "no idea" in caplog.text
+
+
+async def test_the_program_of_the_docs_runs(
+    stand: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs = (CHECKOUT / "docs" / "assignors.md").read_text(encoding="utf-8")
+    (program,) = (
+        text for text in re.findall(r"```python\n(.*?)```", docs, re.S) if "import muster" in text
+    )
+    names: dict[str, Any] = {}
+    exec(program.replace("127.0.0.1:50051", stand.target), names)
+    async with names["member"] as member:
+        await until(lambda: member.assignment == ALL)
+    assert capsys.readouterr().out == "2 b'for it'\n"
 
 
 async def test_a_bad_assignor_is_refused(stand: Stand) -> None:

@@ -1,0 +1,319 @@
+"""Members that bring assignors, on the real runtime in virtual time: truthful, slow, or wrong.
+
+Members tell the truth about what they own and take their time to give it up. What they compute may
+be right, stale or illegal; they may lose their streams, leave, or be expired; the server may die.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from coordinator.core.invariants import check_group
+from coordinator.runtime.api import Answer
+from coordinator.runtime.local_assignments import Offer
+from model.commands import INTERNAL, GrowTopic, InstallAssignment, PrepareAssignment
+from model.errors import GroupError
+from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.local_assignors import LocalAssignor
+from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
+from model.records import TopicPartitions
+from model.responses import ConsumerGroupHeartbeatResponse, Done
+from model.settings import CoordinatorSettings
+from tests.sim.server import CALLER, VirtualServer
+from tests.sim.shadow import describe_shards
+
+G = GroupId("g")
+LIMIT_MS = 10_000
+INTERVAL_MS = 1_000
+Place = tuple[TopicId, int]
+
+
+@dataclass
+class Client:
+    """``owned`` is what it may be reading; ``told`` what it was last told to own."""
+
+    topics: tuple[str, ...]
+    local: tuple[LocalAssignor, ...]
+    epoch: int = 0
+    owned: set[Place] = field(default_factory=set)
+    told: set[Place] = field(default_factory=set)
+    offer: Offer | None = None
+    prepared: list[PrepareAssignmentResponse] = field(default_factory=list)
+    generations: list[int] = field(default_factory=list)
+    """Those that its assignor was told of."""
+
+
+def to_topics(places: set[Place]) -> tuple[TopicPartitions, ...]:
+    found: dict[TopicId, list[int]] = {}
+    for topic_id, partition in sorted(places):
+        found.setdefault(topic_id, []).append(partition)
+    return tuple(TopicPartitions(topic_id, tuple(parts)) for topic_id, parts in found.items())
+
+
+class LocalDriver:
+    """One group, ``G``."""
+
+    def __init__(self) -> None:
+        settings = CoordinatorSettings(assignor_time_limit_ms=LIMIT_MS)
+        self.server = VirtualServer({"foo": 3, "bar": 2}, settings=settings)
+        self.clients: dict[str, Client] = {}
+        self.installed = 0
+        """How many assignments of members were put in force."""
+
+    # -------------------------------------------------------------------------------- members
+
+    def join(self, name: str, topics: tuple[str, ...], local: tuple[LocalAssignor, ...]) -> None:
+        """A new member, or one that says something else of itself."""
+        client = self.clients.get(name)
+        if client is None:
+            client = self.clients[name] = Client(topics, local)
+        client.topics, client.local = topics, local
+        command = self.server.join_command(G, name, topics)
+        owned = to_topics(client.owned) if client.epoch else ()
+        command = replace(command, member_epoch=client.epoch, local_assignors=local, owned=owned)
+        self._hear(name, self.server.ask(command))
+        if name in self.clients:
+            self.offer(name)
+
+    def beat(self, name: str) -> None:
+        """A heartbeat that says all that it owns."""
+        client = self.clients[name]
+        command = self.server.heartbeat(G, name, client.epoch)
+        self._hear(name, self.server.ask(replace(command, owned=to_topics(client.owned))))
+
+    def _hear(self, name: str, answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            self.forget(name)
+            return
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        client = self.clients[name]
+        client.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            client.told = {(t.topic_id, p) for t in answer.assignment for p in t.partitions}
+        client.owned |= client.told
+        if answer.local is not None:
+            assert client.local, "who names no assignor is told of none"
+            assert answer.local.generation == answer.member_epoch
+            if answer.local.generation not in client.generations:
+                client.generations.append(answer.local.generation)
+            assert answer.local.metadata == f"for {name}".encode()
+
+    def give_up(self, name: str) -> None:
+        """It stops with all that it was told to give up."""
+        self.clients[name].owned &= self.clients[name].told
+
+    def leave(self, name: str) -> None:
+        self.server.leave(G, name)
+        self.forget(name)
+
+    def forget(self, name: str) -> None:
+        """It is no member any more, or will not hear of it: it owns nothing."""
+        self.withdraw(name)
+        del self.clients[name]
+
+    def offer(self, name: str) -> None:
+        """Its stream is there."""
+        client = self.clients[name]
+        self.withdraw(name)
+        if client.local:
+            local = self.server.runtime.local_assignments
+            client.offer = local.offer(G, MemberId(name), lambda: None)
+
+    def withdraw(self, name: str) -> None:
+        """Its stream is gone."""
+        offer, self.clients[name].offer = self.clients[name].offer, None
+        if offer is not None:
+            offer.withdraw()
+
+    # ----------------------------------------------------------------------------- assignments
+
+    def call_for_an_assignment(self) -> None:
+        """Everybody's stream is there, and the group waits."""
+        for name in self.clients:
+            self.offer(name)
+        group = self.server.group(G) if self.clients else None
+        if group is not None and group.target_epoch == group.group_epoch:
+            self.grow("foo")
+
+    def prepare(self, name: str) -> None:
+        client = self.clients[name]
+        command = PrepareAssignment(CALLER, G, MemberId(name), client.epoch)
+        answer = self.server.ask(command)
+        if isinstance(answer, PrepareAssignmentResponse):
+            assert answer.group_epoch == self.server.group(G).group_epoch
+            client.prepared.append(answer)
+
+    def install(self, name: str, how: str, pick: int) -> None:
+        """One of those that it has prepared, as it is right or wrong in some way."""
+        client = self.clients[name]
+        if not client.prepared:
+            return
+        prepared = client.prepared[-1 - pick % len(client.prepared)]
+        members = compute_members(prepared, pick)
+        is_legal = spoil(members, prepared, how)
+        group = self.server.group(G)
+        request = self.server.runtime.shards[
+            self.server.runtime.partition_of(G)
+        ].local_requests.get(G)
+        is_asked = (
+            request is not None
+            and not request.is_given_up
+            and request.member_id == name
+            and request.group_epoch == prepared.group_epoch == group.group_epoch
+            and group.target_epoch < group.group_epoch
+        )
+        epochs = group.group_epoch, group.target_epoch
+        command = InstallAssignment(
+            CALLER, G, MemberId(name), client.epoch, prepared.group_epoch, tuple(members)
+        )
+        answer = self.server.ask(command)
+        if not is_asked:
+            assert isinstance(answer, GroupError), "what is stale, or not asked for, is refused"
+            assert epochs == (group.group_epoch, group.target_epoch)
+            return
+        assert isinstance(answer, Done) == is_legal, (how, answer)
+        assert group.target_epoch == group.group_epoch, "it is in force, or the server's is"
+        if is_legal:
+            self.installed += 1
+            for member in members:
+                entry = group.entries[member.member_id]
+                target = group.numbers.topic_partitions(entry.target or ())
+                assert to_topics(places_of(target)) == to_topics(places_of(member.partitions))
+
+    # --------------------------------------------------------------------------------- the world
+
+    def grow(self, name: str) -> None:
+        topic = self.server.runtime.image.by_name[TopicName(name)]
+        self.server.ask(GrowTopic(INTERNAL, topic.name, topic.partitions + 1))
+
+    def advance(self, duration_ms: int) -> None:
+        """Those who are expired meanwhile stop by themselves."""
+        self.server.advance(duration_ms)
+        self._drop_expired()
+
+    def _drop_expired(self) -> None:
+        members = {m.member_id for group in self.server.runtime.groups() for m in group.members()}
+        for name in [name for name in self.clients if name not in members]:
+            self.forget(name)
+
+    def restart(self) -> None:
+        """The server dies; all that it answered is there afterwards."""
+        before = self.describe()
+        for client in self.clients.values():
+            client.offer = None
+        self.server.restart()
+        assert self.describe() == before, "live == replayed"
+
+    def describe(self) -> object:
+        """All that lasts."""
+        local = {
+            group.group_id: (group.local.assignors, group.local.installed)
+            for group in self.server.runtime.groups()
+            if group.local is not None
+        }
+        return describe_shards(self.server.runtime.shards), local
+
+    # ------------------------------------------------------------------------------------- laws
+
+    def check(self) -> None:
+        """No partition has two owners, by what members do and by what the coordinator says."""
+        owners: dict[Place, str] = {}
+        for name, client in self.clients.items():
+            for place in client.owned:
+                other = owners.setdefault(place, name)
+                assert other == name, f"{place} is owned by {other} and {name}"
+        for group in self.server.runtime.groups():
+            check_group(group)
+            ids = {member.member_id for member in group.members()}
+            if group.local is not None:
+                assert not group.local.is_empty
+                assert group.local.assignors.keys() | group.local.installed.keys() <= ids
+                epochs = {each.assignment_epoch for each in group.local.installed.values()}
+                assert epochs <= {group.target_epoch}, "metadata go with their target"
+        assert not self.server.failures
+
+    def settle(self) -> None:
+        """Nobody computes any more, and all of it comes to an end: each partition has an owner."""
+        for name in self.clients:
+            self.withdraw(name)
+        self.advance(LIMIT_MS + INTERVAL_MS)
+        for _ in range(6):
+            for name in sorted(self.clients):
+                if name in self.clients:
+                    self.give_up(name)
+                    self.beat(name)
+            self.check()
+            self.advance(INTERVAL_MS)
+        for group in self.server.runtime.groups():
+            if group.member_count:
+                assert group.target_epoch == group.group_epoch
+        if self.clients:
+            subscribed = {name for client in self.clients.values() for name in client.topics}
+            image = self.server.runtime.image
+            owned = {place for client in self.clients.values() for place in client.owned}
+            group = self.server.group(G)
+            if group.local is None or not group.local.installed:
+                assert owned == {
+                    (topic.topic_id, partition)
+                    for topic in image.by_name.values()
+                    if topic.name in subscribed
+                    for partition in range(topic.partitions)
+                }
+
+
+def places_of(topics: tuple[TopicPartitions, ...]) -> set[Place]:
+    return {(topic.topic_id, partition) for topic in topics for partition in topic.partitions}
+
+
+def compute_members(prepared: PrepareAssignmentResponse, pick: int) -> list[ComputedAssignment]:
+    """A legal assignment: in turns, begun at ``pick``, among who subscribes."""
+    given: dict[MemberId, set[Place]] = {member.member_id: set() for member in prepared.members}
+    turn = pick
+    for topic in prepared.topics:
+        takers = [m.member_id for m in prepared.members if topic.name in m.subscribed_topic_names]
+        for partition in range(topic.partitions):
+            given[takers[turn % len(takers)]].add((topic.topic_id, partition))
+            turn += 1
+    version = prepared.version
+    return [
+        ComputedAssignment(name, to_topics(places), version, f"for {name}".encode())
+        for name, places in given.items()
+    ]
+
+
+RIGHT, PARTIAL, TWO_OWNERS, TWICE, BEYOND, STRANGER, UNSUBSCRIBED, NEWER = (
+    "right", "partial", "two owners", "twice", "beyond", "stranger", "unsubscribed", "newer",
+)  # fmt: skip
+WAYS = (RIGHT, RIGHT, PARTIAL, TWO_OWNERS, TWICE, BEYOND, STRANGER, UNSUBSCRIBED, NEWER)
+
+
+def spoil(members: list[ComputedAssignment], prepared: PrepareAssignmentResponse, how: str) -> bool:
+    """Make it wrong, if it can be in that way; whether it is legal still."""
+    first, partitions = members[0], members[0].partitions
+    match how:
+        case "partial":
+            members[0] = replace(first, partitions=())
+            return True
+        case "two owners" if len(members) > 1 and partitions:
+            mixed = to_topics(places_of(members[1].partitions) | places_of(partitions))
+            members[1] = replace(members[1], partitions=mixed)
+        case "twice":
+            members.append(first)
+        case "beyond" if partitions:
+            topic = partitions[0]
+            members[0] = replace(first, partitions=(TopicPartitions(topic.topic_id, (1_000,)),))
+        case "stranger":
+            members.append(replace(first, member_id=MemberId("nobody"), partitions=()))
+        case "unsubscribed":
+            names = set(prepared.members[0].subscribed_topic_names)
+            others = [topic for topic in prepared.topics if topic.name not in names]
+            if not others:
+                return True
+            for number, member in enumerate(members):
+                members[number] = replace(member, partitions=())
+            members[0] = replace(first, partitions=(TopicPartitions(others[0].topic_id, (0,)),))
+        case "newer":
+            members[0] = replace(first, version=prepared.version + 1)
+        case _:
+            return True
+    return False
