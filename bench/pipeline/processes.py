@@ -15,10 +15,15 @@ _PARENT_FIELD, _USER_FIELD, _SYSTEM_FIELD, _RESIDENT_FIELD = 1, 11, 12, 1
 
 
 class PeakMemory:
-    """While entered: the most that all processes together had resident, in MiB."""
+    """While entered: the most that all processes together had resident, in MiB.
+
+    ``cpu_s`` is what they took of processors, also those that have ended, up to when each was last
+    looked at.
+    """
 
     def __init__(self) -> None:
         self.peak_mib = 0.0
+        self._ticks: dict[int, int] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -35,20 +40,28 @@ class PeakMemory:
         self._ended.set()
         self._thread.join()
 
+    @property
+    def cpu_s(self) -> float:
+        """User and system, without this process."""
+        return sum(self._ticks.values()) / _TICKS
+
     def _watch(self) -> None:
         while not self._ended.wait(_PAUSE_S):
-            pages = sum(map(_read_resident_pages, _find_family(os.getpid())))
+            family = _find_family(os.getpid())
+            pages = sum(map(_read_resident_pages, family))
             self.peak_mib = max(self.peak_mib, pages * _PAGE_BYTES / 2**20)
+            for process in family[1:]:
+                self._ticks[process] = max(_read_ticks(process), self._ticks.get(process, 0))
 
 
 def read_cpu_s() -> float:
     """Seconds that those processes that live took until now, user and system."""
-    ticks = 0
-    for process in _find_family(os.getpid()):
-        fields = _read_fields(process)
-        if fields:
-            ticks += int(fields[_USER_FIELD]) + int(fields[_SYSTEM_FIELD])
-    return ticks / _TICKS
+    return sum(map(_read_ticks, _find_family(os.getpid()))) / _TICKS
+
+
+def _read_ticks(process: int) -> int:
+    fields = _read_fields(process)
+    return int(fields[_USER_FIELD]) + int(fields[_SYSTEM_FIELD]) if fields else 0
 
 
 def _read_fields(process: int) -> list[str]:
