@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
-from model.commands import ConsumerGroupHeartbeat, ReconcileMember
-from model.ids import InstanceId
+from model.commands import ConsumerGroupHeartbeat, JoinGroup, ReconcileMember
+from model.ids import InstanceId, MemberId
 from model.records import TopicPartitions
 
 
@@ -18,10 +20,12 @@ class Before:
         "group",
         "held",
         "instance",
+        "is_held_by_classic",
         "member",
         "pending",
         "previous",
         "revision",
+        "session_ms",
     )
 
     def __init__(
@@ -35,6 +39,8 @@ class Before:
         self.revision = -1 if group is None else group.revision
         self.epoch = -1 if member is None else member.member_epoch
         self.previous = -1 if member is None else member.previous_member_epoch
+        classic = None if member is None else member.classic
+        self.session_ms = 0 if classic is None else classic.session_timeout_ms
         self.assigned: set[int] = set() if member is None else set(member.assigned)
         self.pending: set[int] = set()
         self.held: set[int] = set()
@@ -46,6 +52,10 @@ class Before:
         self.epochs = {number: epoch_of[number] for number in self.held}
 
         self.instance = find_instance(group, instance_id)
+        self.is_held_by_classic = False
+        if group is not None and self.instance[0] is not None:
+            holder = group.member(MemberId(self.instance[0]))
+            self.is_held_by_classic = holder is not None and holder.classic is not None
 
     @property
     def away(self) -> str | None:
@@ -53,10 +63,18 @@ class Before:
         holder, epoch = self.instance
         return holder if epoch == STATIC_LEAVE_EPOCH else None
 
+    def replaced_by(self, command: Any) -> str | None:
+        """The member whose place a command may take: a classic one takes that of one alive."""
+        is_taken = isinstance(command, JoinGroup) or self.is_held_by_classic
+        return self.instance[0] if is_taken else self.away
+
     def allows_instance(self, command: ConsumerGroupHeartbeat) -> bool:
         """Whether who says this instance id may speak as that instance."""
         holder, _ = self.instance
         if command.instance_id is None or holder == command.member_id:
+            return True
+        if self.is_held_by_classic and command.member_epoch == 0:
+            # A member of the classic protocol does not say that it goes.
             return True
         return command.member_epoch == 0 and holder in (None, self.away)
 

@@ -15,7 +15,7 @@ from coordinator.core.invariants import (
 )
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer
-from model.commands import OffsetCommit, OffsetFetch
+from model.commands import LeaveGroup, OffsetCommit, OffsetFetch
 from model.errors import ErrorCode
 from model.ids import TopicName
 from model.records import (
@@ -23,6 +23,7 @@ from model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
+    TopicPartitions,
 )
 from model.responses import OffsetFetchResponse
 from tests.sim.before import Before
@@ -74,14 +75,43 @@ def check_nobody_else_moved(command: Any, records: list[Record], away: str | Non
 
     Or with those of the member that takes the place of ``away``.
     """
-    member_id = getattr(command, "member_id", None)
+    if isinstance(command, LeaveGroup):
+        # Who it names may be an instance; they go, and nobody moves.
+        records = [record for record in records if record.value is not None]
+    own = (
+        getattr(command, "member_id", None),
+        getattr(command, "new_member_id", None),
+        away,
+    )
     for record in records:
         if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
-            check(
-                record.key.member_id in (member_id, away),
-                "S3",
-                f"{type(command).__name__} of {member_id} moved {record.key.member_id}",
-            )
+            who = record.key.member_id
+            check(who in own, "S3", f"{type(command).__name__} of {own} moved {who}")
+
+
+def check_freed(
+    before: Before,
+    group: ConsumerGroup,
+    member: Member,
+    owned: tuple[TopicPartitions, ...] | None,
+) -> None:
+    """S3: what a member loses it has given up. S7: no epoch before that."""
+    held = {*member.assigned, *member.pending_revocation}
+    freed = before.held - held
+    if freed:
+        said = None if owned is None else group.numbers.known_numbers(owned)
+        check(
+            said is not None and not said & freed,
+            "S3",
+            f"{member.member_id} lost {freed} without giving them up",
+        )
+    if member.member_epoch > before.epoch:
+        target = set(member.target or ())
+        check(
+            held <= target,
+            "S7",
+            f"{member.member_id} got epoch {member.member_epoch} holding {held - target}",
+        )
 
 
 def check_commit(command: OffsetCommit, before: Before, records: list[Record]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,21 +20,26 @@ from model.commands import (
     DeleteOffsets,
     DeleteTopic,
     GrowTopic,
+    JoinGroup,
     Now,
     OffsetCommit,
     OffsetFetch,
+    SyncGroup,
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
 from model.errors import GroupError
-from model.ids import GroupId
+from model.ids import GroupId, TopicId, TopicName
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupLeaveResponse,
     Done,
+    JoinGroupResponse,
     OffsetFetchResponse,
+    SyncGroupResponse,
     TopicResponse,
 )
+from tests.sim.classic_checkers import decode_names
 from tests.sim.log_checkers import DurableFacts
 from tests.sim.observed import ObservedRuntime
 from tests.sim.offset_answers import OffsetAnswers
@@ -73,9 +78,15 @@ class AnswerChecker:
     """S11: an answer shows nothing that is not durable. Kept over restarts."""
 
     def __init__(
-        self, facts: DurableFacts, offsets: OffsetModel, coordinator: TransactionCoordinator
+        self,
+        facts: DurableFacts,
+        offsets: OffsetModel,
+        coordinator: TransactionCoordinator,
+        names: Mapping[TopicId, TopicName],
     ) -> None:
         self.facts = facts
+        self.names = names
+        """Of all topics that there ever were."""
         self.offsets = offsets
         self.answers = OffsetAnswers(facts, offsets)
         self.coordinator = coordinator
@@ -112,6 +123,10 @@ class AnswerChecker:
                 self.answers.end_deletion(command, begun, answer)
             case ConsumerGroupHeartbeat(), ConsumerGroupHeartbeatResponse():
                 self._end_heartbeat(command, answer)
+            case JoinGroup(), JoinGroupResponse(leader=None):
+                self._end_join(command.group_id, answer)
+            case SyncGroup(), SyncGroupResponse():
+                self._end_sync(command, answer)
             case ConsumerGroupLeave(), ConsumerGroupLeaveResponse(member_epoch=-2):
                 key = (command.group_id, command.member_id)
                 is_known = self.facts.removals[key] > begun or -2 in self.facts.epochs[key]
@@ -127,6 +142,27 @@ class AnswerChecker:
                 check(is_deleted, "S11", f"the deletion of {topic} is not durable")
             case _:
                 pass
+
+    def _end_join(self, group_id: GroupId, answer: JoinGroupResponse) -> None:
+        """Of a consumer group, or of one that this join has made a classic one."""
+        key = (group_id, answer.member_id)
+        is_durable = answer.generation in self.facts.epochs[key] or any(
+            generation == answer.generation for generation, _ in self.facts.generations[key]
+        )
+        check(is_durable, "S11", f"{key} in {answer.generation} is not durable")
+
+    def _end_sync(self, command: SyncGroup, answer: SyncGroupResponse) -> None:
+        key = (command.group_id, command.member_id)
+        if (command.generation, answer.assignment) in self.facts.generations[key]:
+            return
+        told = decode_names(answer.assignment)
+        names = self.names
+        is_durable = any(
+            epoch == command.generation
+            and told <= {(names[topic_id], partition) for topic_id, partition in held}
+            for epoch, held in self.facts.standings[key]
+        )
+        check(is_durable, "S11", lambda: f"{key} with {told} is not durable")
 
     def _end_heartbeat(
         self, command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse

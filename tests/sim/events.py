@@ -8,14 +8,26 @@ from coordinator.core.consumer_group import Member
 from coordinator.core.target import InstallTarget
 from model.commands import (
     UNCHANGED,
+    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,
+    ExpireClassicDeadline,
     ExpireMember,
+    JoinGroup,
+    LeaveGroup,
     OffsetCommit,
     RefreshTopics,
+    SyncGroup,
 )
 from model.records import MemberState
+
+CLASSIC_EVENTS: dict[type, str] = {
+    JoinGroup: "classic join",
+    SyncGroup: "classic sync",
+    ClassicHeartbeat: "classic heartbeat",
+    LeaveGroup: "classic leave",
+}
 
 
 def event_names(command: Any, member: Member | None) -> tuple[str | None, str | None] | None:
@@ -39,6 +51,10 @@ def event_names(command: Any, member: Member | None) -> tuple[str | None, str | 
             return None, "target"
         case RefreshTopics():
             return None, "topics"
+        case JoinGroup() | SyncGroup() | ClassicHeartbeat() | LeaveGroup():
+            return None, CLASSIC_EVENTS[type(command)]
+        case ExpireClassicDeadline():
+            return None, f"classic {command.deadline.value}"
         case _:
             return None
 

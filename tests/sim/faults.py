@@ -31,6 +31,11 @@ KINDS = (
     "transaction coordinator moved",
     "deletion",
     "settings changed",
+    "leader dies",
+    "leader fails",
+    "pending member dies",
+    "nonsense said",
+    "group converted",
 )
 """``writes lost`` decides whether a server crash may lose what was written and not synced."""
 
@@ -81,6 +86,10 @@ class Faults:
             "marker late": rng.uniform(0.1, 0.6),
             "marker doubled": rng.uniform(0.1, 0.5),
             "producer crash": rng.uniform(0.1, 0.4),
+            "leader dies": rng.uniform(0.02, 0.15),
+            "leader fails": rng.uniform(0.05, 0.3),
+            "pending member dies": rng.uniform(0.05, 0.3),
+            "nonsense said": rng.uniform(0.05, 0.3),
         }
         return faults
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH
 from coordinator.core.shard import Shard
+from model.ids import MemberId
 from model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -15,6 +16,8 @@ from model.records import (
     ConsumerGroupMetadataValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
@@ -54,12 +57,16 @@ class LogChecker:
         self.offsets.apply(write.entries, write.side)
         for record in write.records:
             self._check_epochs(record)
+            if isinstance(record.key, GroupMetadataKey):
+                changed[record.key.group] = None
             self.shadow.apply(record)
             group_id = getattr(record.key, "group_id", None)
             if group_id is not None:
                 changed[group_id] = None
         for group_id in changed:
             group = self.shadow.groups.get(group_id)
+            is_one = group is None or group_id not in self.shadow.classic
+            check(is_one, "S21", f"{group_id} is of two types")
             if group is not None:
                 check_shadow_group(group_id, group)
         return changed
@@ -80,13 +87,15 @@ class LogChecker:
             return
         match key, value:
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue(epoch):
-                check(epoch > group.epoch, "S5", f"{key.group_id}: {group.epoch} then {epoch}")
+                goes_on = epoch > group.epoch or not group.is_epoch_known
+                check(goes_on, "S5", f"{key.group_id}: {group.epoch} then {epoch}")
             case (
                 ConsumerGroupTargetAssignmentMetadataKey(),
                 ConsumerGroupTargetAssignmentMetadataValue(epoch),
             ):
                 old = group.target_epoch
-                check(epoch > old, "S5", f"{key.group_id}: assignment epoch {old} then {epoch}")
+                goes_on = epoch > old or not group.is_target_epoch_known
+                check(goes_on, "S5", f"{key.group_id}: assignment epoch {old} then {epoch}")
             case (
                 ConsumerGroupCurrentMemberAssignmentKey(),
                 ConsumerGroupCurrentMemberAssignmentValue(epoch),
@@ -170,12 +179,16 @@ class DurableFacts:
         self.epochs: dict[Member, set[int]] = defaultdict(set)
         self.highest: dict[Member, int] = defaultdict(int)
         """The highest epoch of each; -2 of one that has left for a while."""
+        self.generations: dict[Member, set[tuple[int, bytes]]] = defaultdict(set)
+        """Of members of classic groups: the assignment of each generation."""
         self.removals: dict[Member, int] = defaultdict(int)
         self.offsets: dict[OffsetPlace, set[int]] = defaultdict(set)
         self.pending: dict[OffsetPlace, set[int]] = defaultdict(set)
         """Written in a transaction."""
         self.topics: set[tuple[str, bytes, int]] = set()
         self.deleted_topics: set[str] = set()
+        self._members: dict[str, set[MemberId]] = {}
+        """Of classic groups, by their last records."""
 
     def note_sync(self, writes: Iterable[Write]) -> None:
         """These writes have become durable."""
@@ -202,11 +215,21 @@ class DurableFacts:
         """Whether a commit of it is durable, plain or in a transaction."""
         return offset in self.offsets[place] or offset in self.pending[place]
 
+    def _note_classic(self, group_id: str, value: GroupMetadataValue) -> None:
+        known = {member.member_id for member in value.members}
+        for member_id in self._members.get(group_id, set()) - known:
+            self.removals[group_id, member_id] += 1
+        self._members[group_id] = known
+        for member in value.members:
+            self.generations[group_id, member.member_id].add((value.generation, member.assignment))
+
     def _note(self, record: Record) -> None:
         key, value = record
         match key, value:
             case OffsetCommitKey(group, topic, partition), OffsetCommitValue(offset):
                 self.offsets[group, topic, partition].add(offset)
+            case GroupMetadataKey(group), GroupMetadataValue():
+                self._note_classic(group, value)
             case ConsumerGroupMemberMetadataKey(group_id, member_id), None:
                 self.removals[group_id, member_id] += 1
             case (

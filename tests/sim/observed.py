@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
 from coordinator.core.handle import ShardCommand
 from coordinator.core.outcome import Outcome
@@ -16,10 +17,15 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.writer import Entry
 from model.commands import (
     UNCHANGED,
+    ClassicDeadline,
     ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
     Deadline,
+    ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
+    JoinGroup,
+    LeaveGroup,
     OffsetCommit,
     OffsetFetch,
     ReconcileMember,
@@ -37,23 +43,41 @@ from model.records import (
     TopicPartitions,
 )
 from tests.sim.before import Before, find_instance, is_of_now
+from tests.sim.classic_checkers import (
+    Change,
+    ClassicChecker,
+    check_classic_commit,
+    check_record,
+    decode_owned,
+)
 from tests.sim.command_checkers import (
     check_commit,
     check_fetch,
+    check_freed,
     check_nobody_else_moved,
     check_target,
     compute_subscription,
 )
+from tests.sim.conversions import (
+    Kind,
+    check_conversion,
+    check_mixed,
+    compute_targets,
+    find_conversion,
+)
 from tests.sim.events import event_names
 from tests.sim.liveliness import Liveliness
 from tests.sim.offset_log import OffsetLog
-from tests.sim.tables import NONE, SIMPLE, Pair
+from tests.sim.tables import CLASSIC, NONE, SIMPLE, Pair
 from tests.sim.violations import check
 
 Owned = tuple[TopicPartitions, ...] | None
 
 LATE_MS = 2_000
 """What a deadline may be late by."""
+
+ENDING = (ConsumerGroupLeave, LeaveGroup, ExpireMember, ExpireClassicDeadline, JoinGroup)
+"""What may bring a consumer group to its end."""
 
 REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_REACHED)
 """An administrator may change those of a group."""
@@ -73,6 +97,10 @@ class ObservedRuntime(Runtime):
         self.lively: Liveliness = options.pop("lively")
         self.log_offsets: Callable[[], OffsetLog] = options.pop("log_offsets")
         self.on_expiring: Callable[[ExpireOffsets], None] = options.pop("on_expiring")
+        self.on_converted: Callable[[Kind, str, tuple[Record, ...]], None] = options.pop(
+            "on_converted"
+        )
+        self.classic: ClassicChecker = options.pop("classic")
         super().__init__(*arguments, **options)
         self._refused: GroupError | None = None
         self._carried_out: set[int] = set()
@@ -160,11 +188,10 @@ class ObservedRuntime(Runtime):
             self.lively.heard_ms[group_id, member_id] = self.clock_ms()
         return touched
 
-    def _answer_error(
-        self, group_ids: tuple[GroupId, ...], reply: Reply, error: GroupError
-    ) -> None:
-        self._refused = error
-        super()._answer_error(group_ids, reply, error)
+    def _answer_read(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            self._refused = answer
+        super()._answer_read(group_ids, reply, answer)
 
     def _submit_to_shard(
         self, command: ShardCommand, reply: Reply, shard: Shard | None = None
@@ -172,20 +199,20 @@ class ObservedRuntime(Runtime):
         group, member = self._find(command)
         self._tally(command, group, member)
         before = Before(group, member, getattr(command, "instance_id", None))
+        classic = self.classic_group(command.group_id)
+        self._refused = None
         super()._submit_to_shard(command, reply, shard)
         if id(command) in self._carried_out:
             self._carried_out.remove(id(command))
             return
         error = self._refused
         assert error is not None, f"{command} was neither carried out nor refused"
-        check(
-            before.is_unchanged(),
-            "S9",
-            lambda: f"{command} was refused and changed its group: {error}",
-        )
+        is_unchanged = before.is_unchanged() and classic is self.classic_group(command.group_id)
+        what = f"{type(command).__name__} was refused and changed its group: {error}"
+        check(is_unchanged, "S9", what)
         broke = error.code is ErrorCode.UNKNOWN_SERVER_ERROR
         check(not broke, "S9", f"{type(command).__name__} broke the core: {error.message}")
-        if isinstance(command, ConsumerGroupHeartbeat):
+        if isinstance(command, ConsumerGroupHeartbeat) and (classic is None or not classic.members):
             self._check_acceptance(command, before, error)
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
@@ -194,9 +221,15 @@ class ObservedRuntime(Runtime):
         before = Before(group, member)
         records: list[Record] = []
         self._appended = records
+        self._refused = None
         super()._commit(command, reply)
+        classic = None if group is not None else self.classic_group(command.group_id)
+        if records and classic is not None and command.member_id in classic.members:
+            # Who commits in a classic group is alive.
+            self.lively.heard_ms[command.group_id, command.member_id] = self.clock_ms()
         check(bool(records) or before.is_unchanged(), "S9", lambda: f"{command} changed its group")
         check_commit(command, before, records)
+        check_classic_commit(command, self.classic_group(command.group_id), records)
 
     def _carry_out(
         self,
@@ -209,11 +242,35 @@ class ObservedRuntime(Runtime):
         before = Before(*self._find(command), getattr(command, "instance_id", None))
         if isinstance(command, ExpireOffsets):
             self._check_expiring(command)
+        classic = self.classic_group(group_id)
+        group = before.group
+        targets = compute_targets(group) if isinstance(command, ENDING) else {}
+        had_group = group is not None and group.member_count > 0
         self._appended = []
         self._is_whole = outcome.then is None
         super()._carry_out(shard, group_id, command, outcome, reply)
         self._carried_out.add(id(command))
-        self._check(command, before, self._appended)
+        change = Change(
+            command,
+            shard,
+            outcome,
+            classic,
+            self.classic_group(group_id),
+            had_group,
+            shard.consumer_groups.get(group_id),
+        )
+        self.classic.check(change)
+        check_mixed(change)
+        kind = find_conversion(change)
+        if kind is not None:
+            check_conversion(kind, change, targets)
+            self.classic.note_converted(change)
+            self.on_converted(kind, group_id, outcome.records)
+        self._check(command, before, self._appended, kind)
+
+    def classic_group(self, group_id: GroupId) -> ClassicGroup | None:
+        """The classic group of that id, as it is now."""
+        return self._shard_of(group_id).classic_group(group_id)
 
     def _find(self, command: Any) -> tuple[ConsumerGroup | None, Member | None]:
         group = self._shard_of(command.group_id).consumer_groups.get(command.group_id)
@@ -229,6 +286,9 @@ class ObservedRuntime(Runtime):
         group = shard.consumer_groups.get(group_id)
         if group is not None:
             return group.state().value
+        classic = shard.classic_group(group_id)
+        if classic is not None:
+            return CLASSIC[classic.state]
         return SIMPLE if shard.has_simple_group(group_id) else NONE
 
     def tally_group(self, event: str, group_id: GroupId) -> None:
@@ -255,9 +315,14 @@ class ObservedRuntime(Runtime):
 
     # --------------------------------------------------------------------------------- checking
 
-    def _check(self, command: Any, before: Before, records: list[Record]) -> None:
+    def _check(
+        self, command: Any, before: Before, records: list[Record], kind: Kind | None
+    ) -> None:
         group, member = self._find(command)
         match command:
+            case ConsumerGroupHeartbeat() if kind is not None:
+                self._note_heard(command)
+                return
             case ConsumerGroupHeartbeat():
                 self._check_acceptance(command, before, None)
                 self._note_heard(command)
@@ -268,9 +333,17 @@ class ObservedRuntime(Runtime):
                 check_target(self._shard_of(group.group_id), group)
             case ExpireMember() if before.member is not None and member is None:
                 self._check_expiry(command)
+            case ExpireClassicDeadline() if before.member is not None and member is None:
+                self._check_classic_expiry(command, before)
+            case JoinGroup() if (
+                group is not None and member is not None and member is before.member
+            ):
+                owned = decode_owned(command, self._shard_of(group.group_id).image)
+                check_freed(before, group, member, owned)
             case _:
                 pass
-        check_nobody_else_moved(command, records, before.away)
+        if kind is None:
+            check_nobody_else_moved(command, records, before.replaced_by(command))
 
     def _note_heard(self, command: ConsumerGroupHeartbeat) -> None:
         key = (command.group_id, command.member_id)
@@ -328,22 +401,7 @@ class ObservedRuntime(Runtime):
                 "L5",
                 f"{member.member_id} has given up {before.pending}, and {waits} are awaited",
             )
-        held = {*member.assigned, *member.pending_revocation}
-        freed = before.held - held
-        if freed:
-            said = None if owned is None else group.numbers.known_numbers(owned)
-            check(
-                said is not None and not said & freed,
-                "S3",
-                f"{member.member_id} lost {freed} without giving them up",
-            )
-        if member.member_epoch > before.epoch:
-            target = set(member.target or ())
-            check(
-                held <= target,
-                "S7",
-                f"{member.member_id} got epoch {member.member_epoch} holding {held - target}",
-            )
+        check_freed(before, group, member, owned)
 
     def _note_revoking(self, command: Any, before: Before, member: Member) -> None:
         """A revocation begins with another epoch, or where one before it was acknowledged."""
@@ -358,6 +416,11 @@ class ObservedRuntime(Runtime):
     def note_loaded(self) -> None:
         """Sessions and rebalance timeouts begin anew at a start."""
         now_ms = self.clock_ms()
+        self.classic.restart()
+        for shard in self.shards:
+            for group_id, classic in shard.classic_groups.items():
+                self.tally_group("restart", group_id)
+                self.lively.heard_ms.update(((group_id, m), now_ms) for m in classic.members)
         self.lively.revoking_since.clear()
         for group in self.groups():
             self.tally_group("restart", group.group_id)
@@ -368,7 +431,8 @@ class ObservedRuntime(Runtime):
                 if member.state is MemberState.UNREVOKED_PARTITIONS:
                     self.lively.revoking_since[key] = (member.member_epoch, now_ms)
         for shard in self.shards:
-            for group_id in sorted(shard.offset_groups - set(shard.consumer_groups)):
+            known = {*shard.consumer_groups, *shard.classic_groups}
+            for group_id in sorted(shard.offset_groups - known):
                 self.tally_group("restart", group_id)
 
     def check_deadlines(self, longest_session_ms: int) -> None:
@@ -378,13 +442,16 @@ class ObservedRuntime(Runtime):
             for member in group.members():
                 key = (group.group_id, member.member_id)
                 silent_ms = lively.compute_passed_ms(lively.heard_ms.get(key, now_ms), now_ms)
-                late_ms = silent_ms - longest_session_ms
+                classic = member.classic
+                session_ms = longest_session_ms if classic is None else classic.session_timeout_ms
+                late_ms = silent_ms - session_ms
                 check(late_ms < LATE_MS, "L3", f"{key} is there after {silent_ms} ms of silence")
                 epoch, since_ms = lively.revoking_since.get(key, (-1, now_ms))
                 revoking_ms = lively.compute_passed_ms(since_ms, now_ms)
                 late_ms = revoking_ms - lively.rebalance_timeout_ms.get(key, revoking_ms)
                 is_revoking = (
-                    member.state is MemberState.UNREVOKED_PARTITIONS
+                    classic is None
+                    and member.state is MemberState.UNREVOKED_PARTITIONS
                     and epoch == member.member_epoch != STATIC_LEAVE_EPOCH
                 )
                 check(
@@ -392,6 +459,26 @@ class ObservedRuntime(Runtime):
                     "L3",
                     f"{key} has not revoked in {revoking_ms} ms, and is there",
                 )
+
+        self._check_classic_deadlines()
+
+    def _check_classic_deadlines(self) -> None:
+        """The same of classic groups at rest, and that the others do not rebalance for ever."""
+        now_ms, lively = self.clock_ms(), self.lively
+        for shard in self.shards:
+            groups = shard.all_classic_groups()
+            self.classic.check_phases(
+                groups.values(), self.settings.group_initial_rebalance_delay_ms
+            )
+            for group_id, group in groups.items():
+                check_record(group, shard.classic_groups.get(group_id))
+                if group.state is not ClassicGroupState.STABLE:
+                    continue
+                for member in group.members.values():
+                    key = (group_id, member.member_id)
+                    silent_ms = lively.compute_passed_ms(lively.heard_ms.get(key, now_ms), now_ms)
+                    is_there = silent_ms < member.session_timeout_ms + LATE_MS
+                    check(is_there, "L3", f"{key} is there after {silent_ms} ms of silence")
 
     def _check_expiring(self, command: ExpireOffsets) -> None:
         """S17, S18: what expires is old, nobody subscribes to it, and it waits for nothing."""
@@ -403,6 +490,12 @@ class ObservedRuntime(Runtime):
         state = self.group_state(group_id)
         self.reached["group", "offset expiry", SIMPLE if state == NONE else state] += 1
         subscribed: set[str] = set()
+        classic = self.classic_group(group_id)
+        if classic is not None and classic.members:
+            is_known = classic.subscribed_topics is not None
+            is_stable = classic.state is ClassicGroupState.STABLE
+            check(is_known and is_stable, "S18", f"{group_id} is {classic.state}, its offsets go")
+            subscribed |= classic.subscribed_topics or set()
         for member in () if group is None else group.members():
             assert group is not None
             subscribed |= compute_subscription(group, member)
@@ -416,8 +509,19 @@ class ObservedRuntime(Runtime):
         if command.removes_group:
             waits = log.waits_for_group(group_id)
             check(not waits, "S17", f"{group_id} is removed and waits for a marker")
-            check(group is None or not group.member_count, "S18", f"{group_id} is not empty")
+            is_empty = (group is None or not group.member_count) and (
+                classic is None or not classic.members
+            )
+            check(is_empty, "S18", f"{group_id} is not empty")
         self.on_expiring(command)
+
+    def _check_classic_expiry(self, command: ExpireClassicDeadline, before: Before) -> None:
+        """L3 for classic members of consumer groups."""
+        key = (command.group_id, command.member_id)
+        silent_ms = self.clock_ms() - self.lively.heard_ms.get(key, 0)
+        is_due = command.deadline is not ClassicDeadline.SESSION or silent_ms >= before.session_ms
+        check(is_due, "L3", f"{key} expired after {silent_ms} ms of silence")
+        self.classic.note_gone(command.group_id, command.member_id)
 
     def _check_expiry(self, command: ExpireMember) -> None:
         """L3, the other way: nobody is removed before the deadline has passed."""

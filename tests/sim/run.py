@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
-from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.runtime.loader import load_shard
@@ -14,12 +12,11 @@ from coordinator.runtime.offset_reads import read_group_offsets
 from model.commands import INTERNAL, GrowTopic
 from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
 from storage.fold import PartitionFold
-from tests.sim.client import Client
+from tests.sim.convergence import compute_epochs, compute_unconverged, is_anything_moving
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
 from tests.sim.server import quiet_logs
-from tests.sim.shadow import describe_group, describe_shards
-from tests.sim.subscriptions import names_in, regex_in, topics_of
-from tests.sim.tables import Pair
+from tests.sim.shadow import describe_shards
+from tests.sim.tables import Pair, tallied_steps
 from tests.sim.violations import check
 from tests.sim.world import GROUPS, World
 
@@ -31,6 +28,8 @@ LATE_MS = 3_000
 LONGEST_REBALANCE_TIMEOUT_MS = 15_000
 LONGEST_ASSIGNMENT_INTERVAL_MS = 2_000
 CHECK_EVERY_MS = 2_000
+CLASSIC_MS = 60_000
+"""What two rebalances of a classic group may take, each with members that are gone."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,10 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
     world = World(seed, verbose)
     scenario = Scenario(world)
     scenario.schedule()
-    run_safety_phase(world, scenario)
-    converged_ms = run_liveness_phase(world, scenario)
-    check_end(world)
+    with tallied_steps(world.reached):
+        run_safety_phase(world, scenario)
+        converged_ms = run_liveness_phase(world, scenario)
+        check_end(world)
     check(world.delivered >= DELIVERED_MIN, "seed", f"only {world.delivered} messages")
     check(len(world.clients) >= MEMBERS_MIN, "seed", f"only {len(world.clients)} members")
     check(world.faults.is_enough, "seed", f"only these faults: {world.faults.happened}")
@@ -79,6 +79,7 @@ def run_safety_phase(world: World, scenario: Scenario) -> None:
         world.step()
         if may_crash:
             scenario.maybe_crash()
+            world.crash_in_conversion()
         if world.time.now_ms >= next_check_ms:
             next_check_ms = world.time.now_ms + CHECK_EVERY_MS
             world.check_live("in the safety phase")
@@ -100,7 +101,7 @@ def run_liveness_phase(world: World, scenario: Scenario) -> int:
         scenario.let_all_in(group)
         scenario.start_client(group)
     began_ms = world.time.now_ms
-    while not any(is_moving(group) for group in world.runtime.groups()):
+    while not is_anything_moving(world):
         world.step()
         check(world.time.now_ms < began_ms + 10_000, "seed", "nothing was left to converge")
     check(compute_unconverged(world) is not None, "seed", "it had converged already")
@@ -112,10 +113,13 @@ def run_liveness_phase(world: World, scenario: Scenario) -> int:
         + max(settings.group_consumer_assignment_interval_ms, LONGEST_ASSIGNMENT_INTERVAL_MS)
         + SLACK_MS
     )
+    if scenario.has_classic_members:
+        bound_ms += CLASSIC_MS
     while (why := compute_unconverged(world)) is not None:
         passed_ms = world.time.now_ms - began_ms
         check(passed_ms < bound_ms, "L1", f"not converged after {passed_ms} ms: {why}")
         world.run_for(500)
+        world.check_deadlines()
     converged_ms = world.time.now_ms - began_ms
     check_steady(world)
     if world.seed % 3 == 0:
@@ -141,75 +145,15 @@ def end_transactions(world: World) -> None:
         check(not left, "S17", f"the store has {left} waiting")
 
 
-def is_moving(group: ConsumerGroup) -> bool:
-    """Whether the group is on its way."""
-    return group.state() in (ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING)
-
-
-def compute_unconverged(world: World) -> str | None:
-    """Why the cluster has not converged: servers and clients agree, and all partitions have one."""
-    groups = {group.group_id: group for group in world.runtime.groups()}
-    for name in GROUPS:
-        clients = {
-            client.member_id: client
-            for client in world.clients
-            if client.group_id == name and not client.is_dead and not client.is_out
-        }
-        group = groups.get(GroupId(name))
-        if group is None:
-            if clients:
-                return f"{name} is not there"
-            continue
-        why = _compute_unconverged_group(world, group, clients)
-        if why is not None:
-            return f"{name}: {why}"
-    return None
-
-
-def _compute_unconverged_group(
-    world: World, group: ConsumerGroup, clients: dict[Any, Client]
-) -> str | None:
-    description = describe_group(group)
-    entries: dict[Any, Any] = description["entries"]
-    if set(entries) != set(clients):
-        return f"members {sorted(entries)} for clients {sorted(clients)}"
-    if group.state() not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY):
-        return f"{group.state().value} at {group.group_epoch}: {entries}"
-    unresolved = sorted(set(group.regexes) - set(group.resolved_regexes))
-    if unresolved:
-        return f"patterns {unresolved} are not resolved"
-    image = world.runtime.image
-    wanted = {
-        (image.by_name[name].topic_id, partition)
-        for name in frozenset().union(*(topics_of(c.names, image) for c in clients.values()))
-        if name in image.by_name
-        for partition in range(image.by_name[name].partitions)
-    }
-    if set(description["holder"]) != wanted:
-        return f"held are {sorted(description['holder'])}, to be held {sorted(wanted)}"
-    for member_id, client in clients.items():
-        epoch, _, _, assigned, _ = entries[member_id]["current"]
-        if client.epoch != epoch or client.owned != set(assigned) or not client.believes:
-            return f"{member_id} owns {client.owned} at {client.epoch}, not {assigned} at {epoch}"
-        metadata = entries[member_id]["metadata"]
-        said = names_in(client.names), regex_in(client.names)
-        if (metadata.subscribed_topic_names, metadata.subscribed_topic_regex) != (
-            tuple(sorted(said[0])),
-            said[1],
-        ):
-            return f"{member_id} subscribes to {client.names}, which the server does not know"
-    return None
-
-
 def check_steady(world: World) -> None:
     """L9: nothing moves any more."""
-    before = {group.group_id: group.group_epoch for group in world.runtime.groups()}
+    before = compute_epochs(world)
     intervals_ms = [
         world.runtime.settings_of(group_id).group_consumer_heartbeat_interval_ms
         for group_id in (before or (GroupId(GROUPS[0]),))
     ]
     world.run_for(3 * max(intervals_ms))
-    after = {group.group_id: group.group_epoch for group in world.runtime.groups()}
+    after = compute_epochs(world)
     check(before == after, "L9", f"epochs go on from {before} to {after}")
     why = compute_unconverged(world)
     check(why is None, "L9", f"converged, and then not: {why}")

@@ -8,6 +8,7 @@ from functools import partial
 from model.commands import (
     INTERNAL,
     AlterGroupConfigs,
+    ClassicHeartbeat,
     ConfigChange,
     ConfigOperation,
     ConsumerGroupDescribe,
@@ -17,14 +18,20 @@ from model.commands import (
     DeleteOffsets,
     DeleteTopic,
     GrowTopic,
+    LeaveGroup,
+    LeavingMember,
     OffsetCommit,
     OffsetFetch,
+    SyncGroup,
     TopicOffsets,
     TopicToFetch,
 )
+from model.group_configs import MIGRATION_POLICY
 from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.records import PartitionOffset
-from tests.sim.client import CALLER, Client, choose_habits
+from tests.sim.classic_client import ClassicClient, choose_classic_habits
+from tests.sim.client import CALLER, Client, Habits, choose_habits
 from tests.sim.session_client import SessionClient
 from tests.sim.wire_client import WireClient
 from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
@@ -33,7 +40,14 @@ SAFETY_MS = 45_000
 STARTING_MS = 8_000
 MEMBERS_MIN = 3
 PATTERNS = (("/.*",), ("/(foo|later)",), ("foo", "/ba."), ("bar", "/(bar|later)"), ("/none",))
-OFTEN = {"settings changed": (3, 7), "deletion": (5, 12), "transaction coordinator moved": (1, 4)}
+OFTEN = {
+    "settings changed": (3, 7),
+    "deletion": (5, 12),
+    "transaction coordinator moved": (1, 4),
+    "group converted": (4, 10),
+}
+CLASSIC_SHARES = {"alpha": (0.0, 0.0, 0.3), "beta": (0.0, 0.4, 0.4, 0.7, 1.0)}
+"""How many of the members of each group are of the classic protocol."""
 STATIC = 0.4
 """How many of the members are static."""
 
@@ -46,6 +60,8 @@ class Scenario:
         self.random = world.random
         self.crashes_left = 4
         self._numbers = dict.fromkeys(GROUPS, 0)
+        self.classic = {group: self.random.choice(CLASSIC_SHARES[group]) for group in GROUPS}
+        world.on_died = self._die
 
     def schedule(self) -> None:
         """Fill the timetable of the safety phase."""
@@ -73,6 +89,7 @@ class Scenario:
             ("transaction coordinator moved", self._move_coordinator),
             ("settings changed", self._configure),
             ("deletion", self._delete),
+            ("group converted", self._convert),
         ):
             if kind in self.world.faults.on:
                 self._some(*OFTEN.get(kind, (2, 4)), action)
@@ -93,22 +110,66 @@ class Scenario:
 
     # --------------------------------------------------------------------------------- clients
 
-    def start_client(self, group: str, instance_id: InstanceId | None = None) -> None:
+    def start_client(
+        self,
+        group: str,
+        instance_id: InstanceId | None = None,
+        is_classic: bool | None = None,
+    ) -> None:
         """A new member of the group; some are static, and ``instance_id`` is one that went."""
         world = self.world
         self._numbers[group] += 1
         never = self.random.random() < world.faults.probability["unacknowledged revocation"]
         habits = choose_habits(self.random, never)
-        kind = WireClient if self.random.random() < 0.6 else SessionClient
         name = f"{group}-{self._numbers[group]}"
-        client = kind(world, group, name, self._names(), habits)
+        if is_classic is None:
+            is_classic = self.random.random() < self.classic[group]
+        if is_classic:
+            client = self._make_classic(group, name, habits)
+        else:
+            kind = WireClient if self.random.random() < 0.6 else SessionClient
+            client = kind(world, group, name, self._names(), habits)
         client.instance_id = instance_id
         if instance_id is None and self.random.random() < STATIC:
             client.instance_id = InstanceId(f"i-{name}")
         world.clients.append(client)
         world.by_member[client.group_id, client.member_id] = client
-        world.note("client", name, kind.__name__, client.names)
+        world.note("client", name, type(client).__name__, client.names)
         client.start()
+
+    def _make_classic(self, group: str, name: str, habits: Habits) -> Client:
+        talks_nonsense = self.random.random() < self.world.faults.probability["nonsense said"]
+        classic_habits = choose_classic_habits(self.random, talks_nonsense)
+        names = tuple(topic for topic in self._names() if not topic.startswith("/"))
+        return ClassicClient(self.world, group, name, names, habits, classic_habits)
+
+    def _convert(self) -> None:
+        """Members of the one protocol come, or all of the other go, so that the group flips."""
+        world, group = self.world, self.random.choice(GROUPS)
+        here = [each for each in self._living() if each.group_id == group and not each.is_out]
+        classic = [each for each in here if isinstance(each, ClassicClient)]
+        others = [each for each in here if not isinstance(each, ClassicClient)]
+        world.faults.note("group converted")
+        if not classic:
+            self.start_client(group, is_classic=True)
+        elif not others:
+            self.start_client(group, is_classic=False)
+        else:
+            for client in others:
+                if self.random.random() < 0.8:
+                    client.leave(self.random.choice((None, 500, 6_000)))
+                else:
+                    client.crash()
+
+    def _die(self, client: Client) -> None:
+        """A client dies by itself; somebody comes in its place."""
+        self.world.note("dies", client.member_id)
+        client.crash()
+        if client.instance_id is not None:
+            self._start_in_its_place(client)
+        elif self.random.random() < 0.7:
+            start = partial(self.start_client, client.group_id)
+            self._at(self.random.randrange(4_000), partial(self._unless_healed, start))
 
     def _names(self) -> tuple[str, ...]:
         """Mostly foo, so that there is something to move; rarely nothing at all."""
@@ -164,6 +225,8 @@ class Scenario:
         client = self._member()
         if client is not None:
             names = self._names()
+            if isinstance(client, ClassicClient):
+                names = tuple(topic for topic in names if not topic.startswith("/"))
             self.world.note("names", client.member_id, names)
             client.change_names(names)
 
@@ -263,6 +326,8 @@ class Scenario:
                 ("consumer.assignment.interval.ms", self.random.choice(("0", "2000", None))),
                 ("offsets.retention.minutes", self.random.choice(("50", "1", None))),
                 ("consumer.max.size", self.random.choice(("4", None))),
+                (MIGRATION_POLICY, self.random.choice((*MIGRATION_POLICIES, None))),
+                (MIGRATION_POLICY, self.random.choice((*MIGRATION_POLICIES, None))),
             )
         )
         world.faults.note("settings changed")
@@ -270,11 +335,20 @@ class Scenario:
         change = ConfigChange(name, operation, text)
         world.admin(AlterGroupConfigs(CALLER, self._group(), (change,)))
 
+    @property
+    def has_classic_members(self) -> bool:
+        """Whether there is one left."""
+        return any(isinstance(client, ClassicClient) for client in self._living())
+
     def let_all_in(self, group: str) -> None:
-        """No member is refused by the settings of its group any more."""
-        changes = tuple(
-            ConfigChange(name, ConfigOperation.DELETE)
-            for name in ("consumer.assignors", "consumer.max.size")
+        """No member is refused by the settings of its group any more, or for want of room."""
+        here = [each for each in self._living() if each.group_id == group and not each.is_out]
+        for client in here[self.world.settings.group_max_size - 1 :]:
+            client.leave(None)
+        changes = (
+            ConfigChange("consumer.assignors", ConfigOperation.DELETE),
+            ConfigChange("consumer.max.size", ConfigOperation.DELETE),
+            ConfigChange(MIGRATION_POLICY, ConfigOperation.SET, BIDIRECTIONAL),
         )
         self.world.admin(AlterGroupConfigs(CALLER, GroupId(group), changes))
 
@@ -322,13 +396,19 @@ class Scenario:
     def _stray(self) -> None:
         """A request of nobody in particular."""
         group_id, member_id = self._group(), MemberId("stray")
-        match self.random.randrange(4):
+        match self.random.randrange(7):
             case 0:
                 self.world.admin(ConsumerGroupHeartbeat(CALLER, group_id, member_id, 3))
             case 1:
                 self.world.admin(ConsumerGroupLeave(CALLER, group_id, member_id))
             case 2:
                 self.world.admin(self._commit(group_id, member_id, 3, 0))
+            case 3:
+                self.world.admin(ClassicHeartbeat(CALLER, group_id, member_id, 3))
+            case 4:
+                self.world.admin(SyncGroup(CALLER, group_id, member_id, 3))
+            case 5:
+                self.world.admin(LeaveGroup(CALLER, group_id, (LeavingMember(member_id),)))
             case _:
                 self.world.admin(self._commit(group_id, MemberId(""), None, 1))
 

@@ -150,12 +150,14 @@ class SessionClient(Client):
             case "assignment":
                 self._assigned(update)
             case "fenced":
-                self.abandon()
-                self._covered_from = None
-                by_settings = isinstance(update.answer, GroupError) and update.answer.code in (
+                code = update.answer.code if isinstance(update.answer, GroupError) else None
+                # A group of another type stays what it is.
+                by_settings = code in (
                     ErrorCode.GROUP_MAX_SIZE_REACHED,
                     ErrorCode.UNSUPPORTED_ASSIGNOR,
-                )
+                ) or (code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch == 0)
+                self.abandon()
+                self._covered_from = None
                 wait_ms = REFUSED_RETRY_MS if by_settings else RETRY_MS
                 self.later(wait_ms, partial(self._join_again, self._join_id))
             case "refused":

@@ -69,6 +69,9 @@ class ShadowGroup:
     target_epoch: int = 1
     assignment_timestamp: int = 0
     has_partition_metadata: bool = False
+    is_epoch_known: bool = False
+    """Of a group that was converted the members come first."""
+    is_target_epoch_known: bool = False
     entries: dict[str, ShadowMember] = field(default_factory=dict)
     resolved: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -140,6 +143,7 @@ class Shadow:
             case ConsumerGroupTargetAssignmentMetadataKey():
                 group.target_epoch = -1 if value is None else value.assignment_epoch
                 group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
+                group.is_target_epoch_known = value is not None
             case ConsumerGroupRegularExpressionKey() if value is None:
                 group.resolved.pop(key.regular_expression, None)
             case ConsumerGroupRegularExpressionKey():
@@ -148,6 +152,7 @@ class Shadow:
                 del self.groups[key.group_id]
             case _:
                 group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+                group.is_epoch_known = True
 
     def _apply_to_member(self, key: Any, value: Any) -> None:
         if value is None and key.group_id not in self.groups:

@@ -9,7 +9,12 @@ can, and few seeds see it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from coordinator.core import classic_draft, classic_sync
+from coordinator.core.classic_states import STEPS, ClassicEvent, ClassicGroupState, Step
+from tests.sim.conversions import STAGES
 
 NONE = "none"
 STABLE = "STABLE"
@@ -22,6 +27,8 @@ EMPTY = "Empty"
 ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 GROUP_STABLE = "Stable"
+CLASSIC = {state: f"classic {state.value}" for state in ClassicGroupState}
+"""The states of classic groups; some have the names of other states."""
 WITH_MEMBERS = (ASSIGNING, RECONCILING, GROUP_STABLE)
 
 MEMBER_TABLE: Mapping[str, tuple[str, ...]] = {
@@ -83,15 +90,82 @@ RARE: frozenset[Pair] = frozenset(
 )
 
 
+_P, _C, _S = (
+    ClassicGroupState.PREPARING_REBALANCE,
+    ClassicGroupState.COMPLETING_REBALANCE,
+    ClassicGroupState.STABLE,
+)
+IMPOSSIBLE = frozenset(
+    {
+        # Nobody is a member of an empty group, and a dead one is not there.
+        *(
+            (state, event)
+            for state, event in STEPS
+            if state is ClassicGroupState.DEAD
+            or (
+                state is ClassicGroupState.EMPTY
+                and event not in (ClassicEvent.JOIN, ClassicEvent.GONE)
+            )
+        ),
+        # Syncs are awaited from the end of the join phase on.
+        (_P, ClassicEvent.SYNC_TIMEOUT),
+        # Which protocol stays is asked of groups that have assigned by it.
+        (_P, ClassicEvent.REPLACE),
+        (_C, ClassicEvent.REPLACE),
+    }
+)
+"""Rows of the table of classic groups that say what would be so; nothing comes to ask."""
+
+CONVERSION_TABLE: Mapping[str, tuple[str, ...]] = dict.fromkeys(
+    ("made", *STAGES), ("upgrade", "downgrade")
+)
+"""What happens to a conversion: of which kind each has to be."""
+
+
 def all_pairs() -> list[Pair]:
-    """(member or group, event, state) of both tables."""
-    tables = (("member", MEMBER_TABLE), ("group", GROUP_TABLE))
-    return [
+    """(member, group, classic group or conversion, event, state) of all tables."""
+    tables = (("member", MEMBER_TABLE), ("group", GROUP_TABLE), ("conversion", CONVERSION_TABLE))
+    pairs = [
         (kind, event, state)
         for kind, table in tables
         for event, states in table.items()
         for state in states
     ]
+    steps = [step for step in STEPS if step not in IMPOSSIBLE]
+    return pairs + [_pair_of(state, event) for state, event in steps]
+
+
+def _pair_of(state: ClassicGroupState, event: ClassicEvent) -> Pair:
+    return "classic group", event.name.lower().replace("_", " "), state.value
+
+
+class _TalliedSteps(dict[tuple[ClassicGroupState, ClassicEvent], Step]):
+    """The table of the states of classic groups, which counts what it is asked."""
+
+    def __init__(self, reached: Counter[Pair]) -> None:
+        super().__init__(STEPS)
+        self._reached = reached
+
+    def __getitem__(self, asked: tuple[ClassicGroupState, ClassicEvent]) -> Step:
+        self._reached[_PAIRS[asked]] += 1
+        return super().__getitem__(asked)
+
+
+_PAIRS = {(state, event): _pair_of(state, event) for state, event in STEPS}
+
+
+@contextmanager
+def tallied_steps(reached: Counter[Pair]) -> Iterator[None]:
+    """The core asks a table that counts."""
+    users = (classic_draft, classic_sync)
+    counting = _TalliedSteps(reached)
+    try:
+        for module in users:
+            module.STEPS = counting
+        yield
+    finally:
+        for module in users:
+            module.STEPS = STEPS
 
 
 def compute_unreached(reached: Counter[Pair]) -> list[Pair]:

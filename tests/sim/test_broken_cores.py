@@ -7,6 +7,7 @@ import pytest
 from tests.sim.broken import BROKEN, Patch, broken
 from tests.sim.campaign import run_seeds
 from tests.sim.designated import DESIGNATED
+from tests.sim.designated_classic import CLASSIC, mostly_classic
 from tests.sim.violations import focus
 
 SEEDS = 12
@@ -29,6 +30,19 @@ def test_it_is_found(patch: Patch, names: frozenset[str]) -> None:
 )
 def test_the_checker_of_it_finds_it(name: str, patch: Patch) -> None:
     """By itself: what others would have found before goes on until this one speaks."""
+    _check_found(name, patch)
+
+
+@pytest.mark.parametrize(
+    ("name", "patch"), CLASSIC, ids=[f"{name}-{patch.__name__}" for name, patch in CLASSIC]
+)
+def test_the_checker_of_classic_members_finds_it(name: str, patch: Patch) -> None:
+    """The same where most members are of the classic protocol."""
+    with broken(mostly_classic):
+        _check_found(name, patch)
+
+
+def _check_found(name: str, patch: Patch) -> None:
     others = []
     for seed in range(DESIGNATED_SEEDS):
         with broken(patch), focus(name):

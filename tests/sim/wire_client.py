@@ -181,13 +181,14 @@ class WireClient(Client):
         self._beat_after(0 if has_more else answer.heartbeat_interval_ms)
 
     def _refused(self, error: GroupError) -> None:
-        if error.code in FENCING:
-            self.abandon()
-        self._needs_full = True
+        # A group of another type stays what it is.
         by_settings = error.code in (
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-        )
+        ) or (error.code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch == 0)
+        if error.code in FENCING:
+            self.abandon()
+        self._needs_full = True
         self._beat_after(REQUEST_TIMEOUT_MS if by_settings else RETRY_MS)
 
     def _timed_out(self, request: int) -> None:

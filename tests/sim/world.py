@@ -27,12 +27,16 @@ from model.ids import (
     TopicName,
     compute_log_partition,
 )
-from model.records import OffsetCommitKey
+from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
+from model.records import OffsetCommitKey, Record
 from model.settings import CoordinatorSettings
 from storage.codec.records import encode_key
 from storage.memory import MemoryLogStore
+from tests.sim.classic_checkers import ClassicChecker
+from tests.sim.classic_client import ClassicClient
 from tests.sim.client import Client
 from tests.sim.command_checkers import check_live_group
+from tests.sim.conversions import STAGES, Conversion, Kind
 from tests.sim.disk import SimDisk, Write
 from tests.sim.door import AnswerChecker, WireDoor
 from tests.sim.faults import Faults
@@ -55,6 +59,8 @@ GROUPS = ("alpha", "beta")
 SIMPLE_GROUP = "simple"
 TOPICS = {"foo": 5, "bar": 3, "baz": 4}
 TURNS_MAX = 20_000
+CLASSIC_SIZES = (4, 100, 100)
+"""How many members a classic group may have."""
 
 
 def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
@@ -79,6 +85,9 @@ def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
         # The log is trimmed all the time: what it loses must not be missed.
         log_history_bytes=4_000,
         log_history_check_interval_ms=1_500,
+        group_consumer_migration_policy=rng.choice((*MIGRATION_POLICIES, BIDIRECTIONAL)),
+        group_initial_rebalance_delay_ms=rng.choice((0, 500, 2_000)),
+        group_max_size=rng.choice(CLASSIC_SIZES),
     )
 
 
@@ -117,8 +126,15 @@ class World:
         self.facts = DurableFacts()
         self.offsets = OffsetModel()
         self.coordinator = TransactionCoordinator(self)
-        self.checker = AnswerChecker(self.facts, self.offsets, self.coordinator)
+        self.checker = AnswerChecker(self.facts, self.offsets, self.coordinator, self.topic_names)
         self.lively = Liveliness()
+        self.classic = ClassicChecker(
+            self.lively, lambda: self.time.now_ms, self._on_gone, self._on_in
+        )
+        self.on_died: Callable[[Client], None] = lambda client: client.crash()
+        self.conversion: Conversion | None = None
+        self.conversion_crashes_left = 3
+        self._member_ids = 0
         self.disk = SimDisk(
             MemoryLogStore(LOG_PARTITIONS),
             on_write=self._on_write,
@@ -159,6 +175,8 @@ class World:
             lively=self.lively,
             log_offsets=lambda: self.log.offsets,
             on_expiring=self._on_expiring,
+            on_converted=self._on_converted,
+            classic=self.classic,
         )
         self.runtime.load()
         self.log.rebuild(self.disk.writes)
@@ -172,6 +190,7 @@ class World:
         self.faults.note("server crash")
         self.process.is_dead = True
         self.is_up = False
+        self.conversion = None
         survivors = self.disk.unsynced
         if "writes lost" in self.faults.on:
             survivors = self.random.randint(0, survivors)
@@ -180,6 +199,36 @@ class World:
             self.faults.happened["writes lost"] += lost
         self.note("crash", survivors, lost)
         self.time.call_later_ms(self.random.choice((1, 200, 3_000)), self.restart_server)
+
+    def _on_converted(self, kind: Kind, group_id: str, records: tuple[Record, ...]) -> None:
+        """A group becomes one of another type; the server may die of it."""
+        self.note("converted", group_id, kind)
+        self.reached["conversion", "made", kind] += 1
+        crash_at = None
+        if self.conversion_crashes_left and self.faults.is_on("server crash"):
+            crash_at = self.random.choice((None, *STAGES))
+        self.conversion = Conversion(kind, group_id, records, crash_at)
+
+    def crash_in_conversion(self) -> None:
+        """Between two turns, where this conversion is to end so."""
+        conversion = self.conversion
+        if conversion is None or not self.is_up:
+            return
+        conversion.turns += conversion.is_durable
+        if conversion.is_due:
+            self.conversion_crashes_left -= 1
+            self.reached["conversion", conversion.stage, conversion.kind] += 1
+            self.crash_server()
+
+    def _follow_conversion(self, write: Write) -> None:
+        """S21: all its records are in one write."""
+        conversion = self.conversion
+        if conversion is None or conversion.is_written:
+            return
+        found = [record in write.records for record in conversion.records]
+        conversion.is_written = any(found)
+        what = f"the {conversion.kind} of {conversion.group_id} is written in parts"
+        check(all(found) or not any(found), "S21", what)
 
     def restart_server(self) -> None:
         """After a crash: nothing that was acknowledged is missing."""
@@ -208,6 +257,23 @@ class World:
         if isinstance(failure, Violation):
             raise failure
         raise Violation("S12", f"the runtime gave up: {failure!r}") from failure
+
+    def make_member_id(self, name: str) -> MemberId:
+        """An id that no member had, as a door makes them."""
+        self._member_ids += 1
+        return MemberId(f"{name}~{self._member_ids}")
+
+    def _on_gone(self, group_id: GroupId, member_id: MemberId, is_member: bool) -> None:
+        client = self.by_member.get((group_id, member_id))
+        # It may have another id by now.
+        if isinstance(client, ClassicClient) and client.member_id == member_id:
+            client.is_removed |= not is_member
+            client.is_passed_over |= is_member
+
+    def _on_in(self, group_id: GroupId, member_id: MemberId) -> None:
+        client = self.by_member.get((group_id, member_id))
+        if isinstance(client, ClassicClient) and client.member_id == member_id:
+            client.is_removed = client.is_passed_over = False
 
     @property
     def longest_session_ms(self) -> int:
@@ -243,6 +309,7 @@ class World:
         return self.by_member.get((command.group_id, command.member_id))
 
     def _on_write(self, write: Write) -> None:
+        self._follow_conversion(write)
         for name in self.log.note_write(write):
             group_id = GroupId(name)
             group = self.runtime._shard_of(group_id).consumer_groups.get(group_id)
@@ -251,6 +318,10 @@ class World:
 
     def _on_sync(self, writes: Sequence[Write]) -> None:
         self.facts.note_sync(writes)
+        conversion = self.conversion
+        if conversion is not None and conversion.is_written and not conversion.is_durable:
+            first = conversion.records[0]
+            conversion.is_durable = any(first in write.records for write in writes)
 
     # ------------------------------------------------------------------------------- delivering
 
@@ -362,6 +433,10 @@ class World:
         """S13, at a moment at which everything is written."""
         if self.is_up and not self.runtime._writer._gathered:
             self.log.check_live(self.runtime.shards, when)
+        self.check_deadlines()
+
+    def check_deadlines(self) -> None:
+        """L3, L6: nobody is there for too long, and no phase lasts too long."""
         if self.is_up and not self.process.is_stalled:
             self.runtime.check_deadlines(self.longest_session_ms)
 
@@ -376,6 +451,12 @@ class World:
             for group in self.runtime.groups()
             for member in group.members()
         }
+        recorded = {
+            (group.group_id, member_id)
+            for shard in self.runtime.shards
+            for group in shard.classic_groups.values()
+            for member_id in group.members
+        }
         for (group_id, member_id), highest in self.facts.highest.items():
             known = live.get((group_id, member_id))
             if known is not None and not self.facts.removals[group_id, member_id]:
@@ -388,8 +469,12 @@ class World:
         for client in self.clients:
             key = (client.group_id, client.member_id)
             # A removal that was not durable is undone.
-            client.is_removed &= key not in live
-            if client.epoch > 0 and not client.is_removed and not self.facts.removals[key]:
+            client.is_removed &= key not in live and key not in recorded
+            if isinstance(client, ClassicClient):
+                check_synced = client.is_settled and not client.is_removed
+                is_there = key in live or key in recorded or self.facts.removals[key] > 0
+                check(not check_synced or is_there, "S11", f"{key} has synced, and is no member")
+            elif client.epoch > 0 and not client.is_removed and not self.facts.removals[key]:
                 check(key in live, "S11", f"{key} joined, and is no member after a crash")
 
     def stored(self, group: str, topic: str, partition: int) -> int:
