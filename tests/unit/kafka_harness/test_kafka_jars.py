@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.jars import CHECKOUT, ensure_jars
+from tests.kafka.jars import CHECKOUT, CONNECT, STREAMS, ensure_jars
 from tests.kafka.prerequisites import MissingPrerequisite, check_javac
 
 JAVA_17 = "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2"
@@ -49,6 +49,13 @@ def test_copies_once(commands: Path, tmp_path: Path) -> None:
     assert sorted(jar.name for jar in libs.iterdir()) == ["a.jar", "b.jar"]
     assert ensure_jars(tmp_path) == libs
     assert runs(commands) == 1
+
+
+def test_each_set_of_jars_has_a_folder_of_its_own(commands: Path, tmp_path: Path) -> None:
+    install(commands, "java", JAVA_17)
+    install(commands, "mvn", MAVEN)
+    folders = {ensure_jars(tmp_path), *(ensure_jars(tmp_path, name) for name in (STREAMS, CONNECT))}
+    assert len(folders) == runs(commands) == 3
 
 
 def test_two_processes_at_once_copy_once_and_both_see_whole_jars(
