@@ -6,7 +6,11 @@ as long, less a gap: the next one may come when the last one is answered. A clie
 under way when it wants to send the next may leave that out (librdkafka), so a park is never longer
 than what was seen.
 
-In a group that is a classic one each heartbeat is answered at once, as Kafka does.
+A member that is assigned nothing yet, for others still hold what it is to get, would hear that it
+is free with its first heartbeat after that interval, and have nothing to do until then. So its
+SyncGroup is parked too.
+
+In a group that is a classic one everything is answered at once, as Kafka does.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator.runtime.api import Answer
 from gateway.parking import SHORTEST_PARK_MS, Parked
 from model.commands import ClassicHeartbeat, SyncGroup
-from model.responses import ClassicHeartbeatResponse
+from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
     from gateway.api import RequestContext
@@ -25,30 +29,32 @@ if TYPE_CHECKING:
 
 LONGEST_PARK_MS: Final = 10_000
 """Well below what clients give a request: 30 s."""
+SYNC_PARK_MS: Final = 1_000
+"""A member of the other protocol gives up what it has to in less, unless it is busy."""
 GAPS_IN_AN_INTERVAL: Final = 16
 """How late a heartbeat may have come, of those that the interval was learned from."""
 
 
 class ParkedClassic(Parked):
-    """A heartbeat of a classic member whose answer is held back; it is asked again at the end."""
+    """A request of a classic member that is held back; at the end ``heartbeat`` is asked."""
 
-    __slots__ = ("_answer", "_asked", "_request")
+    __slots__ = ("_answer", "_heartbeat", "_request")
 
     def __init__(
         self,
         heartbeats: Heartbeats,
         context: RequestContext,
-        command: ClassicHeartbeat,
+        heartbeat: ClassicHeartbeat,
         answer: Callable[[Answer], None],
     ) -> None:
-        super().__init__(heartbeats, context.door, command, None, context, b"")
+        super().__init__(heartbeats, context.door, heartbeat, None, context, b"")
         self._request = context
-        self._asked = command
+        self._heartbeat = heartbeat
         self._answer = answer
 
     def _ask_again(self) -> None:
         self._request.keep()
-        self._request.submit(self._asked, self._answer)
+        self._request.submit(self._heartbeat, self._answer)
 
 
 class ClassicHeartbeats:
@@ -72,27 +78,66 @@ class ClassicHeartbeats:
             if park_ms < SHORTEST_PARK_MS or not context.door.is_latest(context):
                 answer(found)
                 return
-            parked = ParkedClassic(self._heartbeats, context, command, answer)
-            context.on_abandoned(parked.drop)
             pace.is_parked = True
-            parked.start(park_ms)
+            self._park(context, command, answer, park_ms)
 
         context.submit(command, on_answer)
 
-    def note_sync(self, context: RequestContext, command: SyncGroup) -> None:
-        """The member is told its assignment now."""
-        context.door.heartbeats.classic.begin(command, self._heartbeats.clock.time())
+    def answer_sync(
+        self,
+        context: RequestContext,
+        command: SyncGroup,
+        found: SyncGroupResponse,
+        answer: Callable[[Answer], None],
+    ) -> None:
+        """``answer`` the member what was found, or a little later that it has to join again.
+
+        A member that has joined again for that, and still has nothing, is not held back once more.
+        """
+        now = self._heartbeats.clock.time()
+        pace = context.door.heartbeats.classic
+
+        def finish(heard: Answer) -> None:
+            pace.begin(command, self._heartbeats.clock.time())
+            answer(found if isinstance(heard, ClassicHeartbeatResponse) else heard)
+
+        is_parked = (
+            found.awaits_partitions
+            and self._may_park()
+            and context.door.is_latest(context)
+            and pace.may_park_sync(now, SYNC_PARK_MS)
+        )
+        if not is_parked:
+            finish(ClassicHeartbeatResponse())
+            return
+        heartbeat = ClassicHeartbeat(
+            command.caller,
+            command.group_id,
+            command.member_id,
+            command.generation,
+            command.instance_id,
+        )
+        self._park(context, heartbeat, finish, SYNC_PARK_MS)
+
+    def _park(
+        self,
+        context: RequestContext,
+        heartbeat: ClassicHeartbeat,
+        answer: Callable[[Answer], None],
+        park_ms: int,
+    ) -> None:
+        parked = ParkedClassic(self._heartbeats, context, heartbeat, answer)
+        context.on_abandoned(parked.drop)
+        parked.start(park_ms)
+
+    def _may_park(self) -> bool:
+        return self._heartbeats.settings.gateway_park_ms > 0 and not self._heartbeats.is_draining
 
     def _compute_park_ms(self, interval_ms: float, answer: Answer) -> int:
         """How long the answer is held back, 0 for not at all."""
-        heartbeats = self._heartbeats
-        settings = heartbeats.settings
-        if (
-            not isinstance(answer, ClassicHeartbeatResponse)
-            or settings.gateway_park_ms == 0
-            or heartbeats.is_draining
-        ):
+        if not isinstance(answer, ClassicHeartbeatResponse) or not self._may_park():
             return 0
+        settings = self._heartbeats.settings
         longest_ms = min(int(interval_ms), answer.park_max_ms, LONGEST_PARK_MS)
         gap_ms = max(settings.gateway_park_gap_ms, longest_ms // GAPS_IN_AN_INTERVAL)
         return max(0, longest_ms - gap_ms)

@@ -22,13 +22,22 @@ class ClassicMemberPace:
     when they are told their assignment, and none counts longer from there.
     """
 
-    __slots__ = ("_generation", "_has_synced", "_heard_at", "_key", "interval_ms", "is_parked")
+    __slots__ = (
+        "_generation",
+        "_has_synced",
+        "_heard_at",
+        "_key",
+        "_sync_parked_at",
+        "interval_ms",
+        "is_parked",
+    )
 
     def __init__(self) -> None:
         self._key: tuple[str, str] | None = None
         self._generation = -1
         self._heard_at = 0.0
         self._has_synced = False
+        self._sync_parked_at = -1_000_000.0
         self.interval_ms = 0.0
         self.is_parked = False
         """Whether the last heartbeat was held back; whoever does that says so here."""
@@ -37,6 +46,13 @@ class ClassicMemberPace:
         """Note that the member is told its assignment, at ``now`` in seconds."""
         self._note(command, now)
         self._has_synced = True
+
+    def may_park_sync(self, now: float, park_ms: int) -> bool:
+        """Whether the last SyncGroup was parked long enough ago for another to be, at ``now``."""
+        if (now - self._sync_parked_at) * 1_000 < 2 * park_ms:
+            return False
+        self._sync_parked_at = now
+        return True
 
     def hear(self, command: ClassicHeartbeat, now: float) -> None:
         """Note that a heartbeat came, at ``now`` in seconds."""

@@ -82,11 +82,16 @@ class JoinGroupResponse:
 
 @value
 class SyncGroupResponse:
-    """The assignment of the member."""
+    """The assignment of the member.
+
+    ``awaits_partitions``: it has nothing, for others still hold what it is to get. A door may hold
+    such an answer back, and tell the member to join again when all of that is free.
+    """
 
     protocol_type: str | None
     protocol_name: str | None
     assignment: bytes
+    awaits_partitions: bool = False
 
 
 @value

@@ -166,7 +166,8 @@ def compute_sync_answer(
     """
     assigned = _assigned_partitions(group, member, image)
     assignment = encode_assignment(assigned, protocol.metadata, compute_user_data(group, member))
-    return SyncGroupResponse(PROTOCOL_TYPE, protocol.name, assignment)
+    awaits = member.state is MemberState.UNRELEASED_PARTITIONS and not len(member.assigned)
+    return SyncGroupResponse(PROTOCOL_TYPE, protocol.name, assignment, awaits)
 
 
 def _assigned_partitions(

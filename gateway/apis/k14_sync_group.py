@@ -24,7 +24,7 @@ FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Check, authorise and submit."""
+    """Check, authorise and submit; parking is ``gateway.classic_heartbeats``'s."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
@@ -42,7 +42,6 @@ def handle(context: RequestContext, request: Any) -> None:
             context.reply_failed(answer.code, answer.message)
             return
         assert isinstance(answer, SyncGroupResponse)
-        context.node.heartbeats.classic.note_sync(context, command)
         context.reply(
             wire.SyncGroupResponse(
                 throttle_time=0,
@@ -53,9 +52,15 @@ def handle(context: RequestContext, request: Any) -> None:
             )
         )
 
-    context.submit(command, on_answer)
+    def on_sync(answer: Answer) -> None:
+        if isinstance(answer, SyncGroupResponse):
+            context.node.heartbeats.classic.answer_sync(context, command, answer, on_answer)
+        else:
+            on_answer(answer)
+
     # A server that stops need not wait for the other members.
     context.on_abandoned(_stop_waiting)
+    context.submit(command, on_sync)
 
 
 def _stop_waiting() -> None:

@@ -20,7 +20,7 @@ from typing import Any, Self
 from tests.kafka.java import Event, JavaProgram, java_command
 from tests.server import MusterServer
 
-WITHIN_S = 120.0
+WITHIN_S = 240.0
 JAVA, CONFLUENT, KAFKA_PYTHON, AIOKAFKA, GRPC = (
     "java",
     "confluent-kafka",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.parking import TICK_MS
-from model.commands import OffsetCommit
+from model.commands import OffsetCommit, SyncGroup
 from model.errors import RebalanceInProgress
 from model.responses import ClassicHeartbeatResponse, OffsetCommitResponse, SyncGroupResponse
 from tests.unit.gateway.wire_door import Door, Gateway
@@ -223,3 +223,67 @@ def test_heartbeats_that_come_faster_than_a_park_is_worth_are_answered_at_once()
         beat(door, number)
         assert codes(door) == [(number, 0)]
         door.gateway.clock.advance(0.05)
+
+
+# ------------------------------------------------------------------------------------ SyncGroup
+
+NOTHING_YET = SyncGroupResponse("consumer", "range", b"", awaits_partitions=True)
+
+
+def send_sync(door: Door, number: int, answer: SyncGroupResponse) -> None:
+    """A SyncGroup that is answered so; heartbeats of the member are answered that all is well."""
+    door.gateway.coordinator.answer = lambda command: (
+        answer if isinstance(command, SyncGroup) else ClassicHeartbeatResponse(PARK_MAX_MS)
+    )
+    who = {"group_id": "g", "member_id": "m", "generation_id": 5}
+    door.request(SYNC, 3, number, **who, group_instance_id=None, assignments=())
+
+
+def sync_codes(door: Door) -> list[tuple[int, int]]:
+    return [(number, answer.error_code) for number, answer in door.answers(SYNC, 3)]
+
+
+def test_a_member_that_is_given_something_is_told_at_once() -> None:
+    door = connect()
+    send_sync(door, 1, SyncGroupResponse("consumer", "range", b"something"))
+    assert sync_codes(door) == [(1, 0)]
+
+
+def test_a_member_that_has_nothing_yet_is_told_so_a_second_later() -> None:
+    door = connect()
+    send_sync(door, 1, NOTHING_YET)
+    door.gateway.clock.advance(0.97)
+    assert sync_codes(door) == []
+    door.gateway.clock.advance(0.03)
+    assert sync_codes(door) == [(1, 0)]
+    assert len(door.frames()) == 0
+
+
+def test_a_member_that_has_nothing_yet_joins_again_when_there_is_something() -> None:
+    door = connect()
+    send_sync(door, 1, NOTHING_YET)
+    door.gateway.coordinator.answer = lambda command: RebalanceInProgress("a step")
+    door.gateway.coordinator.tell_news()
+    assert sync_codes(door) == [(1, 27)]
+
+
+def test_a_member_that_joined_again_and_still_has_nothing_is_not_held_back_again() -> None:
+    """Else it might join for ever, as quickly as it can."""
+    door = connect()
+    send_sync(door, 1, NOTHING_YET)
+    door.gateway.clock.advance(1)
+    send_sync(door, 2, NOTHING_YET)
+    assert sync_codes(door) == [(1, 0), (2, 0)]
+    door.gateway.clock.advance(2)
+    send_sync(door, 3, NOTHING_YET)
+    assert sync_codes(door) == []
+
+
+def test_a_parked_sync_is_answered_when_parking_is_off_and_when_the_server_stops() -> None:
+    door = connect(with_settings(gateway_park_ms=0))
+    send_sync(door, 1, NOTHING_YET)
+    assert sync_codes(door) == [(1, 0)]
+    door = connect()
+    send_sync(door, 1, NOTHING_YET)
+    door.connection.drain()
+    assert sync_codes(door) == [(1, 0)]
