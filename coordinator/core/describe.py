@@ -9,9 +9,9 @@ from typing import Any
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.consumer_group import NO_NUMBERS, Member
+from coordinator.core.local_choice import compute_selected_assignor
 from coordinator.core.partition_numbers import PartitionNumbers
 from coordinator.core.shard import Shard
-from coordinator.core.target import compute_preferred_assignor
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from model.records import ConsumerGroupMemberMetadataValue, MemberState
@@ -90,7 +90,7 @@ def begin_description(
         group.state().value,
         group.group_epoch,
         group.target_epoch,
-        compute_preferred_assignor(shard, group),
+        compute_selected_assignor(shard, group),
         (),
     )
     standings = [_get_standing(member) for member in group.members()]

@@ -31,6 +31,9 @@ from model.value import value
 ASSIGNORS_MAX = 32
 """So many may a member name."""
 
+METADATA_MAX_BYTES = 64 * 1024
+"""So much may it say for all of them: whoever computes is told what every member says."""
+
 VERSION_MAX = (1 << 15) - 1
 
 
@@ -98,6 +101,12 @@ def check_local_assignors(
     if len(assignors) > ASSIGNORS_MAX:
         raise InvalidRequest(
             f"{len(assignors)} local assignors are named; at most {ASSIGNORS_MAX} are allowed."
+        )
+    size = sum(len(assignor.metadata) for assignor in assignors)
+    if size > METADATA_MAX_BYTES:
+        raise InvalidRequest(
+            f"The metadata of local assignors have {size} bytes; at most {METADATA_MAX_BYTES} are "
+            "allowed."
         )
     if len({assignor.name for assignor in assignors}) < len(assignors):
         raise InvalidRequest("A local assignor is named twice.")

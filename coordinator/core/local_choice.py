@@ -9,7 +9,8 @@ from collections import Counter
 
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup
 from coordinator.core.local_assignors import VERSION_MAX
-from coordinator.core.target import compute_ordered_members
+from coordinator.core.shard import Shard
+from coordinator.core.target import compute_ordered_members, compute_preferred_assignor
 from model.ids import MemberId
 from model.local_assignors import CLASSIC_VERSION
 from model.value import value
@@ -48,6 +49,12 @@ def compute_local_choice(group: ConsumerGroup) -> LocalChoice | None:
         member.member_id for member in members if member.member_epoch != STATIC_LEAVE_EPOCH
     )
     return LocalChoice(name, versions[name], there)
+
+
+def compute_selected_assignor(shard: Shard, group: ConsumerGroup) -> str:
+    """Which assignor computes, as far as it is up to the members."""
+    choice = compute_local_choice(group)
+    return compute_preferred_assignor(shard, group) if choice is None else choice.name
 
 
 def compute_common_versions(group: ConsumerGroup) -> dict[str, int]:

@@ -69,6 +69,11 @@ class LocalAssignments:
         self._failures: dict[GroupId, dict[MemberId, int]] = {}
         """How often a member was asked in vain; who has failed least is asked first."""
 
+    def stop(self) -> None:
+        """Nobody is waited for any more."""
+        for group_id in tuple(self._timers):
+            self._disarm(group_id)
+
     # ----------------------------------------------------------------------------------- doors
 
     def offer(self, group_id: GroupId, member_id: MemberId, ask: Callable[[], None]) -> Offer:

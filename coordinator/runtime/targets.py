@@ -107,6 +107,7 @@ class Targets:
         """Install nothing any more: the store is about to be closed."""
         self._is_stopped = True
         self._installs.stop()
+        self.local.stop()
 
     def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
         """All groups are loaded; these have settings of their own."""
