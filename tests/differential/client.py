@@ -35,23 +35,28 @@ def make_entity(target: Any, values: Mapping[str, Any]) -> Any:
 class Connection:
     """Asks, and waits for the answer."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._client_id = client_id
         self._ids = itertools.count(1)
 
     @classmethod
-    async def open(cls, address: str) -> Self:
+    async def open(cls, address: str, client_id: str = CLIENT_ID) -> Self:
         """Connect to HOST:PORT."""
         host, _, port = address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        return cls(*await asyncio.open_connection(host, int(port)), client_id)
 
-    async def ask(self, key: int, version: int, /, **values: Any) -> Any:
+    async def ask(
+        self, key: int, version: int, /, within_s: float | None = TIMEOUT_S, **values: Any
+    ) -> Any:
         """The answer to a request."""
         correlation_id = next(self._ids)
         request = make_entity(request_type(key, version), values)
-        self._writer.write(frame(key, version, correlation_id, request, CLIENT_ID))
-        async with asyncio.timeout(TIMEOUT_S):
+        self._writer.write(frame(key, version, correlation_id, request, self._client_id))
+        async with asyncio.timeout(within_s):
             (size,) = struct.unpack(">i", await self._reader.readexactly(4))
             found, answer = parse(key, version, await self._reader.readexactly(size))
         assert found == correlation_id

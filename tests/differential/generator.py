@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+from tests.differential.classic_generator import GROUPS, MEMBERS, ClassicGenerator
+from tests.differential.classic_members import CONSUMER
+from tests.differential.classic_steps import ClassicStep
 from tests.differential.seen import Mode
 from tests.differential.steps import (
     Beat,
@@ -30,8 +33,8 @@ from tests.differential.steps import (
     Step,
 )
 
-GROUPS: Final = 2
-MEMBERS: Final = 5
+AnyStep: TypeAlias = Step | ClassicStep
+
 STEPS: Final = 40
 INTERVAL_MS: Final = 1_000
 
@@ -40,6 +43,10 @@ INTERVAL_EVERY: Final = 10
 TOPICS_EVERY: Final = 4
 PATTERNS_EVERY: Final = 20
 """Of so many sequences one has uniform assignments, the interval, topics that change, patterns."""
+
+KINDS: Final = 5
+CLASSIC, MIGRATION = 2, 4
+"""Of so many sequences one is of classic groups, and one of groups that change their type."""
 
 PATTERN_STEPS: Final = 3
 """Kafka takes up to 10 s to resolve what comes after the first pattern of a group."""
@@ -56,12 +63,20 @@ class Sequence(NamedTuple):
     seed: int
     mode: Mode
     assignor: str
-    steps: tuple[Step, ...]
+    steps: tuple[AnyStep, ...]
     interval_ms: int = 0
+    protocol_type: str = CONSUMER
+    """Of the classic members."""
 
 
 def generate(seed: int, length: int = STEPS) -> Sequence:
     """The sequence of a seed."""
+    kind = seed % KINDS
+    if kind in (CLASSIC, MIGRATION):
+        classic = ClassicGenerator(seed, is_migration=kind == MIGRATION)
+        mode = Mode.SETTLED if kind == MIGRATION else Mode.EXACT
+        classic_steps = tuple(classic.make(length))
+        return Sequence(seed, mode, "range", classic_steps, protocol_type=classic.protocol_type)
     mode, assignor, interval_ms = Mode.EXACT, "range", 0
     if seed % UNIFORM_EVERY == 3:
         mode, assignor = Mode.QUALITY, "uniform"

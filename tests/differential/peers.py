@@ -23,6 +23,11 @@ SETTINGS: Final = {
     "group.consumer.min.session.timeout.ms": 200,
     "group.consumer.max.session.timeout.ms": 1_800_000,
     "group.consumer.session.timeout.ms": 900_000,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 100,
+    "group.max.size": 4,
+    # Groups without members and offsets go with a check, and each side has its own times for it.
+    "offsets.retention.check.interval.ms": 86_400_000,
     "offsets.topic.num.partitions": 8,
 }
 """Sessions are long, so that a slow machine ends none; those that are to end are made short."""
@@ -32,6 +37,8 @@ KAFKAS: Final = {
     "log.index.size.max.bytes": 4_096,
     "log.segment.bytes": 1_048_576,
     "group.coordinator.threads": 2,
+    # Who coordinates the transactions is not asked: they are not begun there.
+    "transaction.partition.verification.enable": False,
     # A broker that is starved of processor time is not taken for one that is gone.
     "broker.session.timeout.ms": 900_000,
 }

@@ -7,12 +7,20 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from tests.differential.admin import NotInTime
+from tests.differential.admin import NotInTime, Patience
+from tests.differential.classic_side import ClassicSide
+from tests.differential.classic_steps import (
+    ClassicExpire,
+    ClassicJoin,
+    ClassicLeave,
+    ClassicLook,
+    ClassicSync,
+)
 from tests.differential.client import Connection
-from tests.differential.generator import GROUPS, Sequence
+from tests.differential.generator import GROUPS, AnyStep, Sequence
 from tests.differential.seen import (
     ASSIGNING,
     GroupView,
@@ -37,12 +45,14 @@ from tests.differential.steps import (
     Look,
     Remove,
     Settle,
-    Step,
 )
 from tests.differential.topics import Topics
 
 SIMPLE: Final = ("", "Empty", "classic")
 """A group without members, as ListGroups shows it."""
+
+ANSWERED_WITHIN_S: Final = 10.0
+PAUSE_S: Final = 0.01
 
 _runs: Final = itertools.count()
 
@@ -52,7 +62,7 @@ class Failure(NamedTuple):
 
     sequence: Sequence
     number: int
-    step: Step
+    step: AnyStep
     difference: str
 
     def show(self) -> str:
@@ -110,7 +120,7 @@ class Pair:
             return Failure(self._sequence, number + 1, Look(0), difference)
         return None
 
-    def _follow(self, step: Step) -> Iterable[Step]:
+    def _follow(self, step: AnyStep) -> Iterable[AnyStep]:
         """Where the sides are compared in settled states alone, they settle after each change."""
         if self._sequence.mode is Mode.EXACT:
             return
@@ -119,19 +129,26 @@ class Pair:
                 yield Settle(group)
             case Beat(group):
                 yield Settle(group)
+            case ClassicJoin(group) | ClassicSync(group) | ClassicLeave(group):
+                yield Settle(group)
+            case ClassicExpire(group):
+                yield Settle(group)
             case CreateTopic() | GrowTopic() | DropTopic():
                 yield from map(Settle, range(GROUPS))
             case _:
                 return
 
-    async def _do(self, step: Step) -> str | None:
+    async def _do(self, step: AnyStep) -> str | None:
+        step = self._choose_for_both(step)
         was_ghost = isinstance(step, DeleteGroup) and await self._is_ghost(step)
         kafka, muster = await asyncio.gather(*(_run_on(side, step) for side in self._sides))
+        kafka, muster = await self._wait_for_answers(step, kafka, muster)
         if isinstance(kafka, NotInTime) or isinstance(muster, NotInTime):
             return f"not in time: Kafka {kafka}, Muster {muster}"
         self._tally.steps[type(step).__name__] += 1
         self._tally.codes.update(kafka.codes)
-        if kafka.codes != muster.codes and (was_ghost or await self._is_ghost(step)):
+        differs = kafka.codes != muster.codes or isinstance(step, ClassicLook)
+        if differs and (was_ghost or await self._is_ghost(step)):
             return None
         if isinstance(step, Beat) and self._sequence.mode is Mode.QUALITY and step.topics:
             # Whether a member has to give something up first depends on what it has.
@@ -144,7 +161,47 @@ class Pair:
             moves=self._compute_moves(step, kafka, muster),
         )
 
-    async def _is_ghost(self, step: Step) -> bool:
+    async def _wait_for_answers(
+        self, step: AnyStep, kafka: Seen | NotInTime, muster: Seen | NotInTime
+    ) -> tuple[Seen | NotInTime, Seen | NotInTime]:
+        """Until both have answered the same members; what a side is late with is no difference."""
+        patience = Patience(ANSWERED_WITHIN_S)
+        group = getattr(step, "group", None)
+        while True:
+            if isinstance(kafka, NotInTime) or isinstance(muster, NotInTime) or group is None:
+                return kafka, muster
+            if len(kafka.answers) == len(muster.answers) or patience.is_over():
+                return kafka, muster
+            await asyncio.sleep(PAUSE_S)
+            kafka, muster = await asyncio.gather(
+                *(
+                    side.classic.add_answers(group, seen)
+                    for side, seen in zip(self._sides, (kafka, muster), strict=True)
+                )
+            )
+
+    def _choose_for_both(self, step: AnyStep) -> AnyStep:
+        """A step that means the same to both sides where they have different leaders.
+
+        Who leads when a leader has gone is up to a side. A leader that joins again begins a
+        rebalance, and its SyncGroup ends it; any other member does so with another metadata alone.
+        """
+        if not isinstance(step, ClassicJoin | ClassicSync):
+            return step
+        leaders = [side.classic.leader_of(step.group) for side in self._sides]
+        names = {None if leader is None else leader.client_id for leader in leaders}
+        if len(names) == 1 and None not in names:
+            return step
+        if isinstance(step, ClassicJoin):
+            return replace(step, says_the_same=False)
+        is_any = any(
+            side.classic.member(step.group, step.member).is_leader
+            for side in self._sides
+            if step.member is not None
+        )
+        return replace(step, member=None) if is_any else step
+
+    async def _is_ghost(self, step: AnyStep) -> bool:
         """Whether Kafka alone has the group: one of offsets alone, and there is none of them.
 
         Kafka forgets it with its next check for expiry, Muster at once.
@@ -156,7 +213,7 @@ class Pair:
         group_id = self._sides[0].group_id(group)
         return kafka.get(group_id) == SIMPLE and group_id not in muster
 
-    def _compute_moves(self, step: Step, kafka: Seen, muster: Seen) -> Moves | None:
+    def _compute_moves(self, step: AnyStep, kafka: Seen, muster: Seen) -> Moves | None:
         """Since the group was settled before."""
         if not isinstance(step, Settle) or kafka.group is None or muster.group is None:
             return None
@@ -166,7 +223,7 @@ class Pair:
         return None if before is None else compute_moves(before, after)
 
 
-async def _run_on(side: Side, step: Step) -> Seen | NotInTime:
+async def _run_on(side: Side, step: AnyStep) -> Seen | NotInTime:
     """What a side answers; both are always waited for."""
     try:
         return await side.run(step)
@@ -174,12 +231,12 @@ async def _run_on(side: Side, step: Step) -> Seen | NotInTime:
         return late
 
 
-def list_last_steps() -> list[Step]:
+def list_last_steps() -> list[AnyStep]:
     """Groups are settled and described, and all offsets fetched."""
     return [
         make(group)
         for group in range(GROUPS)
-        for make in (Settle, Look, lambda group: Fetch(group, None))
+        for make in (Settle, Look, ClassicLook, lambda group: Fetch(group, None))
     ]
 
 
@@ -203,13 +260,20 @@ class Peers:
         prefix = f"s{sequence.seed}.{next(_runs)}"
         connections = [await Connection.open(address) for address in (self.kafka, self.muster)]
         try:
-            sides = [
-                Side(each, prefix, sequence.interval_ms, Topics(prefix)) for each in connections
-            ]
-            return await Pair(sequence, *sides, self.tally).run()
+            kafka, muster = (
+                self._make_side(sequence, prefix, *each)
+                for each in zip((self.kafka, self.muster), connections, strict=True)
+            )
+            return await Pair(sequence, kafka, muster, self.tally).run()
         finally:
             for each in connections:
                 each.close()
+
+    @staticmethod
+    def _make_side(sequence: Sequence, prefix: str, address: str, connection: Connection) -> Side:
+        topics = Topics(prefix)
+        classic = ClassicSide(address, connection, prefix, topics, sequence.protocol_type)
+        return Side(connection, prefix, sequence.interval_ms, topics, classic)
 
     async def run_all(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -61,6 +61,10 @@ class Seen(NamedTuple):
     group: GroupView | None = None
     is_settled: bool = False
     rest: Any = None
+    answers: Sequence[tuple[Any, ...]] = ()
+    """To classic members, who may have asked in a step before this."""
+    roster: Sequence[str] = ()
+    """The members that a leader of a classic group was told, whoever that is."""
 
 
 def find_difference(
@@ -71,6 +75,12 @@ def find_difference(
         return f"codes: Kafka {kafka.codes}, Muster {muster.codes}"
     if kafka.rest != muster.rest:
         return f"Kafka {kafka.rest}, Muster {muster.rest}"
+    if mode is Mode.SETTLED:
+        muster = muster._replace(answers=_forget_known(kafka.answers, muster.answers))
+    if kafka.answers != muster.answers:
+        return f"classic members:\n    Kafka  {kafka.answers}\n    Muster {muster.answers}"
+    if kafka.roster and muster.roster and kafka.roster != muster.roster:
+        return f"members that the leader is told: Kafka {kafka.roster}, Muster {muster.roster}"
     if mode is not Mode.SETTLED and kafka.epoch != muster.epoch:
         return f"member epoch: Kafka {kafka.epoch}, Muster {muster.epoch}"
     if mode is Mode.EXACT and kafka.assignment != muster.assignment:
@@ -78,10 +88,40 @@ def find_difference(
     if kafka.group is None or muster.group is None:
         return None
     if kafka.is_settled:
+        if mode is Mode.SETTLED and kafka.group.state == ASSIGNING:
+            # Kafka waits for a heartbeat, and classic members, who alone are there, have none such.
+            kafka, muster = (_forget_what_they_have(seen) for seen in (kafka, muster))
+        assert kafka.group is not None
+        assert muster.group is not None
         if not is_range:
             return _find_difference_in_quality(kafka.group, muster.group, moves)
         return _find_difference_in_groups(kafka.group, muster.group)
     return _find_difference_in_groups(kafka.group, muster.group) if mode is Mode.EXACT else None
+
+
+def _forget_known(
+    kafka: Sequence[tuple[Any, ...]], muster: Sequence[tuple[Any, ...]]
+) -> Sequence[tuple[Any, ...]]:
+    """Muster's answers to joins of consumer groups, without what is known to differ.
+
+    Kafka names no member where it refuses one, and no generation to whose join the group becomes a
+    classic one.
+    """
+    if len(kafka) != len(muster):
+        return muster
+    found = []
+    for theirs, ours in zip(kafka, muster, strict=True):
+        name, kind, code, *rest = ours
+        if kind == "join" and theirs[:3] == ours[:3]:
+            generation, kind_of, protocol, given = rest
+            if code and not theirs[6]:
+                given = ""
+            if not code and theirs[3] == 0:
+                generation = 0
+            found.append((name, kind, code, generation, kind_of, protocol, given))
+        else:
+            found.append(ours)
+    return tuple(found)
 
 
 def _find_difference_in_groups(kafka: GroupView, muster: GroupView) -> str | None:
@@ -91,6 +131,15 @@ def _find_difference_in_groups(kafka: GroupView, muster: GroupView) -> str | Non
     if kafka == muster:
         return None
     return f"group:\n    Kafka  {_show_group(kafka)}\n    Muster {_show_group(muster)}"
+
+
+def _forget_what_they_have(seen: Seen) -> Seen:
+    assert seen.group is not None
+    rows = seen.group.members
+    members = {
+        name: row._replace(member_epoch=0, assigned=frozenset()) for name, row in rows.items()
+    }
+    return seen._replace(group=seen.group._replace(members=members))
 
 
 def _forget_target(view: GroupView) -> GroupView:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from model.errors import ErrorCode
 from tests.differential import admin
+from tests.differential.classic_side import ClassicSide
+from tests.differential.classic_steps import ClassicStep
 from tests.differential.client import Connection
 from tests.differential.members import MemberState, choose_epoch, compute_flaw
 from tests.differential.seen import EMPTY, GroupView, MemberView, Places, Seen
@@ -65,6 +67,7 @@ class Side:
     prefix: str
     interval_ms: int
     topics: Topics
+    classic: ClassicSide
     members: dict[tuple[int, int], MemberState] = field(default_factory=dict)
     _resolved_at: dict[int, float] = field(default_factory=dict)
 
@@ -80,10 +83,18 @@ class Side:
         """Delete what is in the way of others, and close."""
         for name in self.topics.list_own():
             await admin.delete_topic(self.connection, name)
+        await self.classic.end()
         self.connection.close()
 
-    async def run(self, step: Step) -> Seen:
+    async def run(self, step: Step | ClassicStep) -> Seen:
         """Do a step."""
+        if isinstance(step, ClassicStep):
+            return await self.classic.run(step)
+        seen = await self._run(step)
+        group = getattr(step, "group", None)
+        return seen if group is None else await self.classic.add_answers(group, seen)
+
+    async def _run(self, step: Step) -> Seen:
         handlers: dict[type[Any], Callable[[Any], Awaitable[Seen]]] = {
             Join: self._join,
             Beat: self._beat,
@@ -484,7 +495,7 @@ class Side:
         answer = await self.connection.ask(DESCRIBE, 1, group_ids=(self.group_id(group),))
         (found,) = answer.groups
         members = {
-            member.member_id: MemberView(
+            self.classic.name_of(member.member_id): MemberView(
                 member.member_epoch,
                 member.instance_id or "",
                 frozenset(member.subscribed_topic_names),
@@ -522,6 +533,7 @@ class Side:
             for state in states:
                 if state.is_in:
                     is_quiet &= await self._obey(group, state)
+            is_quiet &= await self.classic.settle(group)
             view = await self.look(group)
             is_quiet &= time.monotonic() >= self._resolved_at.get(group, 0.0)
             if any(state.is_in for state in states):
@@ -530,7 +542,8 @@ class Side:
                 is_quiet &= self._find_missing(states, view) == set()
             quiet = quiet + 1 if is_quiet else 0
             if patience.is_over() and not is_quiet:
-                raise admin.NotInTime(f"{self.group_id(group)} does not settle: {view}")
+                shown = f"{view}, {self.classic.show(group)}, {await self.classic.describe(group)}"
+                raise admin.NotInTime(f"{self.group_id(group)} does not settle: {shown}")
             if not is_quiet and (self.interval_ms or any(state.pattern for state in states)):
                 await asyncio.sleep(0.1)
         return Seen((), group=view, is_settled=True)
