@@ -1,7 +1,8 @@
 """A consumer group becomes a classic group: the last member of the new protocol goes.
 
 Only members of the classic protocol are left. The group goes over with its epoch as the
-generation and its target as the assignments, and rebalances at once.
+generation and its target as the assignments, and rebalances at once. What a member has not given up
+yet is its own until that rebalance: the group may be upgraded again before.
 
 Source: KIP-848, "Downgrade"; Kafka's ``GroupMetadataManager.convertToClassicGroup`` and
 ``ClassicGroup.fromConsumerGroup``.
@@ -22,7 +23,7 @@ from coordinator.core.classic_group import (
 )
 from coordinator.core.classic_rebalance import compute_protocol, rebalance
 from coordinator.core.classic_states import ClassicEvent
-from coordinator.core.consumer_group import NO_NUMBERS, ConsumerGroup, Member
+from coordinator.core.consumer_group import NO_NUMBERS, NOBODY, ConsumerGroup, Member
 from coordinator.core.consumer_protocol import (
     PROTOCOL_TYPE,
     AssignedPartitions,
@@ -117,8 +118,8 @@ def _compute_classic_group(
     for member_id, _, holder in staying:
         member = draft.members[member_id]
         said = member.metadata_for(name)
-        target, user_data = _compute_target(shard, group, holder), compute_user_data(group, holder)
-        given = encode_assignment(target, said, user_data)
+        assigned = _compute_assigned(shard, group, holder, gone)
+        given = encode_assignment(assigned, said, compute_user_data(group, holder))
         draft.put(replace(member, metadata=said, assignment=given))
     draft.subscribed_topics = compute_subscribed_topics(PROTOCOL_TYPE, name, draft.members)
     return draft.value()
@@ -142,12 +143,22 @@ def _compute_member(
     )
 
 
-def _compute_target(shard: Shard, group: ConsumerGroup, member: Member) -> list[AssignedPartitions]:
-    """What the target gives the member, of topics that are there, by name."""
+def _compute_assigned(
+    shard: Shard, group: ConsumerGroup, member: Member, gone: Collection[MemberId]
+) -> list[AssignedPartitions]:
+    """What the target gives the member and nobody else still has, and what itself still has.
+
+    Of topics that are there, by name.
+    """
     by_id = shard.image.by_id
+    slots = {other.slot for other in group.members() if other.member_id in gone}
+    free = {NOBODY, member.slot, *slots}
+    holder = group.holder
+    numbers = {number for number in member.target or NO_NUMBERS if holder[number] in free}
+    numbers.update(member.assigned, member.pending_revocation)
     given = [
         AssignedPartitions(topic.name, each.partitions)
-        for each in group.numbers.topic_partitions(member.target or NO_NUMBERS)
+        for each in group.numbers.topic_partitions(sorted(numbers))
         if (topic := by_id.get(each.topic_id)) is not None
     ]
     return sorted(given, key=lambda each: each.topic)

@@ -113,13 +113,16 @@ def _with_target(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outco
     What the rebalance that ended here, or a leader that did not look yet, has left undone would be
     nobody's.
     """
-    if any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records):
+    group, topics = converted.consumer_groups[group_id], converted.image.by_name
+    names = group.subscribed_topic_names()
+    there = sum(topics[name].partitions for name in names if name in topics)
+    given = sum(len(member.target or ()) for member in group.members())
+    has_bump = any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records)
+    if has_bump or given == there:
         return outcome
-    group = converted.consumer_groups[group_id]
-    bump = compute_epoch_bump(converted, group, group_id, group.subscribed_topic_names())
     return replace(
         outcome,
-        records=outcome.records + tuple(bump),
+        records=(*outcome.records, *compute_epoch_bump(converted, group, group_id, names)),
         effects=(*outcome.effects, compute_target_effect(converted, group, group_id)),
     )
 

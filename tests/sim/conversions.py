@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
@@ -19,7 +19,16 @@ from tests.sim.shadow import Place
 from tests.sim.violations import check
 
 Kind = Literal["upgrade", "downgrade"]
-Targets = Mapping[str, frozenset[Place]]
+
+
+class Standing(NamedTuple):
+    """What the target gives a member, and what it has."""
+
+    target: frozenset[Place]
+    held: frozenset[Place]
+
+
+Targets = Mapping[str, Standing]
 
 BEFORE_WRITE: Final = "crash before it is written"
 BEFORE_SYNC: Final = "crash before it is durable"
@@ -120,11 +129,14 @@ def _check_upgraded(change: Change, before: ClassicGroup, group: ConsumerGroup) 
 
 
 def _check_downgraded(after: ClassicGroup, targets: Targets, image: TopicImage) -> None:
-    """Each member has what the target gives it."""
+    """Each member has what it had, and what the target gives it and nobody else has."""
     for member_id, member in after.members.items():
         if member_id in targets:
             given = decode_places(member.assignment, image)
-            wanted = {place for place in targets[member_id] if place[0] in image.by_id}
+            others = [each for each in after.members if each != member_id and each in targets]
+            taken = {place for each in others for place in targets[each].held}
+            target, held = targets[member_id]
+            wanted = {place for place in (target - taken) | held if place[0] in image.by_id}
             check(given == wanted, "S21", f"{member_id} had {wanted}, and has {given} now")
 
 
@@ -133,13 +145,17 @@ def compute_targets(group: ConsumerGroup | None) -> Targets:
     if group is None or not group.classic_member_count:
         return {}
     return {
-        member.member_id: frozenset(
-            (topic.topic_id, partition)
-            for topic in group.numbers.topic_partitions(member.target or ())
-            for partition in topic.partitions
+        member.member_id: Standing(
+            _places(group, member.target or ()),
+            _places(group, (*member.assigned, *member.pending_revocation)),
         )
         for member in group.members()
     }
+
+
+def _places(group: ConsumerGroup, numbers: Iterable[int]) -> frozenset[Place]:
+    topics = group.numbers.topic_partitions(sorted(numbers))
+    return frozenset((topic.topic_id, p) for topic in topics for p in topic.partitions)
 
 
 def check_mixed(change: Change) -> None:
