@@ -12,7 +12,7 @@ from model.local_assignors import InstalledMetadataValue, LocalAssignor
 from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.records import TopicPartitions
 from model.responses import Done
-from tests.sim.server import CALLER, Pending, VirtualServer
+from tests.sim.server import CALLER, Pending, VirtualServer, error_name
 
 G = GroupId("g")
 MINE = LocalAssignor("mine", 0, 1, 1, b"said")
@@ -108,3 +108,19 @@ def test_a_log_that_was_changed_without_its_side_records_leaves_nothing_to_be_to
     server.store.sync()
     server.restart()
     assert server.group(G).local is None
+
+
+@pytest.mark.parametrize(
+    "assignors",
+    [
+        tuple(LocalAssignor(f"n{number}", 0, 0, 0) for number in range(33)),
+        (LocalAssignor("mine", 0, 0, 0, bytes(64 * 1024 + 1)),),
+        (LocalAssignor("mine", 0, 0, 0, bytes(40_000)), LocalAssignor("b", 0, 0, 0, bytes(40_000))),
+    ],
+)
+def test_what_a_member_names_has_bounds(assignors: tuple[LocalAssignor, ...]) -> None:
+    server = VirtualServer({"foo": 2})
+    pending = join(server, "a", *assignors)
+    server.settle()
+    assert error_name(pending.answer) == "INVALID_REQUEST"
+    assert not list(server.runtime.groups())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import pytest
@@ -18,11 +20,38 @@ from tests.unit.service.stand import Stand, running_stand, until
 STEPS = 15
 
 
-class Chaos:
-    """Decides, from one seed, what happens next."""
+class Wild(muster.Assignor):
+    """An assignor that may be slow, wrong, or at a loss."""
 
-    def __init__(self, stand: Stand, proxies: list[Proxy], seed: int) -> None:
+    name = "wild"
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def assign(self, group: muster.Group) -> Mapping[str, muster.MemberAssignment]:
+        mood = self._chance.choice(("well", "well", "well", "slow", "greedy", "lost"))
+        if mood == "lost":
+            raise RuntimeError("no idea")
+        if mood == "slow":
+            time.sleep(0.1)
+        order = sorted(group.members, key=lambda _: self._chance.random())
+        given = {
+            name: frozenset(place for place in ALL if place.partition % len(order) == number)
+            for number, name in enumerate(order)
+        }
+        if mood == "greedy":
+            given[order[0]] = ALL
+        return {name: muster.MemberAssignment(places) for name, places in given.items()}
+
+
+class Chaos:
+    """Decides, from one seed, what happens next. ``are_wild``: its members compute themselves."""
+
+    def __init__(
+        self, stand: Stand, proxies: list[Proxy], seed: int, *, are_wild: bool = False
+    ) -> None:
         self._random = random.Random(seed)
+        self._are_wild = are_wild
         self._stand = stand
         self._proxies = proxies
         self._count = 0
@@ -46,7 +75,8 @@ class Chaos:
             await asyncio.sleep(delay)
 
         target = self._random.choice(self._proxies).target
-        member = make_member(target, self.ledger, f"m{self._count}", hold)
+        own = [Wild(random.Random(self._count))] if self._are_wild else []
+        member = make_member(target, self.ledger, f"m{self._count}", hold, assignors=own)
         await member.join()
         self.members.append(member)
 
@@ -72,14 +102,14 @@ class Chaos:
                 )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_no_partition_has_two_owners_whatever_breaks(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "are_wild"), [(1, False), (2, False), (3, True), (4, True)])
+async def test_no_partition_has_two_owners_whatever_breaks(seed: int, are_wild: bool) -> None:
     async with AsyncExitStack() as stack:
         stand = await stack.enter_async_context(
             running_stand(session_timeout_ms=500, heartbeat_interval_ms=50)
         )
         proxies = [await stack.enter_async_context(running_proxy(stand.port)) for _ in range(2)]
-        chaos = Chaos(stand, proxies, seed)
+        chaos = Chaos(stand, proxies, seed, are_wild=are_wild)
         await chaos.join()
         for _ in range(STEPS):
             await chaos.step()
