@@ -4,12 +4,13 @@ PYTHON ?=
 SEEDS ?= 1000
 MINUTES ?= 60
 FIRST ?= 0
+RECORDS ?= 50000000
 MEMBERS ?= 60
 VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench sim differential interop connect migration jars docs \
+.PHONY: help setup run test lint bench pipeline-bench spark-submit sim differential interop connect migration jars docs \
 	python go clean
 
 help:
@@ -22,7 +23,9 @@ help:
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
-	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments"
+	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
+	@echo "                cluster of $(RECORDS) records through tables, audit and report"
+	@echo "make spark-submit   a job of the pipeline as a background job of a terminal"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -61,6 +64,11 @@ bench: jars go
 
 pipeline-bench: jars
 	@$(VENV)/bin/python -m bench.pipeline
+	@$(VENV)/bin/python -m bench.pipeline.cluster --records $(RECORDS)
+
+spark-submit: setup
+	@SPARK_SUBMIT=1 MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q \
+		tests/pipeline/test_spark_submit.py
 
 # Says by itself what is missing: Java 17, Maven, or a repository for it.
 jars: setup

@@ -44,7 +44,8 @@ def make_page(result: DecodingResult, counts: Sequence[int], machine: dict[str, 
         "",
         f"{machine['date']}, {machine['cpu']}, {machine['cores_used']} cores, load before the run "
         f"{machine['load_before']}. Kafka's DumpLogSegments and Spark (local[2]) in turns, "
-        "start-up apart, and Spark warmed up by three queries. "
+        "what each takes for a segment of 1,000 records apart (not of CPU), and Spark warmed up by "
+        "three queries. "
         f"A segment has {RECORDS:,} offset commits of 10 groups with 100 "
         "partitions each (`bench/pipeline/commit_segment.py`); Spark makes every column of "
         "every record.",

@@ -47,7 +47,7 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._ended.wait(_PAUSE_S):
-            family = _find_family(os.getpid())
+            family = find_family(os.getpid())
             pages = sum(map(_read_resident_pages, family))
             self.peak_mib = max(self.peak_mib, pages * _PAGE_BYTES / 2**20)
             for process in family[1:]:
@@ -56,7 +56,7 @@ class PeakMemory:
 
 def read_cpu_s() -> float:
     """Seconds that those processes that live took until now, user and system."""
-    return sum(map(_read_ticks, _find_family(os.getpid()))) / _TICKS
+    return sum(map(_read_ticks, find_family(os.getpid()))) / _TICKS
 
 
 def _read_ticks(process: int) -> int:
@@ -72,7 +72,13 @@ def _read_fields(process: int) -> list[str]:
         return []
 
 
-def _find_family(root: int) -> list[int]:
+def read_state(process: int) -> str:
+    """The letter that `ps` has for it, T for one that a signal has stopped; nothing once gone."""
+    return next(iter(_read_fields(process)), "")
+
+
+def find_family(root: int) -> list[int]:
+    """A process and all that it started, and these."""
     children: dict[int, list[int]] = defaultdict(list)
     for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
         fields = _read_fields(process)

@@ -1,0 +1,73 @@
+"""`spark-submit` of a job as a background job of a real terminal: it ends, and nothing is stopped.
+
+What reads from its terminal there is stopped by SIGTTIN, for ever. Some 15 s of CPU, so only with
+SPARK_SUBMIT=1: `make spark-submit`.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.pipeline.processes import find_family, read_state
+from tests.groups import CHECKOUT
+from tests.kafka.prerequisites import check_java
+from tests.pipeline.logged import SEGMENTS
+
+DEADLINE_S = 540.0
+BIN = Path(sys.executable).parent
+DONE = b"the job has ended with 0"
+
+pytestmark = [
+    pytest.mark.skipif("SPARK_SUBMIT" not in os.environ, reason="only with SPARK_SUBMIT=1"),
+    pytest.mark.timeout(600),
+]
+
+
+@pytest.mark.parametrize("stdin", ["", "</dev/tty", "<&-"], ids=["inherited", "terminal", "closed"])
+def test_a_background_job_of_a_terminal_ends(stdin: str) -> None:
+    check_java()
+    audit = f"{BIN}/spark-submit --master 'local[2]' pipeline/jobs/audit.py --path {SEGMENTS}"
+    script = f'set -m; {audit} {stdin} & wait $!; echo "the job has ended with $?"'
+    shell, terminal = pty.fork()
+    if shell == 0:
+        os.chdir(CHECKOUT)
+        os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
+        os.execvp("bash", ["bash", "--norc", "--noprofile", "-c", script])
+    try:
+        shown, stopped = follow(shell, terminal)
+    finally:
+        end(shell)
+        os.close(terminal)
+    assert stopped == set()
+    assert DONE in shown, shown[-2000:].decode(errors="replace")
+
+
+def follow(shell: int, terminal: int) -> tuple[bytes, set[int]]:
+    """What the terminal showed until the job ended, and the processes that stood still."""
+    shown, stopped = b"", set()
+    deadline = time.monotonic() + DEADLINE_S
+    while b"the job has ended" not in shown and time.monotonic() < deadline and not stopped:
+        if select.select([terminal], [], [], 0.5)[0]:
+            try:
+                shown += os.read(terminal, 1 << 16)
+            except OSError:
+                break
+        stopped = {process for process in find_family(shell) if read_state(process) == "T"}
+    return shown, stopped
+
+
+def end(shell: int) -> None:
+    for process in reversed(find_family(shell)):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    os.waitpid(shell, 0)
