@@ -62,12 +62,19 @@ def check_spark() -> None:
 @contextmanager
 def running_spark(master: str) -> Iterator[SparkSession]:
     """A session for the time of a command; what goes wrong in it becomes a ``CommandError``."""
-    from pipeline.source.errors import NewerStore, NotALog, OptionError, SourceError
+    from pipeline.source.errors import (
+        MissingConnector,
+        NewerStore,
+        NotALog,
+        OptionError,
+        SourceError,
+    )
 
     codes: dict[type[Exception], ExitCode] = {
         OptionError: ExitCode.USAGE,
         NotALog: ExitCode.NOT_FOUND,
         NewerStore: ExitCode.PRECONDITION,
+        MissingConnector: ExitCode.PRECONDITION,
     }
     try:
         with running_session(master) as spark:

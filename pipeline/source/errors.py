@@ -19,5 +19,9 @@ class NewerStore(SourceError):
     """A newer version of Muster wrote the store."""
 
 
+class MissingConnector(SourceError):
+    """Spark has no source for a path of this kind."""
+
+
 class DataLoss(SourceError):
     """Records that were asked for are gone, and ``failOnDataLoss`` is not false."""

@@ -29,7 +29,12 @@ def open_log(path: str) -> GroupLog:
 
 
 def find_notes(path: str) -> tuple[str, ...]:
-    """Lines about what is at a path and is worth knowing, but no error; as ``open_log`` raises."""
+    """Lines about what is at a path and is worth knowing, but no error; as ``open_log`` raises.
+
+    None of what is no path of a file system.
+    """
+    if not Path(path).exists():
+        return ()
     log = open_log(path)
     try:
         return log.notes

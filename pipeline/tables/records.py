@@ -12,13 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from pipeline import session
+from pipeline.tables.kafka_topic import is_kafka, read_kafka_records
 
 FIRST_GROUP_TYPE = 2
 """Below are offsets."""
 
 
 def read_records(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Every record of a log: a store, a folder of segments, or one file of them."""
+    """Every record of a log: a store, segments, or with ``kafka://HOST:PORT`` a live topic."""
+    if is_kafka(str(path)):
+        return name_columns(read_kafka_records(spark, str(path)))
     return name_columns(session.read_records(spark, path))
 
 

@@ -1,0 +1,60 @@
+"""A live ``__consumer_offsets`` as a log, through Spark's own Kafka source.
+
+It needs Spark's connector (``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION``).
+Only what is committed is read. Which records were written at once no consumer is told: those of a
+partition that have the same time are taken for one write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pipeline.decoding.kafka_rows import KAFKA_COLUMNS, decode_kafka_rows
+from pipeline.schema import RECORDS, TOPIC
+from pipeline.source.errors import MissingConnector
+
+SCHEME = "kafka://"
+
+
+def is_kafka(path: str) -> bool:
+    """Whether a path names a cluster: ``kafka://HOST:PORT``."""
+    return path.startswith(SCHEME)
+
+
+def read_kafka_records(spark: SparkSession, path: str) -> DataFrame:
+    """Every committed record of the topic, with the columns of ``schema.RECORDS``.
+
+    Raises ``MissingConnector`` where Spark has no Kafka source.
+    """
+    reader = spark.read.format("kafka").option("subscribe", TOPIC)
+    reader = reader.option("kafka.bootstrap.servers", path.removeprefix(SCHEME).rstrip("/"))
+    reader = reader.option("kafka.isolation.level", "read_committed")
+    try:
+        rows = reader.option("startingOffsets", "earliest").load()
+    except PySparkException as error:
+        if "kafka" not in str(error):
+            raise
+        raise MissingConnector(
+            f"{path} needs Spark's Kafka source: set PYSPARK_SUBMIT_ARGS='--packages "
+            f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version} pyspark-shell'"
+        ) from error
+    return decode_kafka_frame(rows)
+
+
+def decode_kafka_frame(rows: DataFrame) -> DataFrame:
+    """Rows of the Kafka source, or of ``grouplog`` with ``decode=raw``, as records."""
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield from decode_kafka_rows(batch)
+
+    records = rows.select(*KAFKA_COLUMNS).mapInArrow(decode, from_arrow_schema(RECORDS))
+    writes = Window.partitionBy("partition", "timestamp")
+    return records.withColumn("base_offset", sql.min("offset").over(writes))

@@ -1,0 +1,38 @@
+"""A live `__consumer_offsets` through Spark's own Kafka source, as far as no cluster is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.errors import ExitCode
+from tests.pipeline.logged import SEGMENTS
+from tests.unit.cli.invoking import invoke_app
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_rows_of_the_kafka_source_are_records(spark: SparkSession) -> None:
+    """``decode=raw`` has its schema; what was written at once is told by the time."""
+    from pipeline.session import read_records
+    from pipeline.tables.kafka_topic import decode_kafka_frame
+
+    segment = str(SEGMENTS / "__consumer_offsets-5")
+    raw = spark.read.format("grouplog").load(segment)
+    found = decode_kafka_frame(raw).select("offset", "base_offset", "group_id", "value").collect()
+    wanted = read_records(spark, segment, columns=["offset", "base_offset", "group_id", "value"])
+    known = {row["offset"]: row for row in wanted.collect()}
+    assert [row["offset"] for row in sorted(found)] == sorted(known)
+    for row in found:
+        kafkas = known[row["offset"]]
+        assert (row["group_id"], row["value"]) == (kafkas["group_id"], kafkas["value"])
+        assert row["base_offset"] <= kafkas["base_offset"]
+
+
+def test_without_the_connector_a_line_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = invoke_app("pipeline", "tables", "--path", "kafka://127.0.0.1:1", "--out", out)
+    assert (result.exit_code, len(result.error.splitlines())) == (ExitCode.PRECONDITION, 1)
+    assert f"spark-sql-kafka-0-10_2.13:{spark.version}" in result.error
+    assert not out.exists()
