@@ -1,23 +1,31 @@
-"""The figures of a report beside the rows that they are of, counted without Spark."""
+"""The report of a small simulated cluster, beside what is counted without Spark."""
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 import pytest
 
+from bench.pipeline.simulated_cluster import START_MS, Cluster, write_cluster
+from bench.pipeline.simulated_groups import (
+    CLASSIC,
+    CONSUMER,
+    SIMPLE,
+    Life,
+    make_topics,
+    simulate_group,
+)
 from cli.errors import ExitCode
 from pipeline.schema import TIMESTAMP
 from pipeline.tables.history_tables import HISTORY_TABLES
 from pipeline.tables.rows import Row
-from tests.golden.kafka_log import final_state
 from tests.pipeline.logged import compute_rows, golden_table, read_group_events
 from tests.unit.cli.invoking import invoke_app
 
@@ -26,8 +34,10 @@ if TYPE_CHECKING:
 
     from pipeline.report.figures import Report
 
-LIVE = "o15-updown-range"
-LAGGING = "o08-consumer-uniform"
+CLUSTER = Cluster(groups=80, days=3, records=4_000, seed=3)
+DAY_MS = 86_400_000
+RETENTION_MS = 7 * DAY_MS
+TOP = 3
 RENAMED = {
     "partition": "log_partition",
     "topic_partition": "partition",
@@ -35,17 +45,6 @@ RENAMED = {
     "commit_timestamp": "commit_ts",
     "expire_timestamp": "expire_ts",
 }
-RETENTION = timedelta(days=7)
-COMMITS = pa.schema(
-    [
-        *[(name, pa.string()) for name in ("group_id", "topic", "transaction")],
-        ("partition", pa.int32()),
-        *[(name, pa.int64()) for name in ("committed_offset", "offset", "effective_offset")],
-        *[(name, TIMESTAMP) for name in ("commit_ts", "expire_ts", "ts", "effective_ts")],
-        ("is_tombstone", pa.bool_()),
-        ("log_partition", pa.int32()),
-    ]
-)
 LAG = pa.schema(
     [
         *[(name, pa.string()) for name in ("group_id", "topic", "status")],
@@ -58,48 +57,83 @@ LAG = pa.schema(
 
 
 @pytest.fixture(scope="module")
-def rows() -> dict[str, list[Row]]:
-    return compute_rows(read_group_events(golden_table()))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cluster")
+    write_cluster(folder, CLUSTER, processes=1)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def commits() -> list[dict[str, Any]]:
-    """Plain commits and deletions; those of transactions are left out here."""
-    found = golden_table().rename_columns([RENAMED.get(n, n) for n in golden_table().column_names])
-    return [
-        {**row, "effective_offset": row["offset"], "effective_ts": row["ts"]}
-        for row in found.to_pylist()
-        if row["type_id"] in (0, 1) and not row["is_transactional"]
+def lives() -> dict[str, Life]:
+    topics = make_topics(CLUSTER.groups, CLUSTER.seed)
+    found = [
+        simulate_group(number, topics[number % len(topics)], CLUSTER.seed, START_MS, CLUSTER.end_ms)
+        for number in range(CLUSTER.groups)
     ]
+    return {life.group: life for life in found}
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> dict[str, list[Row]]:
+    return compute_rows(read_group_events(golden_table(folder / "log")))
+
+
+@pytest.fixture(scope="module")
+def commits(folder: Path) -> dict[str, dict[int, dict[str, Any]]]:
+    """The last commit of each partition, by group."""
+    found: defaultdict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for row in golden_table(folder / "log").to_pylist():
+        if row["type_id"] == 1:
+            found[row["group_id"]][row["topic_partition"]] = row
+    return found
+
+
+@pytest.fixture(scope="module")
+def shown_group(rows: dict[str, list[Row]]) -> str:
+    """Of those that can be shown as a whole, the one that passed on most partitions."""
+    counts = Counter(row["group_id"] for row in rows["partition_ownership"])
+    widths = Counter({(row["group_id"], row["partition"]) for row in rows["partition_ownership"]})
+    lanes = Counter(group for group, _ in widths)
+    return str(next(g for g, count in counts.most_common() if lanes[g] <= 24 and count <= 400))
 
 
 @pytest.fixture(scope="module")
 def tables(
-    tmp_path_factory: pytest.TempPathFactory,
+    folder: Path,
     rows: dict[str, list[Row]],
-    commits: list[dict[str, Any]],
+    lives: dict[str, Life],
+    commits: dict[str, dict[int, dict[str, Any]]],
 ) -> Path:
-    """What a run of tables writes, without the minute that it takes."""
-    out = tmp_path_factory.mktemp("tables")
-    records = golden_table()
-    places = {(c["topic"], c["partition"]) for c in commits if c["group_id"] == LAGGING}
-    (topic, partition) = min(places)
-    end = max(records.column("timestamp").to_pylist())
-    lag = [
-        {"group_id": LAGGING, "topic": topic, "partition": partition, "ts": ts, **rest}
-        for ts, rest in (
-            (end - timedelta(seconds=30), {"lag": 900, "lag_seconds": 9.5, "status": "OK"}),
-            (end, {"lag": 400, "lag_seconds": 4.5, "status": "OK"}),
-        )
-    ]
+    """What a run of `tables` writes, without the time that it takes; lag is as it is in the end."""
+    log = golden_table(folder / "log")
+    records = log.rename_columns([RENAMED.get(name, name) for name in log.column_names])
+    is_commit = pc.equal(records.column("type_id"), 1)
+    plain = records.filter(is_commit)
     written = {
-        name: pa.Table.from_pylist(rows.get(name, []), s) for name, s in HISTORY_TABLES.items()
+        name: pa.Table.from_pylist(rows.get(name, []), schema)
+        for name, schema in HISTORY_TABLES.items()
     }
-    written["records"] = records.rename_columns([RENAMED.get(n, n) for n in records.column_names])
-    written["offset_commits"] = pa.Table.from_pylist(commits, COMMITS)
-    written["group_lag"] = pa.Table.from_pylist(lag, LAG)
+    written["records"] = records
+    written["offset_commits"] = plain.append_column(
+        "effective_offset", plain.column("offset")
+    ).append_column("effective_ts", plain.column("ts"))
+    end = CLUSTER.end_ms * 1000
+    written["group_lag"] = pa.Table.from_pylist(
+        [
+            {"group_id": group, "topic": lives[group].topic.name, "partition": partition, **values}
+            for group, found in commits.items()
+            for partition, commit in found.items()
+            for lag in (compute_end(lives[group]) - commit["committed_offset"],)
+            for values in (
+                {"lag": 9 * lag, "status": "STALLED", "ts": end - DAY_MS * 1000},
+                {"lag": lag, "lag_seconds": 4.5, "status": "OK", "ts": end - 1},
+            )
+        ],
+        LAG,
+    )
+    out = folder / "tables"
     for name, table in written.items():
-        (out / name).mkdir()
+        (out / name).mkdir(parents=True)
         parquet.write_table(table, out / name / "part.parquet")
     counts = {name: table.num_rows for name, table in written.items()}
     manifest = {"tables": counts, "problems": {}, "format": "parquet"}
@@ -107,13 +141,13 @@ def tables(
     return out
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("page") / "new" / "report.html"
+def compute_end(life: Life) -> int:
+    """Where each partition of its topic is at the end of the log."""
+    return int((CLUSTER.end_ms - START_MS) / 1000 * life.topic.rate)
 
 
 @pytest.fixture(scope="module")
-def report(spark: SparkSession, tables: Path, page: Path) -> Report:
+def report(spark: SparkSession, folder: Path, tables: Path, shown_group: str) -> Report:
     """What the command has put on its page."""
     from pipeline.report import job
 
@@ -124,10 +158,11 @@ def report(spark: SparkSession, tables: Path, page: Path) -> Report:
         made.append(write_report(*arguments, **options))
         return made[0]
 
-    shown = ("--top", "3", "--group", LIVE, "--group", "nobody")
+    options = ("--top", str(TOP), "--group", shown_group, "--group", "nobody")
+    out = ("--out", folder / "page" / "report.html")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "write_report", write)
-        result = invoke_app("pipeline", "report", "--path", tables, "--out", page, *shown)
+        result = invoke_app("pipeline", "report", "--path", tables, *out, *options)
     assert result.exit_code == ExitCode.DONE, result.error
     assert "nobody: nobody held anything" in result.error
     return made[0]
@@ -154,24 +189,24 @@ def test_the_worst_are_the_worst_and_the_rest_is_counted(
 ) -> None:
     counts = Counter(row["group_id"] for row in rows["rebalances"])
     shown = report.busiest.groups
-    assert [group.rebalances for group in shown] == sorted(counts.values(), reverse=True)[:3]
+    assert [group.rebalances for group in shown] == sorted(counts.values(), reverse=True)[:TOP]
     for group in shown:
         assert sum(group.causes.values()) == sum(group.per_window) == counts[group.group_id]
-    assert report.busiest.other_groups == len(counts) - 3
+    assert report.busiest.other_groups == len(counts) - TOP
     assert report.busiest.other_rebalances == counts.total() - sum(g.rebalances for g in shown)
     spent: Counter[str] = Counter()
     for row in rows["rebalances"]:
         spent[row["group_id"]] += row.get("duration_ms") or 0
-    assert [group.total_ms for group in report.slowest.groups] == [
-        total for _, total in spent.most_common(3)
-    ]
+    longest = [total for _, total in spent.most_common(TOP)]
+    assert [group.total_ms for group in report.slowest.groups] == longest
 
 
-def test_owners_are_those_of_the_table(report: Report, rows: dict[str, list[Row]]) -> None:
+def test_owners_are_those_of_the_table(
+    report: Report, rows: dict[str, list[Row]], shown_group: str
+) -> None:
     (lanes,) = report.lanes
     assert list(report.unknown_groups) == ["nobody"]
-    assert lanes.group_id == LIVE
-    owned = [row for row in rows["partition_ownership"] if row["group_id"] == LIVE]
+    assert lanes.group_id == shown_group
     stays = Counter(
         (lane.partition, lanes.members[stay.member], stay.epoch, stay.from_ms, stay.to_ms)
         for lane in lanes.lanes
@@ -185,68 +220,86 @@ def test_owners_are_those_of_the_table(report: Report, rows: dict[str, list[Row]
             row["valid_from"] // 1000,
             None if row["valid_to"] is None else row["valid_to"] // 1000,
         )
-        for row in owned
+        for row in rows["partition_ownership"]
+        if row["group_id"] == shown_group
     )
     assert (lanes.other_lanes, lanes.earlier_stays) == (0, 0)
-    assert len(lanes.rebalances_ms) == sum(r["group_id"] == LIVE for r in rows["rebalances"])
+    rebalances = sum(row["group_id"] == shown_group for row in rows["rebalances"])
+    assert len(lanes.rebalances_ms) == rebalances
 
 
-def test_groups_are_those_of_the_broker(report: Report) -> None:
-    groups = [
-        group
-        for group in final_state()["groups"]
-        if group["listed"] is not None and group["listed"]["type"] in ("consumer", "classic")
-    ]
-    types = Counter(group["listed"]["type"] for group in groups)
-    counts = report.facts.groups
-    assert counts["consumer"] == types["consumer"]
-    assert counts["classic"] + counts["of offsets alone"] == types["classic"]
+def test_groups_are_counted_by_type(report: Report, lives: dict[str, Life]) -> None:
+    kinds = Counter(life.kind for life in lives.values())
+    assert report.facts.groups == {
+        "consumer": kinds[CONSUMER],
+        "classic": kinds[CLASSIC],
+        "of offsets alone": kinds[SIMPLE],
+    }
 
 
-def test_offsets_expire_by_kafkas_rules(report: Report, commits: list[dict[str, Any]]) -> None:
-    """The broker has no members any more, so every offset goes when its time is over."""
-    latest: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for row in sorted(commits, key=lambda row: (row["log_partition"], row["offset"])):
-        latest[row["group_id"], row["topic"], row["partition"]] = row
-    there = [row for row in latest.values() if not row["is_tombstone"]]
+def test_offsets_expire_by_kafkas_rules(
+    report: Report,
+    lives: dict[str, Life],
+    rows: dict[str, list[Row]],
+    commits: dict[str, dict[int, dict[str, Any]]],
+) -> None:
+    """Members keep them; a classic group's go when it was empty for long enough."""
+    emptied = {
+        row["group_id"]: row["state_since"] // 1000
+        for row in rows["classic_generations"]
+        if not row["members"]
+    }
+    going: dict[str, list[int]] = {}
+    for group, life in lives.items():
+        if life.kind == SIMPLE or life.end_ms < CLUSTER.end_ms:
+            times = [int(c["commit_timestamp"].timestamp() * 1000) for c in commits[group].values()]
+            going[group] = [emptied.get(group, time) + RETENTION_MS for time in times]
+    assert {life.kind for group, life in lives.items() if group in going} >= {SIMPLE, CONSUMER}
     expiry = report.expiry
     assert expiry is not None
-    assert expiry.offsets == len(there)
-    members = {"o15-updown-range"} & {row["group_id"] for row in there}
-    assert sum(expiry.counts) + expiry.overdue <= len(there)
-    assert sum(expiry.counts) + expiry.overdue >= len(there) - len(members) * 50
-    first = expiry.groups[0]
-    assert expiry.groups == sorted(expiry.groups, key=lambda group: group.first_ms)
-    own = [row for row in there if row["group_id"] == first.group_id]
-    assert first.offsets == len(own)
-    assert first.first_ms >= to_ms(min(row["commit_ts"] for row in own) + RETENTION)
+    end_ms = report.facts.end_ms
+    assert end_ms is not None
+    times = [time for found in going.values() for time in found]
+    assert expiry.offsets == sum(map(len, commits.values()))
+    assert sum(expiry.counts) == len(times)
+    assert (expiry.overdue, expiry.within_day) == (0, sum(t <= end_ms + DAY_MS for t in times))
+    firsts = sorted(min(found) for found in going.values())
+    assert [group.first_ms for group in expiry.groups] == firsts[:TOP]
+    assert expiry.other_groups == len(going) - TOP
+    assert expiry.other_offsets == len(times) - sum(group.offsets for group in expiry.groups)
 
 
-def test_lag_is_of_the_end_and_keeps_the_way(report: Report) -> None:
+def test_lag_is_that_of_the_end_and_keeps_the_way(
+    report: Report, lives: dict[str, Life], commits: dict[str, dict[int, dict[str, Any]]]
+) -> None:
+    lags: Counter[str] = Counter()
+    for group, life in lives.items():
+        for commit in commits[group].values():
+            lags[group] += compute_end(life) - commit["committed_offset"]
     assert report.lag is not None
-    (group,) = report.lag.groups
-    assert (group.group_id, group.lag, group.lag_s, group.most_lag) == (LAGGING, 400, 4.5, 900)
-    known = [value for value in group.per_window if value is not None]
-    assert (known[0], known[-1]) == (900, 400)
-    assert (report.lag.other_groups, report.lag.other_lag) == (0, 0)
+    assert [group.lag for group in report.lag.groups] == sorted(lags.values(), reverse=True)[:TOP]
+    assert report.lag.other_groups == len(lags) - TOP
+    assert report.lag.other_lag == lags.total() - sum(group.lag for group in report.lag.groups)
+    assert report.lag.statuses == {"OK": sum(map(len, commits.values()))}
+    for group in report.lag.groups:
+        assert (group.per_window[0], group.per_window[-1]) == (None, group.lag)
+        assert group.most_lag == 9 * group.lag
+        assert (group.lag_s, group.statuses) == (4.5, {"OK": group.partitions})
 
 
-def test_the_page_is_there_and_nothing_beside_it(report: Report, page: Path) -> None:
+def test_the_page_is_there_and_nothing_beside_it(report: Report, folder: Path) -> None:
+    (page,) = (folder / "page").iterdir()
+    assert page.name == "report.html"
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert [path.name for path in page.parent.iterdir()] == [page.name]
 
 
 def test_what_is_wrong_is_one_line_and_leaves_the_page(
-    spark: SparkSession, tables: Path, tmp_path: Path
+    spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "report.html"
     out.write_text("before", encoding="utf-8")
     missing = invoke_app("pipeline", "report", "--path", tmp_path / "no", "--out", out)
     assert (missing.exit_code, len(missing.error.splitlines())) == (ExitCode.NOT_FOUND, 1)
-    folder = invoke_app("pipeline", "report", "--path", tables, "--out", tmp_path)
-    assert folder.exit_code == ExitCode.USAGE
+    a_folder = invoke_app("pipeline", "report", "--path", folder / "log", "--out", tmp_path)
+    assert a_folder.exit_code == ExitCode.USAGE
     assert out.read_text(encoding="utf-8") == "before"
-
-
-def to_ms(time: datetime) -> int:
-    return int(time.astimezone(UTC).timestamp() * 1000)
