@@ -14,6 +14,7 @@ from dataclasses import replace
 import structlog
 
 from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.liveness import LATE_MS
 from coordinator.core.local_choice import compute_local_choice
 from coordinator.core.local_state import LocalRequest
 from coordinator.core.outcome import EndLocalRequest
@@ -23,6 +24,9 @@ from coordinator.runtime.stats import Stats
 from model.ids import GroupId, MemberId
 
 log = structlog.get_logger()
+
+SETTLE_MS = 1
+"""After a stall the loop first reads what has come."""
 
 
 class Offer:
@@ -191,8 +195,9 @@ class LocalAssignments:
     # ---------------------------------------------------------------------------------- time
 
     def _arm(self, group_id: GroupId, wait_ms: int) -> None:
+        due_ms = self._clock.monotonic_ms() + wait_ms
         self._timers[group_id] = self._scheduler.call_later_ms(
-            wait_ms, lambda: self._look_at_time(group_id)
+            wait_ms, lambda: self._look_at_time(group_id, due_ms)
         )
 
     def _disarm(self, group_id: GroupId) -> None:
@@ -200,13 +205,18 @@ class LocalAssignments:
         if timer is not None:
             timer.cancel()
 
-    def _look_at_time(self, group_id: GroupId) -> None:
+    def _look_at_time(self, group_id: GroupId, due_ms: int) -> None:
+        """A timer that comes late moves the deadline: what came meanwhile is still to be read."""
         del self._timers[group_id]
-        shard = self._shard_of(group_id)
+        shard, now_ms = self._shard_of(group_id), self._clock.monotonic_ms()
         request = shard.local_requests.get(group_id)
         if request is None or request.is_given_up:
             return
-        left_ms = request.deadline_ms - self._clock.monotonic_ms()
+        if now_ms - due_ms > LATE_MS:
+            deadline_ms = request.deadline_ms + now_ms - due_ms
+            request = replace(request, deadline_ms=max(deadline_ms, now_ms + SETTLE_MS))
+            shard.local_requests[group_id] = request
+        left_ms = request.deadline_ms - now_ms
         if left_ms > 0:
             self._arm(group_id, left_ms)
             return

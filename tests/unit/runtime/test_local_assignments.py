@@ -12,6 +12,7 @@ from model.local_assignors import InstalledMetadataValue, LocalAssignor
 from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.records import TopicPartitions
 from model.responses import Done
+from model.settings import CoordinatorSettings
 from tests.sim.server import CALLER, Pending, VirtualServer, error_name
 
 G = GroupId("g")
@@ -124,3 +125,29 @@ def test_what_a_member_names_has_bounds(assignors: tuple[LocalAssignor, ...]) ->
     server.settle()
     assert error_name(pending.answer) == "INVALID_REQUEST"
     assert not list(server.runtime.groups())
+
+
+def test_a_stall_of_the_server_is_not_the_member_s_silence() -> None:
+    """What came while the process stood still is read before the time is held to be over."""
+    server = VirtualServer({"foo": 2}, settings=CoordinatorSettings(assignor_time_limit_ms=1_000))
+    join(server, "a", MINE)
+    server.settle()
+    offer(server, "a")
+    server.advance(900)
+    server.scheduler.now_ms += 5_000  # Nothing ran.
+    server.settle()
+    pending = install(server, "a", 1)
+    server.settle()
+    assert pending.answer == Done()
+    assert server.runtime.stats.assignor_failures == 0
+
+
+def test_the_time_is_over_where_the_server_stood_still_before() -> None:
+    server = VirtualServer({"foo": 2}, settings=CoordinatorSettings(assignor_time_limit_ms=1_000))
+    join(server, "a", MINE)
+    server.settle()
+    offer(server, "a")
+    server.scheduler.now_ms += 5_000
+    server.advance(1_001)
+    assert server.runtime.stats.assignor_failures_by_reason["late"] == 1
+    assert server.group(G).target_epoch == server.group(G).group_epoch
