@@ -125,7 +125,7 @@ class ClassicClient(Client):
 
     def change_names(self, names: tuple[str, ...]) -> None:
         self.names = tuple(TopicName(name) for name in names)
-        self._join_again()
+        self.join_again()
 
     @property
     def believes(self) -> bool:
@@ -223,7 +223,7 @@ class ClassicClient(Client):
 
     # --------------------------------------------------------------------------------- joining
 
-    def _join_again(self) -> None:
+    def join_again(self) -> None:
         """As soon as what it waits for has come."""
         self._wants_join = True
         self._join_if_wanted()
@@ -336,7 +336,7 @@ class ClassicClient(Client):
         image = self.world.runtime.image.by_name
         if self._leads != {str(name): topic.partitions for name, topic in image.items()}:
             self._leads = None
-            self._join_again()
+            self.join_again()
 
     # ------------------------------------------------------------------------------ assignments
 
@@ -391,7 +391,7 @@ class ClassicClient(Client):
         if self.is_out or not is_member or (self._asked and self._is_asking_to_join):
             return
         if self.abandon_if_expired():
-            self._join_again()
+            self.join_again()
             return
         assert self._id is not None
         command = ClassicHeartbeat(CALLER, self.group_id, self._id, self.epoch, self.instance_id)
@@ -423,7 +423,7 @@ class ClassicClient(Client):
     def _join_unless_busy(self) -> None:
         """Who is joining, or asks for its assignment, hears by that what has become of it."""
         if not self._asked:
-            self._join_again()
+            self.join_again()
 
     # ---------------------------------------------------------------------------------- leaving
 

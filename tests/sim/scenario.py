@@ -345,6 +345,10 @@ class Scenario:
         here = [each for each in self._living() if each.group_id == group and not each.is_out]
         for client in here[self.world.settings.group_max_size - 1 :]:
             client.leave(None)
+        # A record has the one protocol that was chosen, and after a start that alone is known.
+        for client in here:
+            if isinstance(client, ClassicClient) and not client.is_out:
+                client.run(client.join_again)
         changes = (
             ConfigChange("consumer.assignors", ConfigOperation.DELETE),
             ConfigChange("consumer.max.size", ConfigOperation.DELETE),
