@@ -322,10 +322,15 @@ class Side:
             "rebalance_timeout": SHORT_REBALANCE_TIMEOUT_MS,
             "subscribed_topic_names": self._subscription(state.topics or ()),
         }
-        first = await self._send_beat(step.group, state, state.epoch or 1, state.told, **timeout)
+        had = state.told
+        first = await self._send_beat(step.group, state, state.epoch or 1, had, **timeout)
         if first.codes != (0,):
             return first
-        had = state.told
+        if not had <= state.told:
+            # Its time runs, and nothing else may happen meanwhile.
+            await self._wait_until_gone(step.group, state)
+            state.is_in = False
+            return first
         joined = await self._join(
             Join(step.group, step.joiner, step.topics, None, joiner.assignor or state.assignor)
         )
