@@ -57,6 +57,9 @@ from model.local_commands import PrepareAssignmentResponse
 from model.responses import ConsumerGroupHeartbeatResponse
 from muster.v1 import group_pb2
 
+_ENCODED_AT_ONCE = 300
+"""Members of a group that is told to one of them; more are encoded in a thread, 20 µs each."""
+
 _NOT_ON_STREAM = "this member is not on this stream: join or resume it first"
 
 
@@ -301,7 +304,17 @@ class Session:
         self._in_flight -= is_answer
         assert isinstance(answer, PrepareAssignmentResponse | GroupError)
         join_id, image = self._join_id_of((group_id, member_id)), self._coordinator.image
-        self._tell(make_prepared(group_id, member_id, join_id, answer, image))
+        make = partial(make_prepared, group_id, member_id, join_id, answer, image)
+        if isinstance(answer, GroupError) or len(answer.members) <= _ENCODED_AT_ONCE:
+            self._tell(make())
+            return
+        self._in_flight += 1
+        self._loop.run_in_executor(None, make).add_done_callback(self._on_encoded)
+
+    def _on_encoded(self, encoded: asyncio.Future[group_pb2.MemberUpdate]) -> None:
+        self._in_flight -= 1
+        if not encoded.cancelled():
+            self._tell(encoded.result())
 
     def _on_install(self, action: group_pb2.MemberAction) -> None:
         member, said = self._find_computing(action), action.install_assignment

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import muster
+from model.commands import INTERNAL, ConsumerGroupHeartbeat
+from model.ids import GroupId, MemberId, TopicName
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
 from tests.groups import CHECKOUT
 from tests.unit.sdk.test_member import ALL, make_member
@@ -183,6 +185,29 @@ async def test_the_program_of_the_docs_runs(
     async with names["member"] as member:
         await until(lambda: member.assignment == ALL)
     assert capsys.readouterr().out == "2 b'for it'\n"
+
+
+async def test_a_large_group_is_told_to_who_computes(stand: Stand) -> None:
+    """Beside 400 members of the Kafka wire, which have no stream."""
+    for number in range(400):
+        await stand.runtime.call(
+            ConsumerGroupHeartbeat(
+                INTERNAL,
+                GroupId("billing"),
+                MemberId(f"stock-{number}"),
+                0,
+                rebalance_timeout_ms=60_000,
+                subscribed_topic_names=(TopicName("orders"),),
+                owned=(),
+            )
+        )
+    notes, ledger = Notes(), Ledger()
+    a, _ = make(stand, "a", notes, ledger)
+    async with a:
+        await until(
+            lambda: ("a", frozenset(range(4))) in {(s, what) for s, _, what, _ in notes.told}
+        )
+        assert len(notes.groups[-1].members) == 401
 
 
 async def test_a_bad_assignor_is_refused(stand: Stand) -> None:
