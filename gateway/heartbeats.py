@@ -8,6 +8,7 @@ decides which, and what interval each answer tells (``gateway.pacing``).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from coordinator.runtime.api import Answer, Coordinator, MemberTicket
@@ -154,7 +155,15 @@ class Heartbeats:
     def submit(
         self, context: RequestContext, command: ConsumerGroupHeartbeat, may_park: bool = True
     ) -> None:
-        """Submit a heartbeat and answer it, now or after parking it."""
+        """Submit a heartbeat and answer it, now or after parking it.
+
+        The first one that a connection has of a member is answered in full: a client whose
+        connection broke may have missed an answer, and does not always ask for what it said
+        (librdkafka 2.16, which gives an answer up soon after the interval that it was told).
+        """
+        known = context.door.heartbeats.members
+        if (command.group_id, command.member_id) not in known and self.settings.gateway_park_ms:
+            command = replace(command, wants_assignment=True)
         member = self._member_of(context.door.heartbeats, (command.group_id, command.member_id))
         ticket = None
         if command.member_epoch > 0:

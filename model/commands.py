@@ -83,7 +83,8 @@ class ConsumerGroupHeartbeat:
     ``rebalance_timeout_ms``, ``subscribed_topic_names``, ``rack_id`` and ``server_assignor`` are
     ``UNCHANGED`` where the client sent null or -1. ``local_assignors`` are so where it cannot name
     any; a member that joins so has none. ``owned`` is ``None`` where the client does
-    not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``.
+    not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``. ``wants_assignment`` where the
+    door cannot know whether the last answer has reached the member: this one says all.
     """
 
     caller: Caller
@@ -98,6 +99,7 @@ class ConsumerGroupHeartbeat:
     instance_id: InstanceId | None = None
     subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
     local_assignors: tuple[LocalAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    wants_assignment: bool = False
 
 
 @value

@@ -304,13 +304,17 @@ def _reconcile_command(
 
 def _wants_assignment(command: ConsumerGroupHeartbeat) -> bool:
     """A join, or a full request: the client may not know its assignment."""
-    return command.member_epoch == JOIN_EPOCH or (
-        command.rebalance_timeout_ms is not UNCHANGED
-        and (
-            command.subscribed_topic_names is not UNCHANGED
-            or command.subscribed_topic_regex is not UNCHANGED
+    return (
+        command.wants_assignment
+        or command.member_epoch == JOIN_EPOCH
+        or (
+            command.rebalance_timeout_ms is not UNCHANGED
+            and (
+                command.subscribed_topic_names is not UNCHANGED
+                or command.subscribed_topic_regex is not UNCHANGED
+            )
+            and command.owned is not None
         )
-        and command.owned is not None
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator.core.handle import has_news
 from model.ids import MemberId
 from model.records import MemberState
@@ -28,6 +30,19 @@ def test_a_heartbeat_that_repeats_what_is_known_is_none() -> None:
     answer = server.beat(full)
     assert answer.assignment is not None
     assert not answer.news
+
+
+def test_a_member_that_may_have_missed_an_answer_is_told_again_what_to_give_up() -> None:
+    """Bug: it said no more than that it was alive, and others waited for its rebalance timeout."""
+    server = settled()
+    server.join("g", "b", ["foo"])
+    missed = server.beat(server.heartbeat("g", "a", 2))
+    assert server.names(missed.assignment) == {"foo": (0,)}
+    assert server.beat(server.heartbeat("g", "a", 2)).assignment is None, "as Kafka"
+    asked = replace(server.heartbeat("g", "a", 2), wants_assignment=True)
+    told = server.beat(asked)
+    assert server.names(told.assignment) == {"foo": (0,)}
+    assert told.news
 
 
 def test_an_assignment_that_the_member_does_not_own_yet_is_news() -> None:

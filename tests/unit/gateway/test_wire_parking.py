@@ -140,6 +140,17 @@ def test_first_heartbeat_of_a_connection_is_not_parked() -> None:
     assert len(door.frames()) == 1
 
 
+@pytest.mark.parametrize("park_ms", [0, 500])
+def test_first_heartbeat_of_a_connection_asks_for_all(park_ms: int) -> None:
+    """Its client may have missed the last answer of another one. Without parking it is Kafka's."""
+    door = Gateway(with_settings(gateway_park_ms=park_ms)).connect()
+    for number in range(2):
+        fields = beat("g", "m", 5) | {"rebalance_timeout": 7_000 + number}
+        door.request(HEARTBEAT, 1, number, **fields)
+    asked = [command.wants_assignment for command in door.gateway.coordinator.commands]
+    assert asked == [park_ms > 0, False]
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"news": True}, {"parkable": False}, {"assignment": OWNED}],
