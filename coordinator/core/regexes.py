@@ -59,8 +59,16 @@ def compute_regex_change(
         return RegexChange(tuple(records), True, True)
     if after not in counts:
         check_regex(after, shard.settings.group_regex_max_bytes)
-    is_resolved = group is not None and after in group.resolved_regexes
-    return RegexChange(tuple(records), True, is_resolved, after not in counts)
+    bumps = group is not None and (after in group.resolved_regexes or _is_late(group, before))
+    return RegexChange(tuple(records), True, bumps, after not in counts)
+
+
+def _is_late(group: ConsumerGroup, before: str) -> bool:
+    """Whether a target may be under way that gives a member what it has its old pattern for.
+
+    Of that target it gets nothing, and with no epoch after it nobody else would.
+    """
+    return before in group.resolved_regexes and group.target_epoch < group.group_epoch
 
 
 def compute_regex_tombstones(

@@ -96,6 +96,26 @@ def test_a_late_target_gives_nothing_to_who_has_left_or_unsubscribed() -> None:
     assert {m.member_id: len(m.target or ()) for m in group.members()} == {"b": 2, "c": 4}
 
 
+def test_what_a_late_target_gives_to_a_pattern_that_has_changed_since_is_given_to_others() -> None:
+    """Bug: the new pattern matched nothing, needed no epoch, and the partitions were nobody's."""
+    server = VirtualServer({"foo": 6}, settings=OUT_OF_LINE)
+    server.join("g", "b", ["foo"])
+    joined = server.beat(replace(server.join_command("g", "a", []), subscribed_topic_regex="fo+"))
+    server.advance(5_000)
+    server.scheduler.computing_ms = lambda: 100
+    server.join("g", "c", ["foo"])
+    server.beat(
+        replace(
+            server.heartbeat("g", "a", joined.member_epoch),
+            owned=None,
+            subscribed_topic_regex="none",
+        )
+    )
+    server.advance(5_000)
+    given = {m.member_id: len(m.target or ()) for m in server.group("g").members()}
+    assert given == {"a": 0, "b": 3, "c": 3}
+
+
 def test_a_late_target_of_a_group_that_is_empty_is_dropped() -> None:
     server = VirtualServer({"foo": 4}, settings=OUT_OF_LINE)
     server.scheduler.computing_ms = lambda: 100
