@@ -187,7 +187,10 @@ class ClassicClient(Client):
         if isinstance(error, MemberIdRequired):
             self._take_id(MemberId(error.member_id))
             if self.world.faults.strikes("pending member dies"):
-                self.world.on_died(self)
+                if self.random.random() < 0.5:
+                    self.leave(None)
+                else:
+                    self.world.on_died(self)
                 return
             retry_ms = 0
         elif code is ErrorCode.FENCED_INSTANCE_ID:
@@ -266,7 +269,8 @@ class ClassicClient(Client):
         owned: dict[str, list[int]] = {}
         for name, partition in sorted(self._named(self.owned)):
             owned.setdefault(name, []).append(partition)
-        generation = self.epoch if self.epoch > 0 else -1
+        # Who owns nothing need not say since when, so that it always says the same.
+        generation = self.epoch if self.epoch > 0 and self.classic.is_cooperative else -1
         member = classic.Member(
             self.member_id, self.names, self.instance_id, owned=owned, generation=generation
         )
@@ -284,7 +288,8 @@ class ClassicClient(Client):
         self.epoch = answer.generation
         self.extend_lease(self.world.classic.answered_ms(answer))
         is_leader = answer.leader == answer.member_id
-        if is_leader and self.world.faults.strikes("leader dies"):
+        may_die = is_leader or self.random.random() < 0.3
+        if may_die and self.world.faults.strikes("member dies before its sync"):
             self.world.on_died(self)
             return
         self._leads = None

@@ -11,7 +11,7 @@ import pytest
 from coordinator.core import (
     classic_join,
     classic_sync,
-    classic_translator_sync,
+    classic_translator_join,
     downgrade,
     offsets,
     upgrade,
@@ -71,17 +71,15 @@ def downgrade_at_any_policy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(downgrade, "allows_downgrade", lambda policy: True)
 
 
-def any_generation_is_the_epoch(patch: pytest.MonkeyPatch) -> None:
-    """A classic member of a consumer group is heard at any generation."""
-    check_member = classic_translator_sync._check_member
+def generation_before_the_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A classic member of a consumer group is told another generation than its epoch."""
+    answer = classic_translator_join.compute_join_answer
 
-    def careless(group: Any, command: Any) -> Any:
-        member = group.member(command.member_id)
-        if member is not None:
-            command = replace(command, generation=member.member_epoch)
-        return check_member(group, command)
+    def careless(metadata: Any, response: Any) -> Any:
+        told = answer(metadata, response)
+        return replace(told, generation=told.generation - 1)
 
-    patch.setattr(classic_translator_sync, "_check_member", careless)
+    patch.setattr(classic_translator_join, "compute_join_answer", careless)
 
 
 def anybody_assigns(patch: pytest.MonkeyPatch) -> None:
@@ -149,7 +147,7 @@ CLASSIC: Final[tuple[tuple[str, Patch], ...]] = (
     ("S21", assignment_forgotten),
     ("S21", conversion_in_parts),
     ("S21", downgrade_at_any_policy),
-    ("S22", any_generation_is_the_epoch),
+    ("S22", generation_before_the_epoch),
     ("S23", anybody_assigns),
     ("S23", generations_unchecked),
     ("S24", instance_stays_beside_its_successor),

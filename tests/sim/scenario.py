@@ -75,7 +75,7 @@ class Scenario:
         self._some(1, 4, self._change_topics)
         self._some(8, 16, self._stray)
         self._some(12, 22, self._look)
-        self._some(1, 3, self._empty_group, chance=0.4)
+        self._some(1, 3, self._empty_group, chance=0.7)
         self._some(4, 8, self._commit_simple)
         for _ in range(rng.choice((0, 1, 2, 3))):
             self.world.coordinator.start_producer()

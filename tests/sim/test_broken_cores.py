@@ -10,7 +10,7 @@ from tests.sim.designated import DESIGNATED
 from tests.sim.designated_classic import CLASSIC, mostly_classic
 from tests.sim.violations import focus
 
-SEEDS = 12
+SEEDS = 40
 DESIGNATED_SEEDS = 60
 """Some faults meet what is broken in few seeds only."""
 

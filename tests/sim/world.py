@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH
@@ -59,7 +60,7 @@ GROUPS = ("alpha", "beta")
 SIMPLE_GROUP = "simple"
 TOPICS = {"foo": 5, "bar": 3, "baz": 4}
 TURNS_MAX = 20_000
-CLASSIC_SIZES = (4, 100, 100)
+CLASSIC_SIZES = (3, 4, 100, 100)
 """How many members a classic group may have."""
 
 
@@ -133,7 +134,7 @@ class World:
         )
         self.on_died: Callable[[Client], None] = lambda client: client.crash()
         self.conversion: Conversion | None = None
-        self.conversion_crashes_left = 3
+        self.conversion_crashes_left = 5
         self._member_ids = 0
         self.disk = SimDisk(
             MemoryLogStore(LOG_PARTITIONS),
@@ -206,7 +207,7 @@ class World:
         self.reached["conversion", "made", kind] += 1
         crash_at = None
         if self.conversion_crashes_left and self.faults.is_on("server crash"):
-            crash_at = self.random.choice((None, *STAGES))
+            crash_at = self.random.choice(STAGES)
         self.conversion = Conversion(kind, group_id, records, crash_at)
 
     def crash_in_conversion(self) -> None:
@@ -231,7 +232,10 @@ class World:
         check(all(found) or not any(found), "S21", what)
 
     def restart_server(self) -> None:
-        """After a crash: nothing that was acknowledged is missing."""
+        """After a crash: nothing that was acknowledged is missing. Groups may be too large now."""
+        if self.random.random() < 0.3:
+            size = self.random.choice(CLASSIC_SIZES)
+            self.settings = replace(self.settings, group_max_size=size)
         self.start_server()
         self.check_acknowledged()
         self.check_live("after a restart")
