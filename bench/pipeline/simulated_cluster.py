@@ -73,9 +73,13 @@ def write_cluster(folder: Path, cluster: Cluster, processes: int = 2) -> Written
     log.mkdir(parents=True)
     topics = make_topics(cluster.groups, cluster.seed)
     write = partial(_write_partition, log, cluster, topics)
-    # Nothing here has threads yet, and a spawned process would import all of it again.
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        written = pool.map(write, range(LOG_PARTITIONS), chunksize=1)
+    numbers = range(LOG_PARTITIONS)
+    if processes == 1:
+        written = [write(number) for number in numbers]
+    else:
+        # Spawned, not forked: who calls this may have threads.
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            written = pool.map(write, numbers, chunksize=1)
     with (folder / END_OFFSETS).open("w", encoding="utf-8") as file:
         for line in _make_end_offsets(topics, cluster):
             file.write(json.dumps(line) + "\n")
