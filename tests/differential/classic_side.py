@@ -96,7 +96,7 @@ class ClassicSide:
     _connections: dict[tuple[int, int, int], Connection] = field(default_factory=dict)
     _producers: itertools.count[int] = field(default_factory=itertools.count)
     _answers: list[tuple[Any, ...]] = field(default_factory=list)
-    _roster: list[str] = field(default_factory=list)
+    _roster: list[tuple[str, str | None, bytes]] = field(default_factory=list)
 
     async def run(self, step: ClassicStep) -> Seen:
         """Do a step, and wait until nothing is under way: what waits, waits for other members."""
@@ -116,7 +116,9 @@ class ClassicSide:
         """What members were answered that had waited, or asked in this step."""
         await self.quiesce(group)
         answers = tuple(sorted((*seen.answers, *self._answers), key=repr))
-        roster = (*seen.roster, *self._roster)
+        # Who is named in an answer may have been told its id after that.
+        named = (f"{self.name_of(who)} {instance} {said!r}" for who, instance, said in self._roster)
+        roster = (*seen.roster, *sorted(named))
         self._answers, self._roster = [], []
         return seen._replace(answers=answers, roster=roster)
 
@@ -225,17 +227,16 @@ class ClassicSide:
         code = int(answer.error_code)
         if state.member_id and code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
             self._names[state.member_id] = state.client_id
-        state.roster = tuple(sorted((each.member_id for each in answer.members), key=self.name_of))
+        state.roster = tuple(each.member_id for each in answer.members)
         row = (state.client_id, JOINING, code, answer.generation_id)
         version_row = getattr(answer, "protocol_type", None), answer.protocol_name
         given = self.name_of(answer.member_id)
         self._answers.append((*row, *version_row, given))
         if not code and answer.members:
-            self._roster += sorted(
-                f"{self.name_of(each.member_id)} {getattr(each, 'group_instance_id', None)} "
-                f"{each.metadata!r}"
+            self._roster += [
+                (each.member_id, getattr(each, "group_instance_id", None), each.metadata)
                 for each in answer.members
-            )
+            ]
 
     def _note_sync(self, state: ClassicState, answer: Any) -> None:
         state.note_sync(answer)
@@ -334,7 +335,7 @@ class ClassicSide:
 
     async def _send_sync(self, group: int, member: int, step: ClassicSync) -> None:
         state = self.members[group, member]
-        roster = state.roster if state.is_leader else ()
+        roster = tuple(sorted(state.roster, key=self.name_of)) if state.is_leader else ()
         assignments = [
             {"member_id": each, "assignment": self._compute_share(roster, position)}
             for position, each in enumerate(roster)
@@ -351,7 +352,9 @@ class ClassicSide:
         }
         await self._send(group, member, SYNC, step.version, values)
         assert state.waiting is not None
-        newest = max(each.generation for _, each in self.list_of(group))
+        newest = max(
+            each.generation for _, each in self.list_of(group) if each.is_in or each is state
+        )
         is_newest = values["generation_id"] == newest
         state.waiting.may_wait = is_newest and not step.says_another_protocol
 

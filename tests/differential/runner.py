@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from tests.differential.admin import NotInTime, Patience
+from tests.differential.classic_generator import GROUPS
 from tests.differential.classic_side import ClassicSide
 from tests.differential.classic_steps import (
     ClassicExpire,
@@ -20,7 +21,7 @@ from tests.differential.classic_steps import (
     ClassicSync,
 )
 from tests.differential.client import Connection
-from tests.differential.generator import GROUPS, AnyStep, Sequence
+from tests.differential.generator import AnyStep, Sequence
 from tests.differential.seen import (
     ASSIGNING,
     GroupView,
