@@ -25,7 +25,6 @@ from rocksdict import (
     Checkpoint,
     DBRecoveryMode,
     IngestExternalFileOptions,
-    Options,
     Rdict,
     WriteBatch,
     WriteOptions,
@@ -64,6 +63,7 @@ from storage.rocks_options import (
     RAW_MODE,
     compute_family_options,
     make_options,
+    make_reading_options,
     make_sst_writer,
 )
 from storage.rocks_rewrite import put_rewrite
@@ -479,7 +479,7 @@ def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
     Not as a secondary: reading blobs in one ends the process (RocksDB 9.8 as of rocksdict 0.3.29).
     """
     (path / "rocksdict-config.json").write_text(RAW_MODE)
-    options = Options(raw_mode=True)
+    options = make_reading_options(path)
     names = {name: compute_family_options(name) for name in ("default", *families)}
     access = AccessType.read_only(error_if_log_file_exist=False)
     return Rdict(str(path), options, column_families=names, access_type=access)

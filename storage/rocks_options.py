@@ -44,6 +44,17 @@ def make_options(folder: Path, *, create: bool) -> tuple[Options, dict[str, Opti
     return options, families | {"log": _set_family_options("log", log_options)}
 
 
+def make_reading_options(folder: Path) -> Options:
+    """Those of the database for opening it read-only; ``folder`` is as for ``make_options``.
+
+    A database that notes its WAL files must be opened with the option for it, also read-only:
+    without it RocksDB 9.8 would strike them off, which read-only it has no place for, and the
+    process ends.
+    """
+    options, _ = _load_base_options(folder)
+    return options
+
+
 def _set_options(options: Options, *, create: bool) -> None:
     options.create_if_missing(create)
     options.create_missing_column_families(True)

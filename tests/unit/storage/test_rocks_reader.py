@@ -11,7 +11,7 @@ from storage.log_store import FormatTooNew, StoreCorrupt, read_batch_range
 from storage.rocks import open_store
 from storage.rocks_reader import RocksLogReader, open_store_reader
 from storage.watermark import FORMAT_VERSION, WatermarkHeader, create_watermark
-from tests.unit.storage.appends import append, offset_key, offset_value
+from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
 
 P1 = LogPartition(1)
 
@@ -101,3 +101,19 @@ def test_a_missing_table_is_damage(tmp_path: Path) -> None:
     next((tmp_path / "rocksdb").glob("*.sst")).unlink()
     with pytest.raises(StoreCorrupt):
         open_store_reader(tmp_path)
+
+
+def test_a_store_whose_log_of_writes_is_in_two_files(tmp_path: Path) -> None:
+    """RocksDB begins a file when one family is flushed, and the other still needs the first."""
+    store = open_store(tmp_path / "store", partitions=1)
+    append(store, {0: [(offset_key("g"), offset_value(1))]})
+    mark_all(store)
+    store._families["latest"].flush(True)
+    append(store, {0: [(offset_key("g"), offset_value(2))]})
+    mark_all(store)
+    assert len(list((tmp_path / "store" / "rocksdb").glob("*.log"))) == 2
+    reader = open_store_reader(tmp_path / "store")
+    assert reader.durable_offset(LogPartition(0)) == reader.next_offset(LogPartition(0)) == 2
+    assert len(list(reader.read_log(LogPartition(0)))) == 2
+    reader.close()
+    store.close()
