@@ -44,7 +44,7 @@ class Plan:
 
 FULL = Plan(
     name="full",
-    limit_s=990,
+    limit_s=1080,
     runs=3,
     rate_s=4,
     rate_warm_up_s=1.5,
@@ -59,7 +59,7 @@ FULL = Plan(
     muster_changes=3,
     size_members=10_000,
     size_partitions=100_000,
-    size_compared_members=2000,
+    size_compared_members=10_000,
     size_compared_partitions=2000,
     size_groups=1000,
     size_growths=1,

@@ -50,7 +50,7 @@ def measure_sizes(stand: Stand) -> Section:
             f"on {plan.size_compared_partitions:,} partitions, from the first join until all hold "
             f"their final partitions. Muster alone, in a server of its own: {plan.size_members:,} "
             f"members on {plan.size_partitions:,} partitions, of each of which Kafka would keep "
-            "files; beside it stands Kafka with the smaller group."
+            "files; beside it stands Kafka's group on fewer."
         ),
         rows=make_rows(stand, runs),
         runs=runs,

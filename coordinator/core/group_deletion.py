@@ -5,7 +5,7 @@ The offsets are in the store, so that the runtime says which there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import assert_never
 
 from coordinator.core.classic_group import ClassicGroup
@@ -16,7 +16,13 @@ from coordinator.core.open_transactions import OffsetPlace
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
 from model.commands import DeleteGroup, DeleteOffsets
-from model.errors import ErrorCode, GroupIdNotFound, InvalidGroupId, NonEmptyGroup
+from model.errors import (
+    CoordinatorLoadInProgress,
+    ErrorCode,
+    GroupIdNotFound,
+    InvalidGroupId,
+    NonEmptyGroup,
+)
 from model.ids import GroupId, TopicName
 from model.records import OffsetCommitKey, Record
 from model.responses import Done, OffsetDeleteResponse, PartitionResult, TopicResult
@@ -46,6 +52,12 @@ def check_delete_group(shard: Shard, group_id: GroupId) -> None:
         raise NonEmptyGroup(f"The group {group_id} is not empty.")
 
 
+def check_not_being_deleted(shard: Shard, group_id: GroupId) -> None:
+    """Nobody joins a group that is losing its offsets; who asks again finds it gone."""
+    if group_id in shard.being_deleted:
+        raise CoordinatorLoadInProgress(f"The group {group_id} is being deleted.")
+
+
 def check_is_there(shard: Shard, group_id: GroupId) -> None:
     """Whether there is a group of that id, of whatever type."""
     if group_id not in shard.consumer_groups and not shard.has_other_group(group_id):
@@ -64,6 +76,14 @@ def handle_delete_group(
         for topic, partition in offsets
     ]
     records += _compute_tombstones(shard, command.group_id)
+    return Outcome(records=tuple(records), response=Done())
+
+
+def compute_offset_tombstones(group_id: GroupId, offsets: Iterable[OffsetPlace]) -> Outcome:
+    """A part of the offsets of a group that is being deleted."""
+    records = (
+        Record(OffsetCommitKey(group_id, topic, partition), None) for topic, partition in offsets
+    )
     return Outcome(records=tuple(records), response=Done())
 
 

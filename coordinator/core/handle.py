@@ -19,6 +19,7 @@ from coordinator.core.classic_translator_sync import (
 )
 from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.expiry import handle_expire_offsets
+from coordinator.core.group_deletion import check_not_being_deleted
 from coordinator.core.heartbeat import (
     compute_epoch_bump,
     compute_target_effect,
@@ -101,6 +102,8 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
 
     Raises the ``GroupError`` that is the answer.
     """
+    if shard.being_deleted and isinstance(command, ConsumerGroupHeartbeat | JoinGroup):
+        check_not_being_deleted(shard, command.group_id)
     outcome = handle_command(shard, command, now)
     if outcome.records and not isinstance(command, OffsetCommit):
         return settle_local_state(shard, command.group_id, outcome)

@@ -41,6 +41,8 @@ class Shard:
     """Assignments that members are to compute; soft, and the shell's alone."""
     foreign_groups: dict[GroupId, ForeignGroup] = field(default_factory=dict)
     offset_groups: set[GroupId] = field(default_factory=set)
+    being_deleted: set[GroupId] = field(default_factory=set)
+    """Groups that lose very many offsets, batch by batch, and then go; soft, and the shell's."""
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     producers: dict[ProducerId, ProducerStateValue] = field(default_factory=dict)
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)

@@ -273,6 +273,7 @@ class Runtime:
             self._shards,
             self._writer,
             self._durability,
+            self._slices,
             check_space=self._check_space,
             carry_out=self._carry_out,
             answer_error=self._answer_read,
