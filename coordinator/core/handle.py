@@ -342,6 +342,8 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
         return True
     if member.classic is not None:
         return has_to_rejoin(group, member)
+    if group.waits_for_regex(member) and _would_lose(shard, group, member):
+        return True
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return False
@@ -351,17 +353,22 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
             return member.member_epoch != group.target_epoch
 
 
-def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether a member that waits for partitions would get or lose one at its next heartbeat.
-
-    It loses what is of a topic that is gone since, before the target says so.
-    """
+def _would_lose(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+    """Whether it has what is of a topic that is gone since, before the target says so."""
     if member.metadata is None:
         return False
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
-    numbers, holder = group.numbers, group.holder
-    if not numbers.topic_indexes_of(member.assigned) <= subscribed:
+    return not group.numbers.topic_indexes_of(member.assigned) <= subscribed
+
+
+def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+    """Whether a member that waits for partitions would get or lose one at its next heartbeat."""
+    if member.metadata is None:
+        return False
+    if _would_lose(shard, group, member):
         return True
+    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
+    numbers, holder = group.numbers, group.holder
     return any(
         holder[number] < 0 and numbers.topic_index(number) in subscribed
         for number in member.target or ()

@@ -115,3 +115,17 @@ def test_a_topic_that_is_gone_is_news_for_a_member_that_waits_for_partitions() -
     core.create_topic("foo", 2)
     assert has_news(core.shard, G, MemberId("b"))
     core.check()
+
+
+def test_what_a_topic_that_went_takes_is_news_for_who_waits_for_a_pattern() -> None:
+    """Bug: a heartbeat would have taken it, and a member that is told changes was not told."""
+    core = CoreDriver()
+    core.create_topic("foo", 2)
+    core.join("a", ("foo",))
+    core.adopt("a")
+    core.are_targets_late = core.are_regexes_late = True
+    core.join("a", ("foo", "/ba."))
+    assert not has_news(core.shard, G, MemberId("a"))
+    core.create_topic("foo", 2)
+    assert has_news(core.shard, G, MemberId("a"))
+    core.check()
