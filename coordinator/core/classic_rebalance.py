@@ -141,7 +141,8 @@ def _begin_generation(draft: ClassicDraft) -> None:
     for member in list(draft.members.values()):
         if member.awaits is Phase.JOIN:
             draft.release(member, compute_join_answer(draft, member.member_id, joined))
-        draft.begin_session(member)
+            # A static member that has not joined was not heard from: its session goes on.
+            draft.begin_session(member)
         draft.pending_syncs.add(member.member_id)
     draft.arm(ClassicDeadline.SYNC, draft.rebalance_timeout_ms)
 

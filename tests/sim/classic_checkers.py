@@ -249,10 +249,6 @@ class ClassicChecker:
                 heard_ms[group_id, answer.member_id] = now_ms
         for release in change.outcome.releases:
             heard_ms[group_id, release.member_id] = now_ms
-        before, after = change.classic_before, change.classic_after
-        if before is not None and after is not None and after.generation > before.generation:
-            for member_id in after.members:
-                heard_ms[group_id, member_id] = now_ms
 
     def _check_session(
         self, command: ExpireClassicDeadline, before: ClassicGroup, after: ClassicGroup | None

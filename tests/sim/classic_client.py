@@ -70,14 +70,16 @@ class ClassicHabits:
 
 def choose_classic_habits(rng: random.Random, talks_nonsense: bool) -> ClassicHabits:
     is_cooperative = rng.random() < 0.5
+    requires_member_id = rng.random() < 0.8
     return ClassicHabits(
         is_cooperative,
         rng.choice((1, 2, 3, 3)) if is_cooperative else rng.choice((0, 1, 3, 3)),
         (COOPERATIVE,) if is_cooperative else rng.choice(EAGER_PROTOCOLS),
         rng.choice((6_000, 10_000, 20_000)),
-        requires_member_id=rng.random() < 0.8,
+        requires_member_id=requires_member_id,
         may_skip_assignment=rng.random() < 0.6,
-        patience_ms=rng.choice((3_000, 8_000, 20_000)),
+        # Without an id each request is another member, which the others wait for.
+        patience_ms=rng.choice((3_000, 8_000, 20_000)) if requires_member_id else 20_000,
         talks_nonsense=talks_nonsense,
     )
 
