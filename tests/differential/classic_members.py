@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from assignors.embedded.consumer_protocol import (
     Assignment,
     decode_assignment,
+    decode_subscribed_topics,
     encode_assignment,
     encode_subscription,
     make_subscription,
@@ -53,7 +55,8 @@ class ClassicState:
     marks: int = 0
     owned: Places = frozenset()
     leader: str = ""
-    roster: tuple[str, ...] = ()
+    roster: tuple[tuple[str, bytes], ...] = ()
+    """The members and what they said, as the leader was told."""
     is_in: bool = False
     is_pending: bool = False
     """It was given an id, and has not come back."""
@@ -134,10 +137,21 @@ def read_assignment(data: bytes) -> Places | None:
     )
 
 
-def share_out(roster: tuple[str, ...], position: int, topic: str, partitions: int) -> bytes:
-    """What the leader gives the member at a position: each partition of a topic to one member."""
-    places = [(topic, each) for each in range(partitions) if each % len(roster) == position]
-    return encode_assignment(Assignment(group_partitions(places)), 1)
+def share_out(said: Mapping[str, bytes], partitions: Mapping[str, int]) -> dict[str, bytes]:
+    """What a leader gives members by what they said: a topic's partitions to its members in turn.
+
+    ``said`` is in an order that both sides have; ``partitions`` has the topics that are there.
+    """
+    topics = {member: decode_subscribed_topics(metadata) for member, metadata in said.items()}
+    given: dict[str, list[tuple[str, int]]] = {member: [] for member in said}
+    for topic, count in partitions.items():
+        takers = [member for member in said if topic in topics[member]]
+        for number in range(count if takers else 0):
+            given[takers[number % len(takers)]].append((topic, number))
+    return {
+        member: encode_assignment(Assignment(group_partitions(places)), 1)
+        for member, places in given.items()
+    }
 
 
 def choose_generation(state: ClassicState, epoch: Epoch) -> int:

@@ -36,7 +36,7 @@ from tests.differential.classic_steps import (
 )
 from tests.differential.client import Connection
 from tests.differential.seen import EMPTY, Seen
-from tests.differential.topics import Topics
+from tests.differential.topics import SHARED, Topics
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
@@ -44,9 +44,6 @@ SESSION_MS: Final = 1_800_000
 SHORT_SESSION_MS: Final = 500
 REBALANCE_TIMEOUT_MS: Final = 300_000
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
-SHARED_TOPIC: Final = "wide6"
-"""What leaders share out, whatever the members want."""
-
 NOT_DONE: Final = -1_000
 STILL_WAITS: Final = -1_001
 """In the place of an error code: the others could not be made to join."""
@@ -227,7 +224,7 @@ class ClassicSide:
         code = int(answer.error_code)
         if state.member_id and code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
             self._names[state.member_id] = state.client_id
-        state.roster = tuple(each.member_id for each in answer.members)
+        state.roster = tuple((each.member_id, each.metadata) for each in answer.members)
         row = (state.client_id, JOINING, code, answer.generation_id)
         version_row = getattr(answer, "protocol_type", None), answer.protocol_name
         given = self.name_of(answer.member_id)
@@ -335,11 +332,8 @@ class ClassicSide:
 
     async def _send_sync(self, group: int, member: int, step: ClassicSync) -> None:
         state = self.members[group, member]
-        roster = tuple(sorted(state.roster, key=self.name_of)) if state.is_leader else ()
-        assignments = [
-            {"member_id": each, "assignment": self._compute_share(roster, position)}
-            for position, each in enumerate(roster)
-        ]
+        shares = self._compute_shares(state) if state.is_leader else {}
+        assignments = [{"member_id": who, "assignment": given} for who, given in shares.items()]
         protocol = state.protocol_name or "none"
         values = {
             "group_id": self.group_id(group),
@@ -358,11 +352,12 @@ class ClassicSide:
         is_newest = values["generation_id"] == newest
         state.waiting.may_wait = is_newest and not step.says_another_protocol
 
-    def _compute_share(self, roster: tuple[str, ...], position: int) -> bytes:
+    def _compute_shares(self, state: ClassicState) -> dict[str, bytes]:
         """The same whoever leads."""
+        said = dict(sorted(state.roster, key=lambda row: self.name_of(row[0])))
         if self.protocol_type != CONSUMER:
-            return b"share %d" % position
-        return share_out(roster, position, SHARED_TOPIC, self.topics.partitions(SHARED_TOPIC))
+            return {who: b"share %d" % position for position, who in enumerate(said)}
+        return share_out(said, SHARED)
 
     # --------------------------------------------------------------------- heartbeats and leaving
 
