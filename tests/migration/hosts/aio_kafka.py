@@ -16,9 +16,11 @@ class Listener(ConsumerRebalanceListener):
 
     def __init__(self, member: Member) -> None:
         self._member = member
+        self.is_working = True
 
     async def on_partitions_assigned(self, assigned: Iterable[object]) -> None:
-        self._member.print_partitions("assigned", assigned)
+        if self.is_working:
+            self._member.print_partitions("assigned", assigned)
 
     async def on_partitions_revoked(self, revoked: Iterable[object]) -> None:
         self._member.print_partitions("revoked", revoked)
@@ -34,13 +36,16 @@ async def run(options: Options, member: Member) -> None:
         auto_offset_reset="earliest",
         auto_commit_interval_ms=options.commit_ms,
     )
-    consumer.subscribe([options.topic], listener=Listener(member))
+    listener = Listener(member)
+    consumer.subscribe([options.topic], listener=listener)
     await consumer.start()
     try:
         while not member.closing.is_set():
             member.print_found(await consumer.getmany(timeout_ms=options.poll_ms))
     finally:
-        # Stopping calls no listener: from here on nothing is processed.
+        # From here on nothing is processed. Stopping tells of nothing that is given up, and may
+        # tell of what a rebalance gives that is under way.
+        listener.is_working = False
         member.print_partitions("revoked", consumer.assignment())
         await consumer.stop()
 
