@@ -6,11 +6,12 @@ MINUTES ?= 60
 FIRST ?= 0
 RECORDS ?= 50000000
 MEMBERS ?= 60
+STREAM_SECONDS ?= 300
 VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench spark-submit sim differential interop connect migration jars docs \
+.PHONY: help setup run test lint bench pipeline-bench spark-submit stream sim differential interop connect migration jars docs \
 	python go clean
 
 help:
@@ -26,6 +27,7 @@ help:
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
 	@echo "make spark-submit   a job of the pipeline as a background job of a terminal"
+	@echo "make stream  tables that follow a live store for STREAM_SECONDS=$(STREAM_SECONDS), and are killed twice"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -41,6 +43,9 @@ test: setup
 
 lint: setup
 	@$(VENV)/bin/python -m tests.run lint
+
+stream: setup
+	@$(VENV)/bin/python -m tests.pipeline.live_stream --seconds $(STREAM_SECONDS)
 
 sim: setup
 	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)
