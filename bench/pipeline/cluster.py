@@ -159,7 +159,7 @@ def _show_bytes(count: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the page and writes it."""
+    """Prints the page and writes it; 1 where a command fails."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.cluster", description=__doc__)
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--days", type=float, default=30)
@@ -173,7 +173,11 @@ def main(arguments: Sequence[str]) -> int:
     machine = describe_machine()
     cluster = Cluster(chosen.groups, chosen.days, chosen.records, chosen.seed)
     with TemporaryDirectory(prefix="muster-cluster-bench-") as folder:
-        run = run_cluster(Path(folder), cluster, chosen.memory, cores)
+        try:
+            run = run_cluster(Path(folder), cluster, chosen.memory, cores)
+        except StepFailed as error:
+            print(error, file=sys.stderr)
+            return 1
         if chosen.report is not None:
             chosen.report.write_bytes((Path(folder) / "report.html").read_bytes())
     page = make_page(run, machine, cores, chosen.memory)

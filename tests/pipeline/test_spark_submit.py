@@ -1,7 +1,7 @@
 """`spark-submit` of a job as a background job of a real terminal: it ends, and nothing is stopped.
 
-What reads from its terminal there is stopped by SIGTTIN, for ever. Some 15 s of CPU, so only with
-SPARK_SUBMIT=1: `make spark-submit`.
+What reads from its terminal there is stopped by SIGTTIN, for ever. A minute of CPU for an audit, so
+only with SPARK_SUBMIT=1: `make spark-submit`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("stdin", ["", "</dev/tty", "<&-"], ids=["inherited", "terminal", "closed"])
-def test_a_background_job_of_a_terminal_ends(stdin: str) -> None:
+@pytest.mark.parametrize(
+    ("job", "stdin"),
+    [("readiness", ""), ("readiness", "</dev/tty"), ("readiness", "<&-"), ("audit", "")],
+    ids=["inherited", "terminal", "closed", "audit"],
+)
+def test_a_background_job_of_a_terminal_ends(job: str, stdin: str) -> None:
     check_java()
-    audit = f"{BIN}/spark-submit --master 'local[2]' pipeline/jobs/audit.py --path {SEGMENTS}"
-    script = f'set -m; {audit} {stdin} & wait $!; echo "the job has ended with $?"'
+    submit = f"{BIN}/spark-submit --master 'local[2]' pipeline/jobs/{job}.py --path {SEGMENTS}"
+    script = f'set -m; {submit} {stdin} & wait $!; echo "the job has ended with $?"'
     shell, terminal = pty.fork()
     if shell == 0:
         os.chdir(CHECKOUT)
