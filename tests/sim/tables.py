@@ -117,6 +117,8 @@ RARE: frozenset[Pair] = frozenset(
         ("group", "target", GROUP_STABLE),
         ("group", "join while a target is computed", NONE),
         ("group", "join while a target is computed", EMPTY),
+        ("group", "join while a target is computed", RECONCILING),
+        ("group", "join while a target is computed", GROUP_STABLE),
         ("group", "delete group", EMPTY),
         ("group", "offset expiry", EMPTY),
         ("group", "offset expiry", ASSIGNING),
