@@ -501,8 +501,14 @@ class ClassicSide:
         return ClassicView(int(found.error_code), state, kind, protocol, tuple(sorted(rows)))
 
     def _show(self, view: ClassicView) -> ClassicView:
-        rows = sorted(row._replace(member_id=self.name_of(row.member_id)) for row in view.members)
-        return view._replace(members=tuple(rows))
+        """Assignments are shown by their partitions, in whichever version they are written."""
+        rows = []
+        for row in view.members:
+            places = read_assignment(row.assignment)
+            given = row.assignment if places is None else repr(sorted(places)).encode()
+            name = self.name_of(row.member_id)
+            rows.append(row._replace(member_id=name, assignment=given))
+        return view._replace(members=tuple(sorted(rows)))
 
     def show(self, group: int) -> str:
         """Where the members believe that they are."""
