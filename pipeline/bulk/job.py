@@ -39,6 +39,7 @@ def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -
     Every executor sees both paths. Raises ``SourceError`` where the log is damaged, and
     ``ImportRefused`` where its partitions cannot be; the folder is then as it was.
     """
+    _put_back(out)
     if out.exists() and any(out.iterdir()) and not is_bulk(out):
         raise OptionError(f"{out} is not empty and holds no {BULK_FILE}: use another folder")
     log = open_log(path)
@@ -67,8 +68,19 @@ def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -
     return bulk
 
 
+def _put_back(out: Path) -> None:
+    """What a run that was killed in ``_swap`` had moved out of the way."""
+    replaced = _name_replaced(out)
+    if is_bulk(replaced) and not out.exists():
+        replaced.rename(out)
+
+
+def _name_replaced(out: Path) -> Path:
+    return out.with_name(f"{out.name}.replaced")
+
+
 def _swap(writing: Path, out: Path) -> None:
-    replaced = out.with_name(f"{out.name}.replaced")
+    replaced = _name_replaced(out)
     shutil.rmtree(replaced, ignore_errors=True)
     if out.exists():
         out.rename(replaced)

@@ -234,11 +234,15 @@ def test_what_counts_of_any_log_is_what_the_servers_own_fold_keeps(
 def test_a_damaged_log_is_named_and_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
     batches = RandomLog(2).make(20)
     log = write_segments(tmp_path / "log", [*batches[:-1], batches[-1][:-3]], ())
-    out = tmp_path / "out"
+    out, replaced = tmp_path / "out", tmp_path / "out.replaced"
+    replaced.mkdir()
+    (replaced / BULK_FILE).write_text("{}", encoding="utf-8")
     torn = invoke_app("pipeline", "compact", "--path", log, "--out", out)
     assert torn.exit_code == ExitCode.FAILED
     assert "partition 0, offset" in torn.error
     assert "--cut-torn-tail" in torn.error
+    # What a run that was killed at its end had moved away is there as before.
+    assert [entry.name for entry in out.iterdir()] == [BULK_FILE]
     (segment,) = log.glob("*/*.log")
     data = bytearray(b"".join(batches))
     data[len(batches[0]) + 70] ^= 1
@@ -247,7 +251,7 @@ def test_a_damaged_log_is_named_and_nothing_is_written(spark: SparkSession, tmp_
     bad = invoke_app("pipeline", "import", "--path", log, "--data-dir", data_dir)
     assert bad.exit_code == ExitCode.FAILED
     assert str(segment) in bad.error
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["log"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["log", "out"]
 
 
 def test_a_bulk_that_is_not_whole_is_refused(tmp_path: Path) -> None:
