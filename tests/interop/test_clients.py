@@ -16,8 +16,7 @@ import pytest
 from tests.interop.classic_clients import (
     ALL,
     ASSIGNORS,
-    LONG_SESSION_MS,
-    SESSION_MS,
+    SHORT_SESSION_MS,
     STRATEGIES,
     Member,
     describe_group,
@@ -34,8 +33,8 @@ NAMES = {f"orders-{number}" for number in range(PARTITIONS)}
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
 SETTINGS = {
     **AT_ONCE,
-    "group.consumer.min.session.timeout.ms": SESSION_MS,
-    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.min.session.timeout.ms": SHORT_SESSION_MS,
+    "group.consumer.session.timeout.ms": SHORT_SESSION_MS,
 }
 QUICK = {"java": "cooperative-sticky", "confluent-kafka": "roundrobin", "kafka-python": "range"}
 """The clients that always run, and the strategy with which they do."""
@@ -56,15 +55,8 @@ class Case:
     def __str__(self) -> str:
         return f"{self.protocol}-{self.client}-{self.strategy}"
 
-    def start(self, server: MusterServer, name: str) -> Member:
-        """Starts a member."""
-        return self._start(server, name)
-
-    def start_static(self, server: MusterServer, name: str) -> Member:
-        """Starts a static member, which may be away for a while."""
-        return self._start(server, name, instance_id=name, session_ms=LONG_SESSION_MS)
-
-    def _start(self, server: MusterServer, name: str, **more: Any) -> Member:
+    def start(self, server: MusterServer, name: str, **more: Any) -> Member:
+        """Starts a member; the rest is as `start` has it."""
         return start(
             self.client,
             server,
@@ -190,9 +182,9 @@ def test_members_share_commit_and_survive_restarts(
         return members[-1]
 
     records = Records(server)
-    records.produce(10)
     one, two = join("one"), join("two")
     wait_until_shared([one, two], NAMES)
+    records.produce(10)
     records.wait_until_processed(members)
 
     moves = count_moves(members)
@@ -208,14 +200,16 @@ def test_members_share_commit_and_survive_restarts(
         assert count_moves(members) == moves, "a restart of the server moves nothing"
     wait_until_shared([one, two], NAMES)
 
-    two.kill()
-    wait_until_shared([one], NAMES)
-    three = join("three")
-    wait_until_shared([one, three], NAMES)
+    doomed = case.start(server, "doomed", session_ms=SHORT_SESSION_MS)
+    try:
+        wait_until_shared([one, two, doomed], NAMES)
+    finally:
+        doomed.kill()
+    wait_until_shared([one, two], NAMES)
     records.produce()
     records.wait_until_processed(members)
     one.close()
-    wait_until_shared([three], NAMES)
+    wait_until_shared([two], NAMES)
     records.produce()
     records.wait_until_processed(members)
     check_no_complaint(members)
@@ -228,7 +222,7 @@ def test_static_members_come_back_to_what_they_had(
     patient_server: MusterServer, members: list[Member], case: Case
 ) -> None:
     def join(name: str) -> Member:
-        members.append(case.start_static(patient_server, name))
+        members.append(case.start(patient_server, name, instance_id=name))
         return members[-1]
 
     one, two = join("one"), join("two")
@@ -256,8 +250,7 @@ def test_clients_of_different_libraries_share_one_group(
     with MusterServer(tmp_path / "data", topics=topics, settings=AT_ONCE) as server:
         records = Records(server, partitions)
         for client in [leader, *others]:
-            session_ms = LONG_SESSION_MS
-            members.append(start(client, server, client, protocol=protocol, session_ms=session_ms))
+            members.append(start(client, server, client, protocol=protocol))
             wait_until(members, lambda: bool(members[-1].held()), "the newcomer has its share")
         wait_until_shared(members, names)
         records.produce(2)

@@ -18,6 +18,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -31,7 +32,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  *
  * <p>Events: started; assigned (partitions; after_ms: since the subscription), revoked, lost
  * (partitions); records (count, total, last: the partition's last offset read); committed (offsets,
- * took_ms); commit-failed (error, message); closed (total, took_ms); failed (error, message: the
+ * took_ms); commit-failed (error, message); commit-delayed (a rebalance is to end first: it is done
+ * after the next poll); closed (total, took_ms); failed (error, message: the
  * exit code is then 1).
  *
  * <p>Commands, one a line: commit; committed (answered by the event fetched); position; member
@@ -45,6 +47,7 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
     private final Duration pollTime;
     private boolean subscribed;
     private boolean closing;
+    private boolean commitDelayed;
     private long total;
     private long subscribedAt = System.nanoTime();
 
@@ -173,6 +176,9 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
     private void poll() {
         ConsumerRecords<byte[], byte[]> records = consumer.poll(pollTime);
         if (records.isEmpty()) {
+            if (commitDelayed) {
+                commit();
+            }
             return;
         }
         Map<String, Long> last = new TreeMap<>();
@@ -192,10 +198,14 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
             offsets.put(partition, new OffsetAndMetadata(consumer.position(partition)));
         }
         long began = System.nanoTime();
+        commitDelayed = false;
         try {
             consumer.commitSync(offsets);
             long tookMs = millisSince(began);
             Events.print("committed", "offsets", Events.offsets(offsets), "took_ms", tookMs);
+        } catch (RebalanceInProgressException error) {
+            commitDelayed = true;
+            Events.print("commit-delayed");
         } catch (KafkaException error) {
             Events.printError("commit-failed", error);
         }
