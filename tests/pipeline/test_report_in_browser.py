@@ -132,6 +132,16 @@ def test_the_page_is_never_wider_than_its_window(tab: Tab, width: int) -> None:
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_nothing_has_to_be_scrolled_where_there_is_room(tab: Tab) -> None:
+    tab.show()
+    widths = tab.evaluate(
+        "[...document.querySelectorAll('section > .scroll')]"
+        ".map(part => part.scrollWidth - part.clientWidth)"
+    )
+    assert len(widths) > 8
+    assert max(widths) == 0
+
+
 def test_sections_are_reached_by_their_links(tab: Tab) -> None:
     links = tab.evaluate(
         "[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))"
