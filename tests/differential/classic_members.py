@@ -96,6 +96,8 @@ class ClassicState:
         elif code in (*_GONE, ErrorCode.GROUP_MAX_SIZE_REACHED):
             self.is_pending = False
             self.forget(ErrorCode.UNKNOWN_MEMBER_ID)
+            # The process that was this instance before may still be a member, which nobody is.
+            self.is_refused = self.instance is not None
         elif code:
             self.is_refused = True
         else:

@@ -93,7 +93,7 @@ class ClassicSide:
     _connections: dict[tuple[int, int, int], Connection] = field(default_factory=dict)
     _producers: itertools.count[int] = field(default_factory=itertools.count)
     _answers: list[tuple[Any, ...]] = field(default_factory=list)
-    _roster: list[tuple[str, str | None, bytes]] = field(default_factory=list)
+    _roster: list[tuple[str, bytes]] = field(default_factory=list)
 
     async def run(self, step: ClassicStep) -> Seen:
         """Do a step, and wait until nothing is under way: what waits, waits for other members."""
@@ -114,7 +114,7 @@ class ClassicSide:
         await self.quiesce(group)
         answers = tuple(sorted((*seen.answers, *self._answers), key=repr))
         # Who is named in an answer may have been told its id after that.
-        named = (f"{self.name_of(who)} {instance} {said!r}" for who, instance, said in self._roster)
+        named = (f"{self.name_of(who)} {said!r}" for who, said in self._roster)
         roster = (*seen.roster, *sorted(named))
         self._answers, self._roster = [], []
         return seen._replace(answers=answers, roster=roster)
@@ -230,10 +230,8 @@ class ClassicSide:
         given = self.name_of(answer.member_id)
         self._answers.append((*row, *version_row, given))
         if not code and answer.members:
-            self._roster += [
-                (each.member_id, getattr(each, "group_instance_id", None), each.metadata)
-                for each in answer.members
-            ]
+            # Instances are left out: the version that a leader joins with may not have them.
+            self._roster += [(each.member_id, each.metadata) for each in answer.members]
 
     def _note_sync(self, state: ClassicState, answer: Any) -> None:
         state.note_sync(answer)
@@ -391,7 +389,7 @@ class ClassicSide:
             answer = await self._ask(LEAVE, step.version, {"group_id": group_id, "members": rows})
             codes = [int(answer.error_code), *(int(row.error_code) for row in answer.members)]
         for state, code in zip(states, codes[-len(states) :], strict=True):
-            if not code:
+            if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID):
                 state.is_in = state.is_pending = state.is_synced = False
                 # An id that is not there any more is asked with now and then.
                 state.leader, state.owned = "", frozenset()
