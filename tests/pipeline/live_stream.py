@@ -44,9 +44,13 @@ _CORRELATION_ID = struct.Struct(">i")
 
 @dataclass(slots=True)
 class Outcome:
-    """``sent`` commits, ``backlog`` how many were not in the tables when the load ended."""
+    """``sent`` commits, ``backlog`` how many were not in the tables when the load ended.
+
+    The load lasts longer than was asked for where a follower is slow to begin.
+    """
 
     sent: int = 0
+    lasted_s: float = 0.0
     kills: int = 0
     backlog: int = 0
     drained_s: float = 0.0
@@ -227,6 +231,7 @@ def run(folder: Path, seconds: float, rate: int, kills: int) -> Outcome:
                 follower.start()
             time.sleep(max(0.0, begun + seconds - time.monotonic()))
             load.stop()
+            outcome.lasted_s = time.monotonic() - begun
             outcome.sent = load.sent
             outcome.backlog = max(0, load.sent - follower.count_offsets())
             outcome.drained_s = follower.wait_for(load.sent)
@@ -274,9 +279,9 @@ def main() -> int:
         folder = Path(name)
         outcome = run(folder, chosen.seconds, chosen.rate, chosen.kills)
         print(
-            f"{outcome.sent:,} commits in {chosen.seconds:.0f} s "
-            f"({outcome.sent / chosen.seconds:,.0f}/s), {outcome.kills} kills; {outcome.backlog:,} "
-            f"not in the tables at the end, all {outcome.drained_s:.1f} s later",
+            f"{outcome.sent:,} commits in {outcome.lasted_s:.0f} s "
+            f"({outcome.sent / outcome.lasted_s:,.0f}/s), {outcome.kills} kills; "
+            f"{outcome.backlog:,} not in the tables then, all {outcome.drained_s:.1f} s later",
             flush=True,
         )
         spark = make_session("live-stream", master="local[2]", spark_log_level="ERROR")
