@@ -260,6 +260,8 @@ def compute_print(spark: SparkSession, table: Path) -> tuple[int, int]:
     """The number of rows and a sum of hashes of all that they hold."""
     from pyspark.sql import functions as sql
 
+    if not any(table.rglob("*.parquet")):
+        return 0, 0
     rows = spark.read.parquet(str(table))
     hashed = rows.select(sql.xxhash64(*sorted(rows.columns)).cast("decimal(38,0)").alias("hash"))
     (found,) = hashed.agg(sql.count("*"), sql.sum("hash")).collect()
