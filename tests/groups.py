@@ -32,7 +32,17 @@ class Group:
 GROUPS = (
     Group("assignors", 1, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 5, ("",)),
-    Group("log", 5, ("unit/storage/", "golden/", "properties/storage/", "durability/")),
+    Group(
+        "log",
+        5,
+        (
+            "unit/storage/",
+            "golden/",
+            "properties/storage/",
+            "durability/",
+            "pipeline/test_bulk.py",
+        ),
+    ),
     Group("migration", 5, ("unit/translator/", "migration/")),
     Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
     Group(
@@ -46,6 +56,7 @@ GROUPS = (
             "unit/kafka_harness/",
             "test_readme.py",
             "test_migration_guide.py",
+            "pipeline/test_progress_query.py",
         ),
         "loadfile",
     ),

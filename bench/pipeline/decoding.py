@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SMALL_RECORDS = 1000
-_WARM_UPS = 3
 TARGET_RATIO = 5.0
 
 
@@ -82,12 +81,12 @@ class DecodingResult:
 
 
 def measure_decoding(
-    folder: Path, counts: Sequence[int], rounds: int, *, spark_runs: int = 1
+    folder: Path, counts: Sequence[int], rounds: int, *, warm_ups: int = 3
 ) -> DecodingResult:
     """Kafka and Spark in turns, ``rounds`` times; ``counts`` are numbers of segments, among them 1.
 
     Start-up is apart on both sides: what each takes for a small segment, and of Spark also its
-    session and ``_WARM_UPS`` queries, in which workers start and the JVM compiles. The tool cannot
+    session and ``warm_ups`` queries, in which workers start and the JVM compiles. The tool cannot
     be warmed up: it ends after one file.
     """
     from pipeline.session import make_session
@@ -99,15 +98,14 @@ def measure_decoding(
     spark = make_session("muster-bench", master="local[2]", spark_ui_showConsoleProgress="false")
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        for _ in range(_WARM_UPS):
+        for _ in range(warm_ups):
             run_spark(spark, logs[1], 1)
         kafka, runs = [], []
         for _ in range(rounds):
             kafka.append(measure_dump(segment, small_segment))
             for count, path in logs.items():
-                for _ in range(spark_runs):
-                    start = run_spark(spark, small, 1)
-                    runs.append(_subtract(run_spark(spark, path, count), start))
+                start = run_spark(spark, small, 1)
+                runs.append(_subtract(run_spark(spark, path, count), start))
     finally:
         spark.stop()
     return DecodingResult(kafka, runs)

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline, and one worker of pytest that has it."""
+"""Two Spark sessions for all tests of the pipeline, each of one worker of pytest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from pipeline.tables.job import TablesSummary
 
 _FIXTURE = "spark"
+_GOLDEN = "golden_summary"
+"""The tables of Kafka's own log take half a minute: whoever looks at them is in one group."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that use Spark share a session, so they run one after another."""
+    """Tests that share a session run one after another."""
+    golden = {item.path for item in items if _GOLDEN in getattr(item, "fixturenames", ())}
     for item in items:
         if _FIXTURE in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(_FIXTURE))
+            group = _GOLDEN if item.path in golden else _FIXTURE
+            item.add_marker(pytest.mark.xdist_group(group))
             # The first of them starts a JVM.
             item.add_marker(pytest.mark.timeout(300))
 

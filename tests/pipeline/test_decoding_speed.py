@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.kafka, pytest.mark.timeout(400)]
 def test_a_segment_is_read_faster_than_kafka_reads_it(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    result = measure_decoding(tmp_path, [1], rounds=1, spark_runs=2)
+    result = measure_decoding(tmp_path, [1], rounds=1, warm_ups=2)
     record_property(
         "note",
         f"records/s of a segment: Spark {result.rate(1):,.0f}, "
