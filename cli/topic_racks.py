@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.topic_spec import Racks, TopicSpecError, check_names, check_racks
+from cli.topic_spec import Racks, TopicSpecError, check_names, check_racks, read_yaml
 
 UNKNOWN = "-"
 
@@ -20,14 +20,7 @@ def parse_racks(texts: Sequence[str]) -> Racks:
 
 def read_racks_file(path: Path) -> Racks:
     """A YAML or JSON list with a list of names for each partition."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TopicSpecError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TopicSpecError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path)
     try:
         return check_racks(content)
     except TopicSpecError as error:

@@ -56,19 +56,25 @@ def check_topic(name: object, partitions: object) -> TopicSpec:
     return TopicSpec(name, partitions)
 
 
+def read_yaml(path: Path) -> object:
+    """What a YAML file says. Raises ``TopicSpecError``."""
+    import yaml
+
+    try:
+        content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TopicSpecError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise TopicSpecError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    return content
+
+
 def read_topics_file(path: Path) -> list[TopicSpec]:
     """Topics of a YAML file: a mapping of names to numbers of partitions.
 
     Or to mappings with ``partitions``, and ``racks``: a list of names for each partition.
     """
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TopicSpecError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TopicSpecError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path)
     if content is None:
         return []
     if not isinstance(content, dict):

@@ -130,21 +130,13 @@ class Cluster:
 
     def list_end_offsets(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Where these partitions end; those that the cluster does not have are left out."""
-        latest = kafka_admin.OffsetSpec.latest()
-        asked = {kafka.TopicPartition(topic, number): latest for topic, number in places}
         known = self.list_topics()
-        asked = {
-            place: spec
-            for place, spec in asked.items()
-            if place.topic in known and place.partition < known[place.topic].partitions
-        }
-        if not asked:
-            return {}
-        answers = self._ask(self._admin.list_offsets, asked)
-        return {
-            (place.topic, place.partition): self._wait(answer).offset
-            for place, answer in answers.items()
-        }
+        there = [
+            (topic, number)
+            for topic, number in places
+            if topic in known and number < known[TopicName(topic)].partitions
+        ]
+        return self.list_offsets_at(there, None) if there else {}
 
     def list_offsets_at(
         self, places: Iterable[tuple[str, int]], at_ms: int | None
