@@ -355,8 +355,6 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
 
 def _would_lose(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
     """Whether it has what is of a topic that is gone since, before the target says so."""
-    if member.metadata is None:
-        return False
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     return not group.numbers.topic_indexes_of(member.assigned) <= subscribed
 
