@@ -7,7 +7,6 @@ from typing import TypeAlias, assert_never
 from coordinator.core.classic_join import check_session_timeout, handle_join_group
 from coordinator.core.classic_leave import handle_expire_classic_deadline
 from coordinator.core.classic_sync import handle_classic_heartbeat, handle_sync_group
-from coordinator.core.classic_translator import has_to_rejoin
 from coordinator.core.classic_translator_join import (
     handle_join_of_classic_member,
     handle_reconcile_by_join_group,
@@ -17,7 +16,7 @@ from coordinator.core.classic_translator_sync import (
     handle_heartbeat_of_classic_member,
     handle_sync_of_classic_member,
 )
-from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.expiry import handle_expire_offsets
 from coordinator.core.group_deletion import check_not_being_deleted
 from coordinator.core.heartbeat import (
@@ -327,47 +326,3 @@ def needs_epoch_for_topics(shard: Shard, group: ConsumerGroup) -> bool:
         return False
     names = group.subscribed_topic_names()
     return compute_metadata_hash(names, shard.image, shard.topic_hashes) != group.metadata_hash
-
-
-def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
-    """Whether a heartbeat of the member would say something new, or that it is gone.
-
-    A member that must revoke first has no news until it says that it has. Nor is it any that a
-    partition is free to which the member does not subscribe any more: a heartbeat would not bring
-    it, and whoever waits for news would ask again and again.
-    """
-    group = shard.consumer_groups.get(group_id)
-    member = None if group is None else group.member(member_id)
-    if group is None or member is None:
-        return True
-    if member.classic is not None:
-        return has_to_rejoin(group, member)
-    if group.waits_for_regex(member) and _would_lose(shard, group, member):
-        return True
-    match member.state:
-        case MemberState.UNREVOKED_PARTITIONS:
-            return False
-        case MemberState.UNRELEASED_PARTITIONS:
-            return member.member_epoch != group.target_epoch or _would_move(shard, group, member)
-        case _:
-            return member.member_epoch != group.target_epoch
-
-
-def _would_lose(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether it has what is of a topic that is gone since, before the target says so."""
-    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
-    return not group.numbers.topic_indexes_of(member.assigned) <= subscribed
-
-
-def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether a member that waits for partitions would get or lose one at its next heartbeat."""
-    if member.metadata is None:
-        return False
-    if _would_lose(shard, group, member):
-        return True
-    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
-    numbers, holder = group.numbers, group.holder
-    return any(
-        holder[number] < 0 and numbers.topic_index(number) in subscribed
-        for number in member.target or ()
-    )

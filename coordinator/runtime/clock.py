@@ -115,12 +115,17 @@ class Scheduler(Protocol):
 
     @property
     def waits_for_syncs(self) -> bool:
-        """Whether ``run_sync`` does its work here and now."""
+        """Whether ``run_sync`` does its work here and now, if it may."""
 
     def run_sync(
-        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+        self,
+        work: Callable[[], None],
+        done: Callable[[BaseException | None], None],
+        *,
+        may_wait: bool,
     ) -> None:
-        """As ``run_blocking``, for a sync of the log. Where these are brief it is done at once."""
+        """As ``run_blocking``, for a sync of the log. Where these are brief, and the turns of this
+        thread may wait for it, it is done at once."""
 
     def run_computing(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
@@ -189,7 +194,11 @@ class AsyncioScheduler:
         return self._pace.waits
 
     def run_sync(
-        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+        self,
+        work: Callable[[], None],
+        done: Callable[[BaseException | None], None],
+        *,
+        may_wait: bool,
     ) -> None:
         def measure() -> None:
             began_ns = time.perf_counter_ns()
@@ -197,7 +206,7 @@ class AsyncioScheduler:
             # One at a time: nobody else has the pace meanwhile.
             self._pace.note((time.perf_counter_ns() - began_ns) // 1_000)
 
-        if not self._pace.waits:
+        if not (may_wait and self._pace.waits):
             self._blocking.put(measure, done)
             return
         try:

@@ -15,7 +15,7 @@ import structlog
 
 from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import ClassicCommand, ShardCommand, handle, has_news
+from coordinator.core.handle import ClassicCommand, ShardCommand, handle
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ApplyGroupSettings,
@@ -38,6 +38,7 @@ from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, Steady
 from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
 from coordinator.runtime.deadlines import Deadlines
 from coordinator.runtime.durability import Durability
+from coordinator.runtime.group_news import GroupNews
 from coordinator.runtime.group_reads import GroupReads
 from coordinator.runtime.group_settings import GroupSettingsChanges
 from coordinator.runtime.load_in_progress import LoadInProgress
@@ -234,7 +235,8 @@ class Runtime:
         self._commits = CommitRoom(
             self._writer, self._clock, self._durability, self._space, self._deadlines.carry_out
         )
-        self._watches = Watches(scheduler, self._has_news, lambda: self._turns.is_busy)
+        self._news = GroupNews(self._shard_of)
+        self._watches = Watches(scheduler, self._news, lambda: self._turns.is_busy)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
         self._slices = Slices(scheduler.call_soon)
         self._replayer = Replayer(self._writer, self._durability, self.liveness, self.stats)
@@ -427,7 +429,7 @@ class Runtime:
     ) -> RegisteredWatch:
         watch = self._watches.add(group_id, member_id, on_news)
         # What is not durable yet is looked at when it is.
-        if group_id not in self._durability.groups and self._has_news(group_id, member_id):
+        if group_id not in self._durability.groups and self._news.has_news(group_id, member_id):
             watch.cancel()
             on_news()
         return watch
@@ -545,9 +547,6 @@ class Runtime:
                 log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
             case _:
                 self._deadlines.carry_out(effect)
-
-    def _has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
-        return has_news(self._shard_of(group_id), group_id, member_id)
 
     # ------------------------------------------------------------------------------------ answers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import structlog
 
@@ -14,6 +15,16 @@ log = structlog.get_logger()
 
 SLICE = 100
 """So many members of a group are told in one turn of the loop; each submits a heartbeat."""
+
+
+class News(Protocol):
+    """What is asked of the groups before anybody is told."""
+
+    def has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """Whether a heartbeat of the member would say something new."""
+
+    def members_in_transit(self, group_id: GroupId) -> list[MemberId]:
+        """Those that others wait for."""
 
 
 class RegisteredWatch:
@@ -38,19 +49,21 @@ class RegisteredWatch:
 
 
 class Watches:
-    """All watches, by group and member; ``has_news`` is asked before one is called.
+    """All watches, by group and member; ``news`` is asked before one is called.
 
-    While ``is_busy`` nobody is told: what members ask by themselves comes first.
+    Who has to give up partitions is told before all others, for those are waited for: a member that
+    joins a thousand has its partitions before the last of them knows of the new epoch. While
+    ``is_busy`` nobody is told: what members ask by themselves comes first.
     """
 
     def __init__(
         self,
         scheduler: Scheduler,
-        has_news: Callable[[GroupId, MemberId], bool],
+        news: News,
         is_busy: Callable[[], bool],
     ) -> None:
         self._scheduler = scheduler
-        self._has_news = has_news
+        self._news = news
         self._is_busy = is_busy
         self._by_group: dict[GroupId, dict[MemberId, RegisteredWatch]] = {}
         self._to_look_at: deque[GroupId] = deque()
@@ -97,7 +110,9 @@ class Watches:
 
     def _begin(self, group_id: GroupId) -> None:
         self._is_changed[group_id] = False
-        self._left = deque(self._by_group.get(group_id, ()))
+        everybody = self._by_group.get(group_id, {})
+        first = self._news.members_in_transit(group_id) if len(everybody) > SLICE else ()
+        self._left = deque((*first, *everybody))
 
     def _request_slice(self) -> None:
         if self._to_look_at and not self._is_slice_due:
@@ -126,7 +141,7 @@ class Watches:
 
     def _tell(self, group_id: GroupId, member_id: MemberId) -> None:
         watch = self._by_group.get(group_id, {}).get(member_id)
-        if watch is not None and self._has_news(group_id, member_id):
+        if watch is not None and self._news.has_news(group_id, member_id):
             self.remove(watch)
             try:
                 watch.on_news()

@@ -2,8 +2,9 @@
 
 Everything pending, of all shards, becomes one atomic write, unsynced; then one sync makes it
 durable in another thread while the loop goes on gathering the next. One sync is in flight at a
-time. Answers are released when the sync that covers them is back, never before. On a disk whose
-syncs are brief the loop waits for them itself (``sync_pace``), and first gathers what comes.
+time. Answers are released when the sync that covers them is back, never before. Where there is
+nothing but commits, and syncs are brief, the loop waits for them itself (``sync_pace``), and first
+gathers what comes.
 
 A failed write, sync or mark ends the process: memory is ahead of the log, and a restart is the
 way back. A sync is never retried.
@@ -95,6 +96,7 @@ class Writer:
         """Is told of each write."""
         self._gathered: list[Entry | CommitEntry] = []
         self._gathered_records = 0
+        self._has_commits_alone = True
         self._next_waiters: list[tuple[Reply, Answer]] = []
         self._flying_waiters: list[tuple[Reply, Answer]] = []
         self._next_releases: list[Release] = []
@@ -119,6 +121,7 @@ class Writer:
     def append(self, entry: Entry) -> None:
         """Take records, to be written with all else that is gathered."""
         self._gathered.append(entry)
+        self._has_commits_alone = False
         self._gathered_records += len(entry.records)
         if entry.transaction is not None:
             self._gathered_records += count_records(entry.transaction)
@@ -189,7 +192,8 @@ class Writer:
     # -------------------------------------------------------------------------------- writing
 
     def _flush(self) -> None:
-        if self._scheduler.waits_for_syncs and self._is_gathering():
+        may_wait = self._has_commits_alone and self._scheduler.waits_for_syncs
+        if may_wait and self._is_gathering():
             self._scheduler.call_soon(self._flush)
             return
         self._is_flush_due = False
@@ -295,7 +299,10 @@ class Writer:
         self._flying_offsets, self._next_offsets = self._next_offsets, {}
         self._sync_began_ms = self._clock.monotonic_ms()
         self.generation += 1
-        self._scheduler.run_sync(self._store.sync, self._on_synced)
+        # What members do to each other is many small steps, one after another: each of them would
+        # stop all others for as long as its sync takes.
+        may_wait, self._has_commits_alone = self._has_commits_alone, True
+        self._scheduler.run_sync(self._store.sync, self._on_synced, may_wait=may_wait)
 
     def _on_synced(self, result: BaseException | None) -> None:
         if isinstance(result, BaseException):

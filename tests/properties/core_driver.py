@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from assignors.registry import ASSIGNORS
 from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
-from coordinator.core.handle import ShardCommand, handle, has_news
+from coordinator.core.handle import ShardCommand, handle
 from coordinator.core.invariants import check_group
+from coordinator.core.news import has_news
 from coordinator.core.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,

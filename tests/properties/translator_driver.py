@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from assignors import embedded
 from coordinator.core.classic_translator import has_to_rejoin
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import has_news
 from coordinator.core.invariants import check_group
+from coordinator.core.news import has_news
 from model.commands import (
     INTERNAL,
     ClassicDeadline,

@@ -94,7 +94,11 @@ class ServerProcess:
         return False
 
     def run_sync(
-        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+        self,
+        work: Callable[[], None],
+        done: Callable[[BaseException | None], None],
+        *,
+        may_wait: bool,
     ) -> None:
         owner = getattr(work, "__self__", None)
         if isinstance(owner, SimDisk):

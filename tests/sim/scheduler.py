@@ -78,9 +78,13 @@ class VirtualScheduler:
         self._run_in_lane("blocking", self.blocking_ms(), work, done)
 
     def run_sync(
-        self, work: Callable[[], None], done: Callable[[BaseException | None], None]
+        self,
+        work: Callable[[], None],
+        done: Callable[[BaseException | None], None],
+        *,
+        may_wait: bool,
     ) -> None:
-        if not self.waits_for_syncs:
+        if not (may_wait and self.waits_for_syncs):
             self.run_blocking(work, done)
             return
         result: BaseException | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.core.handle import has_news
-from model.ids import MemberId
+from coordinator.core.news import compute_members_in_transit, has_news
+from model.ids import GroupId, MemberId
 from model.records import MemberState
 from tests.properties.core_driver import CoreDriver, G
 from tests.sim.server import VirtualServer
@@ -129,3 +129,17 @@ def test_what_a_topic_that_went_takes_is_news_for_who_waits_for_a_pattern() -> N
     core.create_topic("foo", 2)
     assert has_news(core.shard, G, MemberId("a"))
     core.check()
+
+
+def test_in_transit_are_those_who_give_up_partitions_and_those_who_may_take_them() -> None:
+    server = settled()
+    shard = next(shard for shard in server.runtime.shards if G in shard.consumer_groups)
+    assert compute_members_in_transit(shard, G) == []
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    assert compute_members_in_transit(shard, G) == ["a", "b"]
+    server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
+    assert compute_members_in_transit(shard, G) == ["b"]
+    server.beat(server.heartbeat("g", "b", 3))
+    assert compute_members_in_transit(shard, G) == []
+    assert compute_members_in_transit(shard, GroupId("none")) == []

@@ -8,42 +8,24 @@ from model.commands import (
     JoinGroup,
     JoinProtocol,
     MemberAssignment,
-    OffsetCommit,
     SyncGroup,
 )
 from model.ids import GroupId, MemberId
 from model.responses import ClassicHeartbeatResponse, JoinGroupResponse
 from tests.sim.server import VirtualServer
-
-
-class Committer:
-    """One who commits by a ticket; ``released`` counts the answers."""
-
-    def __init__(self, server: VirtualServer, command: OffsetCommit) -> None:
-        self.server = server
-        self.released = 0
-        ticket = server.runtime.commit_ticket(command)
-        assert ticket is not None
-        self.ticket = ticket
-
-    def commit(self, partition: int, offset: int) -> bool:
-        now_ms = self.server.scheduler.now_ms
-        return self.ticket.commit(partition, offset, -1, now_ms, self._release)
-
-    def _release(self) -> None:
-        self.released += 1
+from tests.unit.runtime.committer import Committer
 
 
 def standing_alone() -> tuple[VirtualServer, Committer]:
     server = VirtualServer({"foo": 2})
-    return server, Committer(server, server.commit_command("g", "", None, "foo", {0: 1}))
+    return server, Committer(server, "g")
 
 
 def by_a_member() -> tuple[VirtualServer, Committer]:
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0, 1)}))
-    return server, Committer(server, server.commit_command("g", "a", 2, "foo", {0: 1}))
+    return server, Committer(server, "g", "a", 2)
 
 
 def join(member: str) -> JoinGroup:
@@ -63,7 +45,7 @@ def by_a_classic_member() -> tuple[VirtualServer, Committer]:
     assert isinstance(joining.answer, JoinGroupResponse)
     given = MemberAssignment(MemberId("a"), b"")
     server.ask(SyncGroup(INTERNAL, GroupId("g"), MemberId("a"), 1, (given,)))
-    return server, Committer(server, server.commit_command("g", "a", 1, "foo", {0: 1}))
+    return server, Committer(server, "g", "a", 1)
 
 
 def is_member(server: VirtualServer) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator.runtime.sync_pace import BRIEF_US, LONG_US, WINDOW, SyncPace
 from tests.sim.server import VirtualServer
+from tests.unit.runtime.committer import Committer
 
 
 def note(pace: SyncPace, took_us: int, times: int = WINDOW) -> None:
@@ -65,41 +66,63 @@ def test_where_all_is_well_again_a_long_sync_costs_little() -> None:
     assert pace.waits
 
 
-def test_a_flush_that_is_waited_for_takes_all_that_comes_in_the_turns_before_it() -> None:
+def waiting() -> VirtualServer:
     server = VirtualServer({"foo": 4})
     server.scheduler.waits_for_syncs = True
+    return server
+
+
+def test_a_flush_that_is_waited_for_takes_all_that_comes_in_the_turns_before_it() -> None:
+    server = waiting()
+    first, second = Committer(server, "g"), Committer(server, "h")
     syncs = server.runtime.stats.flushes
-    first = server.submit(server.commit_command("g", "", None, "foo", {0: 1}))
+    assert first.commit(0, 5)
     server.scheduler.step()
-    second = server.submit(server.commit_command("h", "", None, "foo", {0: 1}))
-    assert not first.is_answered
+    assert second.commit(0, 6)
+    assert not first.released
     server.settle()
-    assert first.is_answered
-    assert second.is_answered
+    assert (first.released, second.released) == (1, 1)
     assert server.runtime.stats.flushes == syncs + 1
 
 
 def test_a_flush_does_not_wait_for_ever_for_those_who_always_have_more() -> None:
-    server = VirtualServer({"foo": 4})
-    server.scheduler.waits_for_syncs = True
-    first = server.submit(server.commit_command("g", "", None, "foo", {0: 1}))
+    server = waiting()
+    committer = Committer(server, "g")
     for number in range(100):
-        server.submit(server.commit_command(f"g{number}", "", None, "foo", {0: 1}))
+        assert committer.commit(0, number)
         server.scheduler.step()
-        if first.is_answered:
+        if committer.released:
             return
     raise AssertionError("nobody was answered")
 
 
+def test_what_is_more_than_commits_is_never_waited_for() -> None:
+    """Trigger: the many small steps of a rebalance, during each of which nobody was heard."""
+    server = waiting()
+    server.scheduler.blocking_ms = lambda: 10
+    committer = Committer(server, "g")
+    assert committer.commit(0, 5)
+    joining = server.submit(server.join_command("h", "a", ["foo"]))
+    server.advance(9)
+    assert not committer.released
+    assert not joining.is_answered
+    server.advance(1)
+    assert committer.released
+    assert joining.is_answered
+    assert committer.commit(0, 6)
+    server.advance(0)
+    assert committer.released == 2
+
+
 def test_nothing_is_answered_where_a_sync_that_is_waited_for_fails() -> None:
-    server = VirtualServer({"foo": 4})
-    server.scheduler.waits_for_syncs = True
+    server = waiting()
+    committer = Committer(server, "g")
 
     def fail() -> None:
         raise OSError("no sync")
 
     server.store.sync = fail  # type: ignore[method-assign]
-    pending = server.submit(server.commit_command("g", "", None, "foo", {0: 1}))
+    assert committer.commit(0, 5)
     server.settle()
-    assert not pending.is_answered
+    assert not committer.released
     assert len(server.failures) == 1

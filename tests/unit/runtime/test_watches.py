@@ -12,6 +12,19 @@ from tests.sim.server import VirtualServer
 G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
 
 
+class NewsForAll:
+    """Everybody has news; ``in_transit`` is told first."""
+
+    def __init__(self, in_transit: list[MemberId] | None = None) -> None:
+        self._in_transit = in_transit or []
+
+    def has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
+        return True
+
+    def members_in_transit(self, group_id: GroupId) -> list[MemberId]:
+        return self._in_transit
+
+
 def note(calls: list[str], name: str) -> Callable[[], None]:
     return lambda: calls.append(name)
 
@@ -118,7 +131,7 @@ def test_who_is_removed_is_told() -> None:
 
 def test_many_are_told_in_slices_with_turns_between_them() -> None:
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, lambda group_id, member_id: True, lambda: False)
+    watches = Watches(scheduler, NewsForAll(), lambda: False)
     calls: list[str] = []
     for number in range(2 * SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -134,7 +147,7 @@ def test_many_are_told_in_slices_with_turns_between_them() -> None:
 def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
     """Trigger: a door submits a heartbeat at once, and watches when that has no news."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, lambda group_id, member_id: True, lambda: False)
+    watches = Watches(scheduler, NewsForAll(), lambda: False)
     calls: list[str] = []
 
     def again() -> None:
@@ -148,3 +161,15 @@ def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
     watches.look_at([G])
     scheduler.run_for(0)
     assert calls == ["first", "second"]
+
+
+def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
+    """Trigger: one joins a thousand, and who has to give it a partition is the last to be told."""
+    scheduler = VirtualScheduler()
+    watches = Watches(scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]), lambda: False)
+    calls: list[str] = []
+    for number in range(SLICE + 1):
+        watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
+    watches.look_at([G])
+    scheduler.run_for(0)
+    assert calls == [f"m{SLICE}", *(f"m{number}" for number in range(SLICE))]
