@@ -4,9 +4,12 @@
 
 Ten partitions a member in a hundred topics, all members subscribing to all of them, and the same
 group with one member more. Times are CPU time of this process, the least of some calls: the
-machine may be busy. Beside the assignors there is what the coordinator does around them: a group
-made into a problem, and an answer made into records. Both axes of the plot are logarithmic: a cost
-in proportion to the partitions is a line as steep as the grey ones. `slope` in the table is that
+machine may be busy. Beside the assignors there is what the coordinator does around them when one
+more joins: a group made into a problem, the old target compared with the new (one pass of numpy),
+and what is for the few of all members whose target changes: the answer made into records, and a
+heartbeat of one that has to give something up made into a record and an answer. Both axes of the
+plot are logarithmic: a cost in proportion to the partitions is a line as steep as the grey ones.
+`slope` in the table is that
 of the line through the first and the last point.
 """
 
@@ -26,14 +29,18 @@ import numpy as np
 
 from assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
 from assignors.registry import ASSIGNORS
+from coordinator.core.consumer_group import Member
+from coordinator.core.heartbeat import handle_reconcile_member
+from coordinator.core.outcome import Outcome
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.core.target import (
-    InstallTarget,
+    TargetProblem,
+    compute_install,
     compute_target_problem,
     handle_install_target,
 )
-from model.commands import Now
+from model.commands import INTERNAL, Now, ReconcileMember
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.records import (
     ConsumerGroupMemberMetadataKey,
@@ -139,23 +146,45 @@ def make_joining(problem: Problem, target: np.ndarray[tuple[int], np.dtype[np.in
 
 
 def measure_core(size: int, note: Callable[[str, int, Callable[[], object]], None]) -> None:
+    """What is around an assignor when one more joins: a few of all members have a new target."""
     shard, names = make_shard(size)
     group = shard.consumer_groups[GROUP]
-    first = compute_target_problem(shard, group)
-    answer = ASSIGNORS["uniform"].assign(first.problem)
-    command = InstallTarget(first, np.asarray(answer))
-    for record in handle_install_target(shard, command, Now(1, 1)).records:
-        replay(shard, record)
-    add_member(shard, MemberId("one more"), names)
+    install(shard, compute_target_problem(shard, group))
+    for member in list(group.members()):
+        for record in beat(shard, member).records:
+            replay(shard, record)
+    joiner = MemberId("one more")
+    add_member(shard, joiner, names)
     replay(shard, Record(ConsumerGroupMetadataKey(GROUP), ConsumerGroupMetadataValue(3)))
     problem = compute_target_problem(shard, group)
-    install = InstallTarget(problem, np.asarray(ASSIGNORS["uniform"].assign(problem.problem)))
+    answer = np.asarray(ASSIGNORS["uniform"].assign(problem.problem))
+    command = compute_install(problem, answer)
     note("group to problem", size, lambda: compute_target_problem(shard, group))
-    note(
-        "answer to records, one joins",
-        size,
-        lambda: handle_install_target(shard, install, Now(1, 1)),
+    note("old target and new compared", size, lambda: compute_install(problem, answer))
+    note("answer to records", size, lambda: handle_install_target(shard, command, Now(1, 1)))
+    install(shard, problem)
+    gives = next(
+        member for member in group.members() if set(member.assigned) - set(member.target or ())
     )
+    note("heartbeat to records and answer", size, lambda: beat(shard, gives))
+
+
+def beat(shard: Shard, member: Member) -> Outcome:
+    """What a heartbeat comes to for a member that does not follow the target yet."""
+    epoch = member.member_epoch
+    held = tuple(member.assigned)
+    return handle_reconcile_member(
+        shard,
+        ReconcileMember(INTERNAL, GROUP, member.member_id, None, False, False, held, epoch, epoch),
+        Now(1, 1),
+    )
+
+
+def install(shard: Shard, problem: TargetProblem) -> None:
+    answer = np.asarray(ASSIGNORS["uniform"].assign(problem.problem))
+    command = compute_install(problem, answer)
+    for record in handle_install_target(shard, command, Now(1, 1)).records:
+        replay(shard, record)
 
 
 def make_shard(partitions: int) -> tuple[Shard, tuple[TopicName, ...]]:

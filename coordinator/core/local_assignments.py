@@ -18,8 +18,8 @@ from coordinator.core.outcome import EndLocalRequest, Outcome
 from coordinator.core.shard import Shard
 from coordinator.core.static_members import compute_unknown_member
 from coordinator.core.target import (
-    InstallTarget,
     TargetProblem,
+    compute_install,
     compute_ordered_members,
     compute_target_problem,
     handle_install_target,
@@ -99,7 +99,7 @@ def handle_install_assignment(shard: Shard, command: InstallAssignment, now: Now
     except InvalidRequest as error:
         end = EndLocalRequest(group_id, epoch, JUNK, error.message)
         return Outcome(response=error, effects=(end,))
-    outcome = handle_install_target(shard, InstallTarget(problem, target), now)
+    outcome = handle_install_target(shard, compute_install(problem, target), now)
     return replace(
         outcome,
         side=_compute_installed(shard, group, command, request),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from assignors.legality import find_legal
-from assignors.rules import Assignment
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
-from coordinator.core.target import TargetProblem
+from coordinator.core.target import InstallTarget, TargetProblem
 from model.ids import GroupId
 from model.responses import Done
 from model.value import value
@@ -40,7 +39,7 @@ def has_followed(group: ConsumerGroup) -> bool:
     )
 
 
-def is_another_step(problem: TargetProblem, answer: Assignment) -> bool:
+def is_another_step(problem: TargetProblem, answer: InstallTarget) -> bool:
     """Whether the answer takes anything from a live member."""
     owner = problem.problem.owner
     return bool((find_legal(problem.problem, owner) & (answer.target != owner)).any())

@@ -7,10 +7,11 @@ was computed for, less what has gone since.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from operator import attrgetter
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ from coordinator.core.prepared_target import MadeRecord, PreparedTarget, make_nu
 from coordinator.core.shard import Shard
 from model.assignor_configs import AssignorConfigs
 from model.commands import Now
-from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
@@ -50,6 +51,12 @@ from model.responses import Done
 from model.topics import Topic
 
 Slots = npt.NDArray[np.int32]
+Indexes = npt.NDArray[np.int64]
+SlotsAt: TypeAlias = Callable[[Indexes | slice], Slots]
+
+EVERYTHING = slice(None)
+FEW = 8
+"""Where not more than one in so many members is affected, only what they have is looked at."""
 
 _BY_MEMBER_ID = attrgetter("member_id")
 
@@ -59,7 +66,9 @@ class TargetProblem:
     """A problem for an assignor, with the names of what it numbers.
 
     ``topics`` are in the order of the problem; ``slots`` and ``member_ids`` are of its members.
-    ``old`` has, for each partition, the slot that the target in force gives it to. ``revision``
+    ``index_of`` has the place of each topic in them.
+    ``old`` has, for each partition, the slot that the target in force gives it to; ``outside`` are
+    slots to which it gives partitions that are not in the problem (any more). ``revision``
     is the group's: with another one, slots and ``old`` are to be read again. ``instance_ids`` are
     of static members, in whose place another may stand by then. ``group`` is only to be known
     again: there may be another of its id when the answer comes.
@@ -71,10 +80,12 @@ class TargetProblem:
     assignor: str
     problem: Problem
     topics: tuple[Topic, ...]
+    index_of: Mapping[TopicId, int]
     member_ids: tuple[MemberId, ...]
     instance_ids: Mapping[MemberId, InstanceId]
     slots: Slots
     old: Slots
+    outside: frozenset[int]
     rules: Rules = NO_RULES
 
     @property
@@ -86,11 +97,13 @@ class TargetProblem:
 class InstallTarget:
     """The answer to ``ComputeTarget``: for each partition of the problem a member, or -1.
 
+    ``changed`` are the partitions that the target in force gives to another slot.
     ``moves_left``: how many partitions a move budget has held up.
     """
 
     problem: TargetProblem
     target: npt.NDArray[np.int32]
+    changed: Indexes
     moves_left: int = 0
     prepared: PreparedTarget | None = None
     """Its records, as far as they were made before."""
@@ -98,6 +111,14 @@ class InstallTarget:
     @property
     def group_id(self) -> GroupId:
         return self.problem.group_id
+
+
+def compute_install(
+    problem: TargetProblem, target: npt.NDArray[np.int32], moves_left: int = 0
+) -> InstallTarget:
+    """The answer with what it changes: the one look at all of it, wherever it was computed."""
+    changed = np.flatnonzero(_give(problem.slots, target) != problem.old)
+    return InstallTarget(problem, target, changed, moves_left)
 
 
 # ------------------------------------------------------------------------------- the question
@@ -156,10 +177,12 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
         assignor,
         problem,
         topics,
+        {topic.topic_id: index for index, topic in enumerate(topics)},
         tuple(member.member_id for member in members),
         _instance_ids(members) if group.static_members else {},
         slots,
         old,
+        _find_outside(group, old),
         compute_rules(configs, members, topics, starts),
     )
 
@@ -251,8 +274,8 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
         return Outcome(response=Done(), effects=_compute_own_target(shard, group))
     if group is None or not group.member_count or group.target_epoch >= problem.group_epoch:
         return Outcome(response=Done())
-    new, slots = _compute_new(shard, group, command)
-    records = _member_records(group, problem, new, slots, command.prepared)
+    change = _compute_change(shard, group, command)
+    records = _member_records(group, change, command.prepared)
     value = ConsumerGroupTargetAssignmentMetadataValue(problem.group_epoch, now.wall_ms)
     records.append(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
     effects: tuple[Effect, ...] = ()
@@ -279,39 +302,76 @@ class Preparation:
 
     def __init__(self, shard: Shard, group: ConsumerGroup, command: InstallTarget) -> None:
         self._group = group
-        new, slots = _compute_new(shard, group, command)
-        self.prepared = PreparedTarget(new)
-        self.left = len(slots)
-        members = [group.slots[slot] for slot in slots]
-        topics = _topics_of(command.problem, new, slots, len(group.slots))
-        self._left = zip(members, topics, strict=True)
+        change = _compute_change(shard, group, command)
+        self.left = len(change.slots)
+        self._members = [group.slots[slot] for slot in change.slots]
+        self._made = self._make(change)
+        self._prepared: PreparedTarget | None = None
+        self._change = change
+
+    @property
+    def prepared(self) -> PreparedTarget:
+        """What was made."""
+        if self._prepared is None:
+            self._prepared = PreparedTarget(self._change.slots_at(EVERYTHING))
+        return self._prepared
 
     def prepare(self, count: int) -> list[MadeRecord]:
         """Make the records of so many more slots, where their members are there still."""
-        group, made = self._group, []
         self.left = max(0, self.left - count)
-        for member, topics in islice(self._left, count):
-            if member is not None and group.slots[member.slot] is member:
-                record = _member_record(group, member, topics)
-                made.append(MadeRecord(member, record, make_numbers(group.numbers, topics)))
-                self.prepared.add(made[-1])
+        made = [one for one in islice(self._made, count) if one is not None]
+        for one in made:
+            self.prepared.add(one)
         return made
 
+    def _make(self, change: _Change) -> Iterator[MadeRecord | None]:
+        group = self._group
+        topics = _topics_of(change, change.slots)
+        for member, given in zip(self._members, topics, strict=True):
+            if member is None or group.slots[member.slot] is not member:
+                yield None
+                continue
+            record = _member_record(group, member, given)
+            yield MadeRecord(member, record, make_numbers(group.numbers, given))
 
-def _compute_new(
-    shard: Shard, group: ConsumerGroup, command: InstallTarget
-) -> tuple[Slots, list[int]]:
-    """For each partition of the problem its new slot, and the slots whose target changes."""
-    problem = command.problem
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """What a target changes: ``slots`` are those that get something else than before.
+
+    ``slots_at`` has the slots of these partitions, or of all of them. All that ``slots`` get is
+    ``among`` these partitions.
+    """
+
+    problem: TargetProblem
+    slots: list[int]
+    slots_at: SlotsAt
+    among: Indexes | slice
+
+
+def _give(slots: Slots, members: npt.NDArray[np.int32]) -> Slots:
+    """The slot of each of these members; nobody's for nobody."""
+    return np.where(members == NOBODY, np.int32(NOBODY), slots[members])
+
+
+def _compute_change(shard: Shard, group: ConsumerGroup, command: InstallTarget) -> _Change:
+    problem, target = command.problem, command.target
     if group.revision == problem.revision:
-        old, slots = problem.old, problem.slots
+        changed, old, outside = command.changed, problem.old, problem.outside
+        slots_at: SlotsAt = lambda indexes: _give(problem.slots, target[indexes])  # noqa: E731
     else:
-        old = compute_slots_of(group, problem.topics, problem.problem.topic_start)
-        slots = _slots_now(group, problem)
-    new = np.append(slots, np.int32(NOBODY))[command.target]
-    if group.revision != problem.revision:
+        new = _give(_slots_now(group, problem), target)
         _drop_what_has_gone(shard, group, problem, new)
-    return new, _compute_affected(group, old, new)
+        old = compute_slots_of(group, problem.topics, problem.problem.topic_start)
+        changed, outside = np.flatnonzero(new != old), _find_outside(group, old)
+        slots_at = lambda indexes: new[indexes]  # noqa: E731
+    affected = set(old[changed].tolist()) | set(slots_at(changed).tolist())
+    affected |= group.untargeted | outside
+    affected.discard(NOBODY)
+    among: Indexes | slice = EVERYTHING
+    if FEW * len(affected) <= group.member_count:
+        among = np.union1d(changed, _find_in_force(group, problem, affected))
+    return _Change(problem, sorted(affected), slots_at, among)
 
 
 def _compute_own_target(shard: Shard, group: ConsumerGroup) -> tuple[Effect, ...]:
@@ -365,25 +425,13 @@ def _drop_what_has_gone(
                 part[part == slot] = NOBODY
 
 
-def _compute_affected(group: ConsumerGroup, old: Slots, new: Slots) -> list[int]:
-    changed = np.flatnonzero(new != old)
-    affected = set(np.unique(old[changed]).tolist()) | set(np.unique(new[changed]).tolist())
-    affected |= group.untargeted
-    affected |= _slots_outside(group, old)
-    affected.discard(NOBODY)
-    return sorted(affected)
-
-
 def _member_records(
-    group: ConsumerGroup,
-    problem: TargetProblem,
-    new: Slots,
-    slots: list[int],
-    prepared: PreparedTarget | None,
+    group: ConsumerGroup, change: _Change, prepared: PreparedTarget | None
 ) -> list[Record]:
-    known = {} if prepared is None else prepared.find(group, slots, new)
+    slots = change.slots
+    known = {} if prepared is None else prepared.find(group, slots, change.slots_at(EVERYTHING))
     left = [slot for slot in slots if slot not in known] if known else slots
-    topics = _topics_of(problem, new, left, len(group.slots)) if left else iter(())
+    topics = _topics_of(change, left) if left else iter(())
     for slot, given in zip(left, topics, strict=True):
         member = group.slots[slot]
         assert member is not None
@@ -391,36 +439,51 @@ def _member_records(
     return [known[slot] for slot in slots]
 
 
-def _slots_outside(group: ConsumerGroup, old: Slots) -> set[int]:
-    """Members whose target in force has partitions that are not in the problem any more."""
+def _find_outside(group: ConsumerGroup, old: Slots) -> frozenset[int]:
+    """Slots whose target in force has partitions that are not in the problem any more."""
     if not len(group.target):
-        return set()
+        return frozenset()
     target = np.frombuffer(group.target, np.int32)
     size = len(group.slots)
     held = np.bincount(target[target >= 0], minlength=size)
     inside = np.bincount(old[old >= 0], minlength=size)
-    return set(np.flatnonzero(held != inside).tolist())
+    return frozenset(np.flatnonzero(held != inside).tolist())
 
 
-def _indexes_of(
-    new: Slots, slots: list[int], slot_count: int
-) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
+def _find_in_force(group: ConsumerGroup, problem: TargetProblem, slots: set[int]) -> Indexes:
+    """The partitions of the problem that the target in force gives to these slots."""
+    found: list[int] = []
+    starts = problem.problem.topic_start
+    for slot in slots:
+        member = group.slots[slot]
+        assert member is not None
+        for topic in group.numbers.topic_partitions(member.target or ()):
+            index = problem.index_of.get(topic.topic_id)
+            if index is not None:
+                start, limit = int(starts[index]), problem.topics[index].partitions
+                found += [start + partition for partition in topic.partitions if partition < limit]
+    return np.array(found, np.int64)
+
+
+def _indexes_of(change: _Change, slots: list[int]) -> tuple[Indexes, list[tuple[int, int]]]:
     """The partitions of the problem that these slots get, and where each one's begin and end."""
-    is_affected = np.zeros(slot_count + 1, np.bool_)  # The last one is nobody's.
+    owners = change.slots_at(change.among)
+    is_affected = np.zeros(slots[-1] + 2, np.bool_)  # The last one is nobody's, and all others'.
     is_affected[slots] = True
-    indexes = np.flatnonzero(is_affected[new])
-    owners = new[indexes]
+    found = np.flatnonzero(is_affected[np.minimum(owners, slots[-1] + 1)])
+    owners = owners[found]
+    indexes = found if isinstance(change.among, slice) else change.among[found]
     order = np.argsort(owners, kind="stable")
     bounds = [0, *np.searchsorted(owners[order], slots, side="right").tolist()]
     return indexes[order], list(pairwise(bounds))
 
 
-def _topics_of(
-    problem: TargetProblem, new: Slots, slots: list[int], slot_count: int
-) -> Iterator[tuple[TopicPartitions, ...]]:
-    """For each slot what it gets, by topic. One look at all of it: slots are many."""
-    topics, starts = problem.topics, problem.problem.topic_start
-    indexes, bounds = _indexes_of(new, slots, slot_count)
+def _topics_of(change: _Change, slots: list[int]) -> Iterator[tuple[TopicPartitions, ...]]:
+    """For each slot what it gets, by topic. One look at all of them: slots are many."""
+    if not slots:
+        return
+    topics, starts = change.problem.topics, change.problem.problem.topic_start
+    indexes, bounds = _indexes_of(change, slots)
     if len(topics) == 1:
         topic_id = topics[0].topic_id
         numbers = indexes.tolist()

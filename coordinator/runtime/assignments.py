@@ -17,8 +17,8 @@ import structlog
 
 from assignors.answer import BadAnswer
 from assignors.registry import Assignors
-from assignors.rules import Assignment, compute_assignment
-from coordinator.core.target import TargetProblem
+from assignors.rules import compute_assignment
+from coordinator.core.target import InstallTarget, TargetProblem, compute_install
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.stats import Stats
 
@@ -36,7 +36,7 @@ class Failure:
     cause: str
 
 
-Result = Assignment | Failure
+Result = InstallTarget | Failure
 
 
 class Assignments:
@@ -67,9 +67,9 @@ class Assignments:
         """Compute now."""
         began_ms = self._clock.monotonic_ms()
         try:
-            return compute_assignment(
-                self._assignors[problem.assignor], problem.problem, problem.rules
-            )
+            assignor = self._assignors[problem.assignor]
+            found = compute_assignment(assignor, problem.problem, problem.rules)
+            return compute_install(problem, found.target, found.moves_left)
         except BadAnswer as error:
             return Failure("junk", str(error))
         except Exception as error:  # noqa: BLE001 - an assignor may fail; the group goes on

@@ -227,14 +227,13 @@ class Targets:
         self._done(problem, result)
         self._request_flush()
 
-    def _done(self, problem: TargetProblem, result: Result) -> None:
-        if isinstance(result, Failure):
-            self._assignments.report(problem, result)
-            self._put_off(problem, result)
+    def _done(self, problem: TargetProblem, command: Result) -> None:
+        if isinstance(command, Failure):
+            self._assignments.report(problem, command)
+            self._put_off(problem, command)
             return
         self._failures.pop(problem.group_id, None)
         self._let_rest(problem.problem, problem.group_id)
-        command = InstallTarget(problem, result.target, result.moves_left)
         self._stats.targets_installed += 1
         if self._installs.install(command, lambda: self._installed(command)):
             self._moves.note(command)

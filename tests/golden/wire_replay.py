@@ -17,8 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from assignors.problem import NOBODY
-from assignors.rules import Assignment
-from coordinator.core.target import Slots, TargetProblem
+from coordinator.core.target import InstallTarget, Slots, TargetProblem, compute_install
 from gateway.decoding import decode
 from gateway.schema import response_type
 from gateway.settings import GatewaySettings
@@ -197,10 +196,10 @@ class RecordedTargets:
         if group_id in self._current:
             self._mark(group_id, 0)
 
-    def _answer(self, problem: TargetProblem) -> Assignment:
-        assignment = self._run(problem)
-        assert isinstance(assignment, Assignment)
-        ours = assignment.target
+    def _answer(self, problem: TargetProblem) -> InstallTarget:
+        install = self._run(problem)
+        assert isinstance(install, InstallTarget)
+        ours = install.target
         self._held.discard(problem.group_id)
         target = self._current.pop(problem.group_id)
         assert target.epoch == problem.group_epoch, problem.group_id
@@ -212,7 +211,7 @@ class RecordedTargets:
                 kafkas[number] = numbers[MemberId(owner)]
         assert not target.owners, f"Kafka's target has more: {target.owners}"
         self.judged.append(Judged(problem, ours, kafkas))
-        return Assignment(kafkas)
+        return compute_install(problem, kafkas)
 
 
 def list_places(problem: TargetProblem) -> Iterator[Place]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from assignors.registry import ASSIGNORS
 from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
 from coordinator.core.handle import ShardCommand, handle
@@ -26,6 +28,7 @@ from coordinator.core.shard import Shard
 from coordinator.core.target import (
     InstallTarget,
     Preparation,
+    compute_install,
     compute_target_problem,
     prepare_target,
 )
@@ -130,7 +133,9 @@ class CoreDriver:
         if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
             return
         problem = compute_target_problem(self.shard, group)
-        command = InstallTarget(problem, ASSIGNORS[problem.assignor].assign(problem.problem))
+        command = compute_install(
+            problem, np.asarray(ASSIGNORS[problem.assignor].assign(problem.problem))
+        )
         if self.are_targets_late:
             self.installs.append((command, prepare_target(self.shard, command)))
         else:
