@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import assert_never
 
-from coordinator.core.classic_group import ClassicGroup
+from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.consumer_protocol import PROTOCOL_TYPE
 from coordinator.core.foreign_groups import ShareGroup, StreamsGroup
 from coordinator.core.group_tombstones import compute_group_tombstones
@@ -39,14 +39,14 @@ from model.streams_records import (
 
 
 def check_delete_group(shard: Shard, group_id: GroupId) -> None:
-    """Row O15: the group is there, and nobody is in it."""
+    """Row O15: the group is there, and nobody is in it or about to be (``ClassicGroup``)."""
     check_is_there(shard, group_id)
     consumer = shard.consumer_groups.get(group_id)
     classic = shard.classic_group(group_id)
     foreign = shard.foreign_groups.get(group_id)
     if (
         (consumer is not None and consumer.member_count)
-        or (classic is not None and classic.members)
+        or (classic is not None and classic.state is not ClassicGroupState.EMPTY)
         or (foreign is not None and foreign.members)
     ):
         raise NonEmptyGroup(f"The group {group_id} is not empty.")
@@ -123,7 +123,7 @@ def check_delete_offsets(shard: Shard, group_id: GroupId) -> None:
     if (
         group_id not in shard.consumer_groups
         and classic is not None
-        and classic.members
+        and classic.state is not ClassicGroupState.EMPTY
         and classic.protocol_type != PROTOCOL_TYPE
     ):
         raise NonEmptyGroup(f"The group {group_id} is not empty.")
