@@ -43,7 +43,10 @@ COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
 SESSION_MS: Final = 1_800_000
 SHORT_SESSION_MS: Final = 500
 REBALANCE_TIMEOUT_MS: Final = 300_000
-PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
+PREPARING, COMPLETING, DEAD = "PreparingRebalance", "CompletingRebalance", "Dead"
+MAX_SIZE: Final = 4
+"""Of a classic group."""
+
 NOT_DONE: Final = -1_000
 STILL_WAITS: Final = -1_001
 """In the place of an error code: the others could not be made to join."""
@@ -51,6 +54,8 @@ STILL_WAITS: Final = -1_001
 GIVEN: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _PATIENCE_S = 30.0
 _LOG_PARTITIONS = 8
+_FIRST_WITH_PROTOCOL: Final = 5
+"""The version of SyncGroup that names the protocol."""
 
 
 class ClassicRow(NamedTuple):
@@ -183,7 +188,9 @@ class ClassicSide:
             view = await self.describe(group)
             self._collect(group)
             left = [state for state in waiting if state.waiting is not None]
-            if all(self._may_wait(group, state, view) for state in left):
+            # A view that is older than an answer says nothing of those who wait still.
+            is_of_now = not left or len(left) == len(waiting)
+            if is_of_now and all(self._may_wait(group, state, view) for state in left):
                 return
             if patience.is_over():
                 names = [state.client_id for state in left]
@@ -278,9 +285,21 @@ class ClassicSide:
     async def _send_join(
         self, group: int, member: int, version: int = 9, session_ms: int = SESSION_MS
     ) -> None:
-        values = self._make_join(group, self.members[group, member], session_ms)
-        await self._send(group, member, JOIN, version, values)
+        state = self.members[group, member]
+        if await self._finds_no_room(group, state):
+            # Kafka goes on waiting for whoever it refuses, up to the rebalance timeout.
+            await self._leave(ClassicLeave(group, (member,)))
+        else:
+            values = self._make_join(group, state, session_ms)
+            await self._send(group, member, JOIN, version, values)
         await self.quiesce(group)
+
+    async def _finds_no_room(self, group: int, state: ClassicState) -> bool:
+        """Whether as many have joined already as may, and the rebalance waits for this member."""
+        kinds = [each.waiting.kind for _, each in self.list_of(group) if each.waiting is not None]
+        if not state.member_id or kinds.count(JOINING) < MAX_SIZE:
+            return False
+        return (await self.describe(group)).state == PREPARING
 
     def _make_join(self, group: int, state: ClassicState, session_ms: int) -> dict[str, Any]:
         return {
@@ -348,7 +367,8 @@ class ClassicSide:
             each.generation for _, each in self.list_of(group) if each.is_in or each is state
         )
         is_newest = values["generation_id"] == newest
-        state.waiting.may_wait = is_newest and not step.says_another_protocol
+        is_wrong = step.says_another_protocol and step.version >= _FIRST_WITH_PROTOCOL
+        state.waiting.may_wait = is_newest and not is_wrong
 
     def _compute_shares(self, state: ClassicState) -> dict[str, bytes]:
         """The same whoever leads."""
@@ -522,8 +542,8 @@ class ClassicSide:
 
     async def settle(self, group: int) -> bool:
         """Each member does once what it is told; whether nothing was new."""
-        is_quiet = True
         await self.quiesce(group)
+        is_quiet = not await self._rejoin_after_downgrade(group)
         for member, state in self.list_of(group):
             if state.waiting is None and state.is_refused:
                 # What it says cannot be, and what it was before is in the way of the others.
@@ -531,11 +551,29 @@ class ClassicSide:
                 state.is_refused, is_quiet = False, False
             elif state.waiting is None and (state.is_in or state.is_pending):
                 is_quiet &= await self._obey(group, member, state)
+        is_quiet &= not await self._rejoin_after_downgrade(group)
         before = [state.is_synced for _, state in self.list_of(group)]
         await self._sync_all(group)
         is_quiet &= before == [state.is_synced for _, state in self.list_of(group)]
         self._answers, self._roster = [], []
         return is_quiet and all(state.waiting is None for _, state in self.list_of(group))
+
+    async def _rejoin_after_downgrade(self, group: int) -> bool:
+        """A member that was told no leader says something new: whether there is one.
+
+        Its join made the group a classic one, which then rebalances, or does not: so it does.
+        """
+        members = [
+            (member, state)
+            for member, state in self.list_of(group)
+            if state.is_in and not state.is_synced and not state.leader and state.waiting is None
+        ]
+        if not members or (await self.describe(group)).state == DEAD:
+            return False
+        for member, state in members:
+            state.marks += 1
+            await self._send_join(group, member)
+        return True
 
     async def _obey(self, group: int, member: int, state: ClassicState) -> bool:
         code = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.differential import admin
+from tests.differential.classic_side import MAX_SIZE
 from tests.differential.client import Connection
 from tests.differential.runner import Peers
 from tests.differential.topics import SHARED
@@ -25,7 +26,7 @@ SETTINGS: Final = {
     "group.consumer.session.timeout.ms": 900_000,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
-    "group.max.size": 4,
+    "group.max.size": MAX_SIZE,
     # Groups without members and offsets go with a check, and each side has its own times for it.
     "offsets.retention.check.interval.ms": 86_400_000,
     "offsets.topic.num.partitions": 8,
