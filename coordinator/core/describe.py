@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -123,11 +123,11 @@ def _describe_member(
     member_epoch: int,
     state: MemberState,
     metadata: ConsumerGroupMemberMetadataValue | None,
-    assigned: Iterable[int],
-    pending_revocation: Iterable[int],
-    target: Iterable[int] | None,
+    assigned: Sequence[int],
+    pending_revocation: Sequence[int],
+    target: Sequence[int] | None,
 ) -> DescribedMember:
-    def name(numbers: Iterable[int]) -> tuple[NamedTopicPartitions, ...]:
+    def name(numbers: Sequence[int]) -> tuple[NamedTopicPartitions, ...]:
         return _named(image, partitions, numbers)
 
     return DescribedMember(
@@ -148,7 +148,7 @@ def _describe_member(
 
 
 def _named(
-    image: TopicImage, partitions: PartitionNumbers, numbers: Iterable[int]
+    image: TopicImage, partitions: PartitionNumbers, numbers: Sequence[int]
 ) -> tuple[NamedTopicPartitions, ...]:
     """Partitions of topics that exist, with their names."""
     found = []

@@ -6,8 +6,8 @@ once and never change while the group is in memory: a topic that grows gets a fu
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from model.ids import TopicId
@@ -77,11 +77,18 @@ class PartitionNumbers:
         """The index in ``topics`` of the topic that a number stands for."""
         return self._range_of(number).topic
 
-    def topic_indexes_of(self, numbers: Collection[int]) -> set[int]:
-        """The indexes in ``topics`` of the topics that these numbers stand for."""
-        if len(self._ranges) == 1 and numbers:
-            return {0}
-        return {self._range_of(number).topic for number in numbers}
+    def topic_indexes_of(self, numbers: Sequence[int]) -> set[int]:
+        """The indexes in ``topics`` of the topics that these numbers (ascending) stand for."""
+        return {own.topic for own, _, _ in self._runs(numbers)}
+
+    def _runs(self, numbers: Sequence[int]) -> Iterator[tuple[NumberRange, int, int]]:
+        """Of which range ascending numbers are, from which of them on and up to which."""
+        begin = 0
+        while begin < len(numbers):
+            own = self._range_of(numbers[begin])
+            end = bisect_left(numbers, own.base + own.size, begin)
+            yield own, begin, end
+            begin = end
 
     def numbers_of(self, topic_id: TopicId, partitions: Iterable[int]) -> list[int]:
         """The numbers of partitions that all have one, in the order given."""
@@ -116,23 +123,14 @@ class PartitionNumbers:
             if topic.partitions
         )
 
-    def _partitions_by_topic(self, numbers: Iterable[int]) -> dict[int, list[int]]:
-        """Topic index to partitions, in the order of the numbers."""
-        if len(self._ranges) == 1:
-            # Its partitions are its numbers.
-            partitions = list(numbers)
-            return {0: partitions} if partitions else {}
-        found: dict[int, list[int]] = {}
-        for number in numbers:
-            first, base, _, topic = self._range_of(number)
-            found.setdefault(topic, []).append(number - base + first)
-        return found
-
-    def topic_partitions(self, numbers: Iterable[int]) -> tuple[TopicPartitions, ...]:
+    def topic_partitions(self, numbers: Sequence[int]) -> tuple[TopicPartitions, ...]:
         """Numbers (ascending) as topics with ascending partitions."""
+        found: dict[int, list[int]] = {}
+        for own, begin, end in self._runs(numbers):
+            shift = own.base - own.first
+            found.setdefault(own.topic, []).extend([n - shift for n in numbers[begin:end]])
         return tuple(
-            TopicPartitions(self.topics[index], tuple(own))
-            for index, own in self._partitions_by_topic(numbers).items()
+            TopicPartitions(self.topics[index], tuple(own)) for index, own in found.items()
         )
 
     def assigned_topic_partitions(
@@ -141,15 +139,11 @@ class PartitionNumbers:
         """Numbers with their assignment epochs as topics with ascending partitions."""
         numbers = sorted(epochs)
         found: dict[int, tuple[list[int], list[int]]] = {}
-        if len(self._ranges) == 1 and numbers:
-            # Its partitions are its numbers.
-            found[0] = numbers, [epochs[number] for number in numbers]
-        else:
-            for number in numbers:
-                first, base, _, topic = self._range_of(number)
-                partitions, epochs_of = found.setdefault(topic, ([], []))
-                partitions.append(number - base + first)
-                epochs_of.append(epochs[number])
+        for own, begin, end in self._runs(numbers):
+            shift = own.base - own.first
+            partitions, epochs_of = found.setdefault(own.topic, ([], []))
+            partitions.extend([n - shift for n in numbers[begin:end]])
+            epochs_of.extend([epochs[n] for n in numbers[begin:end]])
         return tuple(
             AssignedTopicPartitions(self.topics[index], tuple(partitions), tuple(epochs_of))
             for index, (partitions, epochs_of) in found.items()
