@@ -38,8 +38,8 @@ from coordinator.core.target import (
     TargetProblem,
     compute_install,
     compute_target_problem,
-    handle_install_target,
 )
+from coordinator.core.target_install import handle_install_target
 from model.commands import INTERNAL, Now, ReconcileMember
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.records import (

@@ -39,9 +39,9 @@ from coordinator.core.target import (
     InstallTarget,
     compute_preferred_assignor,
     compute_preferred_of,
-    handle_install_target,
     is_assigned_otherwise,
 )
+from coordinator.core.target_install import handle_install_target
 from coordinator.core.upgrade import find_group_to_upgrade, handle_upgrade
 from model.commands import (
     ClassicHeartbeat,

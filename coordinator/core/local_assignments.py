@@ -22,8 +22,8 @@ from coordinator.core.target import (
     compute_install,
     compute_ordered_members,
     compute_target_problem,
-    handle_install_target,
 )
+from coordinator.core.target_install import handle_install_target
 from model.commands import Now
 from model.errors import (
     FencedMemberEpoch,

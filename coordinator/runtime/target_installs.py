@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from coordinator.core.shard import Shard
-from coordinator.core.target import InstallTarget, Preparation, prepare_target
+from coordinator.core.target import InstallTarget
+from coordinator.core.target_install import Preparation, prepare_target
 from coordinator.runtime.clock import Scheduler
 from model.ids import GroupId
 from storage.codec.records import encode_key, encode_value

@@ -27,11 +27,10 @@ from coordinator.core.replay import replay, replay_prepared_target
 from coordinator.core.shard import Shard
 from coordinator.core.target import (
     InstallTarget,
-    Preparation,
     compute_install,
     compute_target_problem,
-    prepare_target,
 )
+from coordinator.core.target_install import Preparation, prepare_target
 from model.commands import (
     INTERNAL,
     Caller,

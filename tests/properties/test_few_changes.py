@@ -13,18 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core import target
+from coordinator.core import target_install
 from coordinator.core.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.core.target import (
     InstallTarget,
-    Preparation,
     compute_install,
     compute_target_problem,
-    handle_install_target,
-    prepare_target,
 )
+from coordinator.core.target_install import Preparation, handle_install_target, prepare_target
 from model.commands import Now
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.records import (
@@ -88,7 +86,7 @@ def change(shard: Shard, group: ConsumerGroup, changes: dict[int, int]) -> Insta
 def install_both_ways(shard: Shard, command: InstallTarget) -> tuple[Record, ...]:
     few = handle_install_target(shard, command, Now(2, 2)).records
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target, "FEW", MEMBERS + 1)
+        patch.setattr(target_install, "FEW", MEMBERS + 1)
         whole = handle_install_target(shard, command, Now(2, 2)).records
     assert few == whole
     return few
