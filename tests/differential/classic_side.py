@@ -49,7 +49,7 @@ MAX_SIZE: Final = 4
 
 NOT_DONE: Final = -1_000
 STILL_WAITS: Final = -1_001
-"""In the place of an error code: the others could not be made to join."""
+"""In the place of an error code: the member, or the others, could not be made to join."""
 
 GIVEN: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _PATIENCE_S = 30.0
@@ -400,6 +400,9 @@ class ClassicSide:
     async def _leave(self, step: ClassicLeave) -> Seen:
         group_id = self.group_id(step.group)
         states = [self.member(step.group, member) for member in step.members]
+        if any(each.waiting is not None and each.waiting.kind == SYNCING for each in states):
+            # Kafka never answers the SyncGroup of who is gone.
+            return Seen((NOT_DONE,))
         if step.version < 3:
             del states[1:]
             values: dict[str, Any] = {"group_id": group_id, "member_id": states[0].member_id}
@@ -435,7 +438,7 @@ class ClassicSide:
             is_needed = state.waiting is not None and other.waiting is None
             if is_needed and (other.is_in or other.is_pending):
                 await self._send_join(group, member)
-        if state.waiting is not None or not state.is_in:
+        if state.waiting is not None or not state.is_in or state.is_refused:
             return Seen((STILL_WAITS,))
         await admin.wait_until(
             lambda: self._is_gone(group, state), f"{state.client_id} did not expire", _PATIENCE_S

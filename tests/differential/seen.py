@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from model.errors import ErrorCode
+
 Places = frozenset[tuple[str, int]]
 """Partitions by the name of their topic."""
 
@@ -102,10 +104,10 @@ def find_difference(
 def _forget_known(
     kafka: Sequence[tuple[Any, ...]], muster: Sequence[tuple[Any, ...]]
 ) -> Sequence[tuple[Any, ...]]:
-    """Muster's answers to joins of consumer groups, without what is known to differ.
+    """Muster's answers to classic members of consumer groups, without what is known to differ.
 
     Kafka names no member where it refuses one, and no generation to whose join the group becomes a
-    classic one.
+    classic one. A SyncGroup has to name the member's first protocol there.
     """
     if len(kafka) != len(muster):
         return muster
@@ -119,6 +121,12 @@ def _forget_known(
             if not code and theirs[3] == 0:
                 generation = 0
             found.append((name, kind, code, generation, kind_of, protocol, given))
+        elif (
+            kind == "sync"
+            and theirs[:3] == (name, kind, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            and not code
+        ):
+            found.append(theirs)
         else:
             found.append(ours)
     return tuple(found)

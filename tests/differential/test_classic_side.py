@@ -15,12 +15,14 @@ from tests.differential.classic_side import (
     DEAD,
     JOIN,
     MAX_SIZE,
+    NOT_DONE,
     PREPARING,
+    STILL_WAITS,
     ClassicRow,
     ClassicSide,
     ClassicView,
 )
-from tests.differential.classic_steps import ClassicLeave, ClassicSync
+from tests.differential.classic_steps import ClassicExpire, ClassicLeave, ClassicSync
 from tests.differential.client import Connection
 from tests.differential.seen import STABLE, Seen
 from tests.differential.topics import Topics
@@ -126,3 +128,17 @@ async def test_whose_join_made_the_group_a_classic_one_says_something_new() -> N
         assert await side._rejoin_after_downgrade(0) == bool(marks)
         assert member.marks == marks
         assert side.sent == [("join", 0)] * marks
+
+
+async def test_who_waits_for_a_sync_cannot_leave() -> None:
+    side = Script(COMPLETING)
+    side.let_wait(side.put(1), SYNCING)
+    seen = await ClassicSide._leave(side, ClassicLeave(0, (1,)))
+    assert seen.codes == (NOT_DONE,)
+    await side.end()
+
+
+async def test_whose_join_is_refused_has_no_short_session_to_wait_for() -> None:
+    side = Script(STABLE)
+    side.put(0, is_refused=True)
+    assert (await side.run(ClassicExpire(0, 0))).codes == (STILL_WAITS,)

@@ -77,6 +77,14 @@ def test_assignments_are_compared_by_validity_balance_and_moves() -> None:
     assert compare_settled(kafka, kafka, Moves(1, 2, 2)) is None
 
 
+def test_a_sync_on_a_consumer_group_may_name_another_of_the_members_protocols() -> None:
+    kafka = Seen((), answers=(("c0.0", "sync", 23, None, None, []),))
+    muster = Seen((), answers=(("c0.0", "sync", 0, "consumer", "range", [("t", 0)]),))
+    assert find_difference(Mode.SETTLED, kafka, muster, is_range=True) is None
+    assert find_difference(Mode.EXACT, kafka, muster, is_range=True)
+    assert find_difference(Mode.SETTLED, muster, kafka, is_range=True)
+
+
 def test_moves_are_from_members_that_are_still_there() -> None:
     before, after = make_group(a=(0, 1, 2), c=(3,)), make_group(a=(0, 1), b=(2, 3))
     assert compute_moves((before, before), (after, after)) == Moves(1, 1, 1)
