@@ -185,10 +185,9 @@ def compute_target_of(
     Legal is: members of the group, each once; partitions that exist, each at one member, which
     subscribes to its topic. What is left out is nobody's.
     """
-    starts = problem.problem.topic_start
+    starts = problem.problem.topic_start.tolist()
     number_of = {member_id: number for number, member_id in enumerate(problem.member_ids)}
-    index_of = {topic.topic_id: index for index, topic in enumerate(problem.topics)}
-    target = np.full(int(starts[-1]), NOBODY, np.int32)
+    owners = [NOBODY] * starts[-1]
     for given in members:
         number = number_of.pop(given.member_id, None)
         if number is None:
@@ -199,17 +198,18 @@ def compute_target_of(
                 f"{request.version} is understood by all."
             )
         for entry in given.partitions:
-            index = index_of.get(entry.topic_id)
+            index = problem.index_of.get(entry.topic_id)
             if index is None:
                 raise InvalidRequest(f"Nobody subscribes to topic id {entry.topic_id.hex()}.")
             topic = problem.topics[index]
             for partition in entry.partitions:
                 if not 0 <= partition < topic.partitions:
                     raise InvalidRequest(f"Topic {topic.name} has no partition {partition}.")
-                place = int(starts[index]) + partition
-                if target[place] != NOBODY:
+                place = starts[index] + partition
+                if owners[place] != NOBODY:
                     raise InvalidRequest(f"Partition {topic.name}-{partition} is given twice.")
-                target[place] = number
+                owners[place] = number
+    target = np.array(owners, np.int32)
     _check_subscriptions(problem, target)
     return target
 
