@@ -152,11 +152,10 @@ def _run_batch(
     tell: Callable[[str, int], None],
 ) -> TablesSummary:
     from pipeline.tables.job import write_tables
-    from pipeline.tables.records import read_records
 
     return write_tables(
         spark,
-        read_records(spark, path),
+        path,
         out,
         file_format=options.file_format,
         end_offsets=[] if options.find_ends is None else options.find_ends(),

@@ -26,7 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(spark: SparkSession, options: argparse.Namespace) -> int:
     from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
     from pipeline.tables.job import write_tables
-    from pipeline.tables.records import read_records
 
     ends: list[EndOffset] = []
     if options.end_offsets is not None:
@@ -37,7 +36,7 @@ def _run(spark: SparkSession, options: argparse.Namespace) -> int:
             return USAGE
     summary = write_tables(
         spark,
-        read_records(spark, options.path),
+        options.path,
         options.out,
         file_format=options.format,
         end_offsets=ends,

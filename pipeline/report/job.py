@@ -36,7 +36,6 @@ from pipeline.tables.history_tables import (
 )
 from pipeline.tables.job import GROUP_LAG, OFFSET_COMMITS, RECORDS, Tell, write_tables
 from pipeline.tables.offsets import compute_latest_offsets
-from pipeline.tables.records import read_records
 from pipeline.tables.writing import PARQUET
 
 DEFAULT_TOP = 20
@@ -74,9 +73,8 @@ def write_report(
     else:
         with TemporaryDirectory(prefix="muster-report-") as folder:
             written = tables or str(Path(folder) / "tables")
-            records = read_records(spark, path)
             ends = list(end_offsets)
-            write_tables(spark, records, written, file_format=PARQUET, end_offsets=ends, tell=tell)
+            write_tables(spark, path, written, file_format=PARQUET, end_offsets=ends, tell=tell)
             report = compute_report(WrittenTables(spark, written), path, options)
     page = make_page(report, datetime.now(UTC), version)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -11,9 +12,11 @@ from pyspark.sql import functions as sql
 from pipeline.tables.end_offsets import EndOffset
 from pipeline.tables.history import KIND, compute_group_history, select_table
 from pipeline.tables.history_tables import HISTORY_TABLES, PARTITION_OWNERSHIP, REBALANCES
+from pipeline.tables.kafka_topic import is_kafka
 from pipeline.tables.lag import compute_flapping, compute_group_lag, make_end_offsets
 from pipeline.tables.offsets import compute_offset_commits, compute_topic_names
-from pipeline.tables.records import count_problems
+from pipeline.tables.record_files import CODECS, write_record_files
+from pipeline.tables.records import count_problems, read_records
 from pipeline.tables.writing import PARQUET, TableFolder
 
 RECORDS = "records"
@@ -23,6 +26,8 @@ FLAPPING = "flapping"
 TABLES = (RECORDS, OFFSET_COMMITS, *HISTORY_TABLES, GROUP_LAG, FLAPPING)
 
 _HISTORY = "history"
+_RECORD_FILES = "record-files"
+_CODEC = "spark.sql.parquet.compression.codec"
 
 Tell = Callable[[str, int], None]
 """Is told the name of each table that is there, and how many rows it has."""
@@ -38,23 +43,37 @@ class TablesSummary:
 
 def write_tables(
     spark: SparkSession,
-    records: DataFrame,
+    path: str | Path,
     out: str,
     *,
     file_format: str = PARQUET,
     end_offsets: list[EndOffset] | None = None,
     tell: Tell = lambda name, rows: None,
 ) -> TablesSummary:
-    """Writes every table of the records of a log to a folder, each in the place of the one before.
+    """Writes every table of a log to a folder, each in the place of the one before.
 
-    The log is decoded once: all other tables are made from ``records`` as it was written.
+    The log, a path or ``kafka://HOST:PORT``, is decoded once: all other tables are made from
+    ``records`` as it was written. Raises ``SourceError`` where there is none.
     """
+    records = read_records(spark, path)
     folder = TableFolder(spark, out, file_format)
     folder.recover()
     folder.delete_manifest()
     folder.delete_stream()
-    folder.write(RECORDS, records)
+    write_records(spark, folder, path)
     return derive_tables(spark, folder, records, file_format, end_offsets or [], tell)
+
+
+def write_records(spark: SparkSession, folder: TableFolder, path: str | Path) -> None:
+    """Writes ``records`` alone: by the tasks that decode them, or by Spark where that cannot be."""
+    codec = CODECS.get(str(spark.conf.get(_CODEC)).lower())
+    scratch = folder.local_scratch(_RECORD_FILES)
+    is_parquet = folder.format == PARQUET
+    if is_kafka(str(path)) or scratch is None or codec is None or not is_parquet:
+        folder.write(RECORDS, read_records(spark, path))
+        return
+    folder.move_in(RECORDS, write_record_files(spark, path, scratch, codec))
+    folder.delete_scratch(_RECORD_FILES)
 
 
 def derive_tables(

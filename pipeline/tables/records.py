@@ -17,6 +17,15 @@ from pipeline.tables.kafka_topic import is_kafka, read_kafka_records
 FIRST_GROUP_TYPE = 2
 """Below are offsets."""
 
+TABLE_NAMES = {
+    "partition": "log_partition",
+    "topic_partition": "partition",
+    "timestamp": "ts",
+    "commit_timestamp": "commit_ts",
+    "expire_timestamp": "expire_ts",
+}
+"""What tables call columns of ``pipeline.schema.RECORDS``; they have the others as they are."""
+
 
 def read_records(spark: SparkSession, path: str | Path) -> DataFrame:
     """Every record of a log: a store, segments, or with ``kafka://HOST:PORT`` a live topic."""
@@ -27,15 +36,7 @@ def read_records(spark: SparkSession, path: str | Path) -> DataFrame:
 
 def name_columns(source: DataFrame) -> DataFrame:
     """The columns of ``pipeline.schema.RECORDS`` under the names of the tables."""
-    return source.withColumnsRenamed(
-        {
-            "partition": "log_partition",
-            "topic_partition": "partition",
-            "timestamp": "ts",
-            "commit_timestamp": "commit_ts",
-            "expire_timestamp": "expire_ts",
-        }
-    )
+    return source.withColumnsRenamed(TABLE_NAMES)
 
 
 def count_problems(records: DataFrame) -> dict[str, int]:

@@ -8,7 +8,9 @@ system that Hadoop knows. A run that was killed leaves at most folders whose nam
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -23,6 +25,16 @@ _DATE = "date"
 PARQUET, JSON = "parquet", "json"
 FORMATS = (PARQUET, JSON)
 
+NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+"""What Spark calls the folder of rows without a time."""
+
+
+class DayFile(NamedTuple):
+    """A file, and the day of all its rows as in ``2026-11-22``, or ``NO_DAY``."""
+
+    day: str
+    file: Path
+
 
 class TableFolder:
     """A folder with a folder for each table."""
@@ -31,7 +43,7 @@ class TableFolder:
         if file_format not in FORMATS:
             raise ValueError(f"{file_format} is none of {', '.join(FORMATS)}")
         self._spark = spark
-        self._format = file_format
+        self.format = file_format
         context: Any = spark.sparkContext
         self._make_path = context._jvm.org.apache.hadoop.fs.Path
         self._read_text = context._jvm.org.apache.commons.io.IOUtils.toString
@@ -59,12 +71,26 @@ class TableFolder:
         """
         writing = self._at(_WRITING + name)
         rows = table.withColumn(_DATE, sql.to_date("ts")) if by_date else table
-        writer = rows.write.mode("overwrite").format(self._format)
+        writer = rows.write.mode("overwrite").format(self.format)
         if by_date:
             writer = writer.partitionBy(_DATE)
         writer.save(str(writing))
         self._swap(name, writing)
         return self.read(name, table).count()
+
+    def move_in(self, name: str, files: Iterable[DayFile]) -> None:
+        """Puts files that lie in ``local_scratch`` as a table in the place of the one of its name.
+
+        They are partitioned by day, as ``write`` does.
+        """
+        writing = self.local_scratch(name)
+        assert writing is not None
+        writing.mkdir()
+        for found in files:
+            day = writing / f"{_DATE}={found.day}"
+            day.mkdir(exist_ok=True)
+            found.file.rename(day / found.file.name)
+        self._swap(name, self._at(_WRITING + name))
 
     def append(self, name: str, rows: DataFrame, batch: int) -> None:
         """Adds the rows of a micro-batch, in files that have its number in their names.
@@ -73,7 +99,7 @@ class TableFolder:
         """
         writing = self._at(_WRITING + name)
         dated = rows.withColumn(_DATE, sql.to_date("ts"))
-        dated.write.mode("overwrite").format(self._format).partitionBy(_DATE).save(str(writing))
+        dated.write.mode("overwrite").format(self.format).partitionBy(_DATE).save(str(writing))
         prefix = f"batch-{batch:019}-"
         for status in self._files.globStatus(self._make_path(self._at(name), f"*/{prefix}*")):
             self._files.delete(status.getPath(), False)
@@ -94,7 +120,7 @@ class TableFolder:
         """A table that was written, with the columns of another and its ``date``."""
         fields = [*like.schema.fields, StructField(_DATE, DateType())]
         schema = StructType(fields) if "ts" in like.columns else like.schema
-        return self._spark.read.schema(schema).format(self._format).load(str(self._at(name)))
+        return self._spark.read.schema(schema).format(self.format).load(str(self._at(name)))
 
     def _swap(self, name: str, writing: Any) -> None:
         table, replaced = self._at(name), self._at(_REPLACED + name)
@@ -133,6 +159,12 @@ class TableFolder:
     def scratch(self, name: str) -> str:
         """A place for files that are gone after the run, and after the next where it is killed."""
         return str(self._at(_WRITING + name))
+
+    def local_scratch(self, name: str) -> Path | None:
+        """As ``scratch``; ``None`` where files can be written by Hadoop alone."""
+        if str(self._files.getScheme()) != "file":
+            return None
+        return Path(str(self._files.makeQualified(self._at(_WRITING + name)).toUri().getPath()))
 
     def has_stream(self) -> bool:
         """Whether a streaming run has begun here."""

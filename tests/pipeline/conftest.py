@@ -69,6 +69,5 @@ def golden_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def golden_summary(spark: SparkSession, golden_out: Path) -> TablesSummary:
     """All tables of Kafka's own log, written once."""
     from pipeline.tables.job import write_tables
-    from pipeline.tables.records import read_records
 
-    return write_tables(spark, read_records(spark, SEGMENTS), str(golden_out))
+    return write_tables(spark, SEGMENTS, str(golden_out))

@@ -245,12 +245,11 @@ def run(folder: Path, seconds: float, rate: int, kills: int) -> Outcome:
 def compare(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
     """The tables, with what came after the follower had ended, beside those of a batch."""
     from pipeline.tables.job import TABLES, write_tables
-    from pipeline.tables.records import read_records
     from pipeline.tables.stream import StreamOptions, stream_tables
 
     data, out, batch = str(folder / "data"), folder / "out", folder / "batch"
     outcome.rows = stream_tables(spark, data, str(out), StreamOptions()).rows
-    write_tables(spark, read_records(spark, data), str(batch))
+    write_tables(spark, data, str(batch))
     for name in TABLES:
         if compute_print(spark, out / name) != compute_print(spark, batch / name):
             outcome.differing.append(name)

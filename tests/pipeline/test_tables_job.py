@@ -16,6 +16,7 @@ from storage.fold import PartitionFold
 from storage.log_store import LatestEntry
 from tests.golden.kafka_log import final_state
 from tests.pipeline.logged import SEGMENTS, compute_rows, golden_table, read_group_events
+from tests.unit.pipeline.blocks import START_MS, make_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 COMMITTED = 410
 WAITING = 8
+FIRST_MS = -62_135_596_800_000
+"""The year 1."""
+GREGORIAN_MS = -12_219_292_800_000
+"""Where calendars differ that begin in 1582."""
 
 
 @pytest.fixture
@@ -38,9 +43,8 @@ def summary(golden_summary: TablesSummary) -> TablesSummary:
 
 def write(spark: SparkSession, path: Path, out: Path, **options: Any) -> TablesSummary:
     from pipeline.tables.job import write_tables
-    from pipeline.tables.records import read_records
 
-    return write_tables(spark, read_records(spark, path), str(out), **options)
+    return write_tables(spark, path, str(out), **options)
 
 
 def read(spark: SparkSession, out: Path, table: str) -> DataFrame:
@@ -209,6 +213,80 @@ def test_running_again_and_after_a_crash_gives_the_same_rows(
     for name in TABLES:
         assert read_all(spark, again, name) == read_all(spark, out, name), name
     assert not list(again.glob("_writing*")) + list(again.glob("_replaced*"))
+
+
+def test_records_that_tasks_write_are_those_that_spark_writes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all days that Kafka's times can have, and of bytes that cannot be read."""
+    from pyspark.sql.functions import unix_micros
+
+    from pipeline.tables import job
+
+    log, ours, sparks = tmp_path / "log", tmp_path / "ours", tmp_path / "sparks"
+    segment = log / "__consumer_offsets-3" / f"{0:020}.log"
+    segment.parent.mkdir(parents=True)
+    times = [FIRST_MS, GREGORIAN_MS - 1, -1, START_MS, START_MS + 1, 1 << 62]
+    batches = [make_commits(at, 1, time_ms=time_ms) for at, time_ms in enumerate(times)]
+    segment.write_bytes(b"".join(batches) + batches[0][:-1])
+    (ours / "records").mkdir(parents=True)
+    summary = write(spark, log, ours)
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "CODECS", {})
+        assert write(spark, log, sparks) == summary
+    assert summary.rows["records"] == len(times) + 1
+    ours_read, sparks_read = read(spark, ours, "records"), read(spark, sparks, "records")
+    assert ours_read.schema == sparks_read.schema
+    # Python has no times of the year 1 in every time zone.
+    names = ["ts", "commit_ts", "expire_ts"]
+    found = [
+        rows.withColumns({name: unix_micros(name) for name in names}).orderBy("offset").collect()
+        for rows in (ours_read, sparks_read)
+    ]
+    assert found[0] == found[1]
+    assert [row["ts"] for row in found[0]] == [time_ms * 1000 for time_ms in times[:-1]] + [
+        None
+    ] * 2
+    assert list_days(ours) == list_days(sparks)
+
+
+def list_days(out: Path) -> list[str]:
+    return sorted(path.name for path in (out / "records").iterdir() if path.is_dir())
+
+
+def test_records_are_as_they_were_until_all_are_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.tables import job
+    from pipeline.tables.writing import DayFile, TableFolder
+
+    segment, out = tmp_path / "log" / "__consumer_offsets-3" / f"{0:020}.log", tmp_path / "out"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(make_commits(0, 3))
+    summary = write(spark, tmp_path / "log", out)
+    before = read_all(spark, out, "records")
+
+    def die(*arguments: Any) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableFolder, "_swap", die)
+        with pytest.raises(RuntimeError, match="killed"):
+            write(spark, tmp_path / "log", out)
+    assert read_all(spark, out, "records") == before
+    write_files = job.write_record_files
+
+    def write_twice(*arguments: Any) -> list[DayFile]:
+        found = write_files(*arguments)
+        for day_file in found:
+            shutil.copy(day_file.file, day_file.file.with_name("part-of-another-try.parquet"))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "write_record_files", write_twice)
+        assert write(spark, tmp_path / "log", out) == summary
+    assert read_all(spark, out, "records") == before
+    assert not list(out.glob("_writing*")) + list(out.glob("_replaced*"))
 
 
 def test_a_stream_that_is_killed_anywhere_ends_with_the_tables_of_a_batch(
