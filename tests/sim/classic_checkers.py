@@ -292,10 +292,13 @@ class ClassicChecker:
             group.state,
             group.generation,
         )
-        if phase is None or not is_same or nobody_joins:
-            # While nobody has joined it waits for the sessions of static members to end.
+        if phase is None or not is_same:
             phase = PhaseOfRebalance(group.state, group.generation, self._clock_ms(), longest_ms)
             self._phases[group_id] = phase
+        elif nobody_joins:
+            # It waits for the sessions of static members to end: for as long as those asked for who
+            # were there when it began, though they may have left.
+            phase.since_ms = self._clock_ms()
         phase.longest_ms = max(phase.longest_ms, longest_ms)
 
     def check_phases(self, groups: Iterable[ClassicGroup], initial_delay_ms: int) -> None:
