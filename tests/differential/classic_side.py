@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gateway.schema import compute_fields, request_type
 from model.errors import ErrorCode
@@ -35,7 +35,7 @@ from tests.differential.classic_steps import (
     ClassicSync,
 )
 from tests.differential.client import Connection
-from tests.differential.seen import EMPTY, Seen
+from tests.differential.seen import EMPTY, ClassicRow, ClassicView, Seen
 from tests.differential.topics import SHARED, Topics
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
@@ -56,26 +56,6 @@ _PATIENCE_S = 30.0
 _LOG_PARTITIONS = 8
 _FIRST_WITH_PROTOCOL: Final = 5
 """The version of SyncGroup that names the protocol."""
-
-
-class ClassicRow(NamedTuple):
-    """A member as DescribeGroups shows it."""
-
-    member_id: str
-    instance: str
-    client_id: str
-    metadata: bytes
-    assignment: bytes
-
-
-class ClassicView(NamedTuple):
-    """A group as DescribeGroups shows it."""
-
-    code: int
-    state: str
-    protocol_type: str
-    protocol: str
-    members: tuple[ClassicRow, ...]
 
 
 def keep_known(key: int, version: int, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +99,7 @@ class ClassicSide:
         await self.quiesce(group)
         answers = tuple(sorted((*seen.answers, *self._answers), key=repr))
         # Who is named in an answer may have been told its id after that.
-        named = (f"{self.name_of(who)} {said!r}" for who, said in self._roster)
+        named = ((self.name_of(who), said) for who, said in self._roster)
         roster = (*seen.roster, *sorted(named))
         self._answers, self._roster = [], []
         return seen._replace(answers=answers, roster=roster)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from assignors.embedded.consumer_protocol import (
+    NO_GENERATION,
+    decode_subscription,
+    encode_subscription,
+)
+from assignors.embedded.fields import MalformedProtocolError
 from model.errors import ErrorCode
 
 Places = frozenset[tuple[str, int]]
@@ -54,6 +61,26 @@ class GroupView(NamedTuple):
         }
 
 
+class ClassicRow(NamedTuple):
+    """A member as DescribeGroups shows it."""
+
+    member_id: str
+    instance: str
+    client_id: str
+    metadata: bytes
+    assignment: bytes
+
+
+class ClassicView(NamedTuple):
+    """A group as DescribeGroups shows it."""
+
+    code: int
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[ClassicRow, ...]
+
+
 class Seen(NamedTuple):
     """Of one step: error codes, the member's epoch and assignment, and whatever else it has."""
 
@@ -65,8 +92,8 @@ class Seen(NamedTuple):
     rest: Any = None
     answers: Sequence[tuple[Any, ...]] = ()
     """To classic members, who may have asked in a step before this."""
-    roster: Sequence[str] = ()
-    """The members that a leader of a classic group was told, whoever that is."""
+    roster: Sequence[tuple[str, bytes]] = ()
+    """The members that a leader of a classic group was told, whoever it is, and what they said."""
 
 
 def find_difference(
@@ -75,10 +102,11 @@ def find_difference(
     """What differs, in words; ``None`` where nothing does that should not."""
     if kafka.codes != muster.codes:
         return f"codes: Kafka {kafka.codes}, Muster {muster.codes}"
+    if mode is Mode.SETTLED:
+        answers = _forget_known(kafka.answers, muster.answers)
+        muster = _forget_generations(kafka, muster)._replace(answers=answers)
     if kafka.rest != muster.rest:
         return f"Kafka {kafka.rest}, Muster {muster.rest}"
-    if mode is Mode.SETTLED:
-        muster = muster._replace(answers=_forget_known(kafka.answers, muster.answers))
     if kafka.answers != muster.answers:
         return f"classic members:\n    Kafka  {kafka.answers}\n    Muster {muster.answers}"
     if kafka.roster and muster.roster and kafka.roster != muster.roster:
@@ -130,6 +158,45 @@ def _forget_known(
         else:
             found.append(ours)
     return tuple(found)
+
+
+def _forget_generations(kafka: Seen, muster: Seen) -> Seen:
+    """Muster's, with the generations that members say on Kafka's side where those are older.
+
+    While classic members alone of a consumer group are heard from, Kafka computes no target, and
+    they stay at the epoch before. What they own is of that epoch, and they say so.
+    """
+    theirs, ours = kafka.rest, muster.rest
+    if isinstance(theirs, ClassicView) and isinstance(ours, ClassicView):
+        said = _say_older_generations(
+            [row.metadata for row in theirs.members], [row.metadata for row in ours.members]
+        )
+        rows = zip(ours.members, said, strict=True)
+        members = tuple(row._replace(metadata=each) for row, each in rows)
+        muster = muster._replace(rest=ours._replace(members=members))
+    said = _say_older_generations(
+        [each for _, each in kafka.roster], [each for _, each in muster.roster]
+    )
+    names = (name for name, _ in muster.roster)
+    return muster._replace(roster=tuple(zip(names, said, strict=True)))
+
+
+def _say_older_generations(theirs: Sequence[bytes], ours: Sequence[bytes]) -> Sequence[bytes]:
+    if len(theirs) != len(ours):
+        return ours
+    return [_say_older_generation(*each) for each in zip(theirs, ours, strict=True)]
+
+
+def _say_older_generation(theirs: bytes, ours: bytes) -> bytes:
+    try:
+        known, said = decode_subscription(theirs), decode_subscription(ours)
+    except MalformedProtocolError:
+        return ours
+    if not NO_GENERATION < known.generation < said.generation:
+        return ours
+    return encode_subscription(
+        replace(said, generation=known.generation), int.from_bytes(ours[:2], "big")
+    )
 
 
 def _find_difference_in_groups(kafka: GroupView, muster: GroupView) -> str | None:

@@ -18,13 +18,11 @@ from tests.differential.classic_side import (
     NOT_DONE,
     PREPARING,
     STILL_WAITS,
-    ClassicRow,
     ClassicSide,
-    ClassicView,
 )
 from tests.differential.classic_steps import ClassicExpire, ClassicLeave, ClassicSync
 from tests.differential.client import Connection
-from tests.differential.seen import STABLE, Seen
+from tests.differential.seen import STABLE, ClassicRow, ClassicView, Seen
 from tests.differential.topics import Topics
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from assignors.embedded.consumer_protocol import encode_subscription, make_subscription
 from tests.differential.generator import STEPS, generate, has_patterns
 from tests.differential.seen import (
+    ClassicRow,
+    ClassicView,
     GroupView,
     MemberView,
     Mode,
@@ -83,6 +86,28 @@ def test_a_sync_on_a_consumer_group_may_name_another_of_the_members_protocols() 
     assert find_difference(Mode.SETTLED, kafka, muster, is_range=True) is None
     assert find_difference(Mode.EXACT, kafka, muster, is_range=True)
     assert find_difference(Mode.SETTLED, muster, kafka, is_range=True)
+
+
+def test_members_may_be_a_generation_behind_in_kafka_alone() -> None:
+    def say(generation: int, *partitions: int) -> bytes:
+        owned = [("t", partition) for partition in partitions]
+        return encode_subscription(make_subscription(["t"], None, owned, generation))
+
+    def see(said: bytes) -> list[Seen]:
+        row = ClassicRow("c0.0", "", "c0.0", said, b"")
+        view = ClassicView(0, "Stable", "consumer", "cooperative-sticky", (row,))
+        return [Seen((), rest=view), Seen((), roster=(("c0.0", said),))]
+
+    def differs(kafka: bytes, muster: bytes, mode: Mode = Mode.SETTLED) -> set[bool]:
+        pairs = zip(see(kafka), see(muster), strict=True)
+        return {find_difference(mode, *pair, is_range=True) is not None for pair in pairs}
+
+    assert differs(say(5, 0), say(6, 0)) == {False}
+    assert differs(say(6, 0), say(5, 0)) == {True}
+    assert differs(say(5, 0), say(6, 1)) == {True}
+    assert differs(say(-1), say(6)) == {True}
+    assert differs(b"", say(6)) == {True}
+    assert differs(say(5, 0), say(6, 0), Mode.EXACT) == {True}
 
 
 def test_moves_are_from_members_that_are_still_there() -> None:
