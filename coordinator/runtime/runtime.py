@@ -459,8 +459,6 @@ class Runtime:
         group_id = command.group_id
         if shard is None:
             shard = self._shard_of(group_id)
-        # Before it, not after: the records of a large target are written in another turn.
-        self._writer.write_if_full()
         try:
             outcome = handle(shard, command, self._clock.now())
             self._check_space(outcome)
@@ -472,6 +470,9 @@ class Runtime:
             self._answer_read((group_id,), reply, UnknownServerError(repr(bug)))
             return
         self._carry_out(shard, group_id, command, outcome, reply)
+        # What was prepared is very much, and is written in another turn.
+        if outcome.prepared is None:
+            self._writer.write_if_full()
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
         """``_submit_to_shard`` for what comes most: hardly an effect, no second half, one group."""
