@@ -470,8 +470,7 @@ class Runtime:
             self._answer_read((group_id,), reply, UnknownServerError(repr(bug)))
             return
         self._carry_out(shard, group_id, command, outcome, reply)
-        # What was prepared is very much, and is written in another turn.
-        if outcome.prepared is None:
+        if outcome.prepared is None:  # What was prepared is much, and is for another turn.
             self._writer.write_if_full()
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
