@@ -63,6 +63,8 @@ class ClassicState:
     is_synced: bool = False
     is_refused: bool = False
     """It is what it was, and what it said last cannot be."""
+    has_short_session: bool = False
+    """It joined to be silent then."""
     waiting: Waiting | None = None
     former: ClassicState | None = field(default=None, repr=False)
 
@@ -91,6 +93,7 @@ class ClassicState:
     def note_join(self, answer: Any) -> None:
         self.is_refused = False
         code = int(answer.error_code)
+        self.has_short_session &= not code
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id, self.is_pending = answer.member_id, True
         elif code in (*_GONE, ErrorCode.GROUP_MAX_SIZE_REACHED):

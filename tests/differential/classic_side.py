@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from gateway.schema import compute_fields, request_type
@@ -158,7 +159,30 @@ class ClassicSide:
         state.waiting = Waiting(kind, asyncio.create_task(asked))
 
     async def quiesce(self, group: int) -> None:
-        """Until all are answered that do not wait for other members."""
+        """Until all are answered that do not wait for other members, and short sessions are over.
+
+        A member that joined with one may have waited for others, and joined in a later step.
+        """
+        await self._wait_for_answers(group)
+        for _, state in self.list_of(group):
+            if state.has_short_session and state.waiting is None:
+                what = f"{state.client_id} did not expire"
+                await admin.wait_until(partial(self._is_gone, group, state), what, _PATIENCE_S)
+                state.has_short_session = False
+                state.forget(ErrorCode.UNKNOWN_MEMBER_ID)
+                await self._wait_while_deserted(group)
+                await self._wait_for_answers(group)
+
+    async def _wait_while_deserted(self, group: int) -> None:
+        """A rebalance that nobody is left for but ids that were given ends by a timer, at once."""
+
+        async def is_over() -> bool:
+            view = await self.describe(group)
+            return view.state != PREPARING or bool(view.members)
+
+        await admin.wait_until(is_over, f"{self.group_id(group)} stays deserted", _PATIENCE_S)
+
+    async def _wait_for_answers(self, group: int) -> None:
         patience = admin.Patience(_PATIENCE_S)
         while True:
             self._collect(group)
@@ -271,6 +295,7 @@ class ClassicSide:
             await self._leave(ClassicLeave(group, (member,)))
         else:
             values = self._make_join(group, state, session_ms)
+            state.has_short_session = session_ms == SHORT_SESSION_MS
             await self._send(group, member, JOIN, version, values)
         await self.quiesce(group)
 
@@ -396,6 +421,7 @@ class ClassicSide:
                 state.is_in = state.is_pending = state.is_synced = False
                 # An id that is not there any more is asked with now and then.
                 state.leader, state.owned = "", frozenset()
+        await self._wait_while_deserted(step.group)
         return Seen(tuple(codes))
 
     @staticmethod
@@ -418,12 +444,8 @@ class ClassicSide:
             is_needed = state.waiting is not None and other.waiting is None
             if is_needed and (other.is_in or other.is_pending):
                 await self._send_join(group, member)
-        if state.waiting is not None or not state.is_in or state.is_refused:
+        if state.waiting is not None or state.is_in or state.is_refused:
             return Seen((STILL_WAITS,))
-        await admin.wait_until(
-            lambda: self._is_gone(group, state), f"{state.client_id} did not expire", _PATIENCE_S
-        )
-        state.forget(ErrorCode.UNKNOWN_MEMBER_ID)
         return Seen((0,))
 
     async def _is_gone(self, group: int, state: ClassicState) -> bool:

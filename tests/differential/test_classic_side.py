@@ -22,7 +22,7 @@ from tests.differential.classic_side import (
 )
 from tests.differential.classic_steps import ClassicExpire, ClassicLeave, ClassicSync
 from tests.differential.client import Connection
-from tests.differential.seen import STABLE, ClassicRow, ClassicView, Seen
+from tests.differential.seen import EMPTY, STABLE, ClassicRow, ClassicView, Seen
 from tests.differential.topics import Topics
 
 
@@ -35,6 +35,7 @@ class Script(ClassicSide):
         self.sent: list[tuple[str, int]] = []
         self.answers: dict[str, asyncio.Future[Any]] = {}
         self.answered_before_view: list[str] = []
+        self.gone_after = 0
 
     def put(self, number: int, **fields: Any) -> ClassicState:
         """A member that is in."""
@@ -75,6 +76,10 @@ class Script(ClassicSide):
         self.sent.append(("join" if key == JOIN else "sync", member))
         if key != JOIN:
             self.let_wait(self.members[group, member], SYNCING)
+
+    async def _is_gone(self, group: int, state: ClassicState) -> bool:
+        self.gone_after -= 1
+        return self.gone_after <= 0
 
     async def _leave(self, step: ClassicLeave) -> Seen:
         self.sent += [("leave", member) for member in step.members]
@@ -140,3 +145,21 @@ async def test_whose_join_is_refused_has_no_short_session_to_wait_for() -> None:
     side = Script(STABLE)
     side.put(0, is_refused=True)
     assert (await side.run(ClassicExpire(0, 0))).codes == (STILL_WAITS,)
+
+
+async def test_a_short_session_is_waited_for_whenever_it_begins() -> None:
+    side = Script(PREPARING, COMPLETING)
+    member = side.put(0, has_short_session=True)
+    side.let_wait(member)
+    side.answered_before_view = ["id0"]
+    side.gone_after = 3
+    await side.quiesce(0)
+    assert not side.gone_after
+    assert not member.is_in
+    assert not member.has_short_session
+
+
+async def test_a_rebalance_that_nobody_is_left_for_is_waited_for() -> None:
+    side = Script(PREPARING, PREPARING, EMPTY)
+    await side._wait_while_deserted(0)
+    assert side.states == [EMPTY]
