@@ -34,9 +34,9 @@ def _make_texts(
     types: Int64Array | None,
 ) -> tuple[pa.Array, Problems]:
     rows = np.flatnonzero(slices.are_there).tolist()
-    texts: list[str | None] = [None] * len(slices.starts)
     if not rows:
-        return pa.array(texts, pa.string()), {}
+        return pa.nulls(len(slices.starts), pa.string()), {}
+    texts: list[str | None] = [None] * len(slices.starts)
     problems: Problems = {}
     known: dict[tuple[bytes, int], str] = {}
     starts = slices.starts.tolist()

@@ -214,6 +214,8 @@ class RecordRows:
     @cached_property
     def _problem_columns(self) -> tuple[pa.Array, pa.Array]:
         found = self._find_problems()
+        if not found:
+            return pa.nulls(self._count, pa.string()), pa.nulls(self._count, pa.string())
         words: list[str | None] = [None] * self._count
         details: list[str | None] = [None] * self._count
         for row, (problem, detail) in found.items():

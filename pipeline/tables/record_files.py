@@ -47,16 +47,23 @@ _DAY_US = 24 * 60 * 60 * 1_000_000
 _TIME = "timestamp"
 _SCHEMA = pa.schema([field.with_name(TABLE_NAMES.get(field.name, field.name)) for field in RECORDS])
 _REPEATED = [
+    "ts",
+    "base_offset",
     "compression",
     "record_type",
     "group_id",
     "member_id",
     "topic",
     "metadata",
+    "commit_ts",
     "topic_id",
     "problem",
 ]
 """Columns with few values, which are written once a row group; of others that search is lost."""
+
+_RISING = dict.fromkeys(("offset", "committed_offset"), "DELTA_BINARY_PACKED")
+_SEARCHED = ["log_partition", "offset", "ts", "type_id", "problem"]
+"""What row groups can be left out by; the least and greatest of all columns cost as much again."""
 
 
 def write_record_files(
@@ -134,6 +141,8 @@ class RecordFiles:
             _SCHEMA,
             compression=self._codec,
             use_dictionary=_REPEATED,
+            column_encoding=_RISING,
+            write_statistics=_SEARCHED,
             store_schema=False,
         )
         self._files.append(DayFile(day, file))
