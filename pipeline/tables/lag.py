@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, lit, when
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from pipeline.schema import TIMESTAMP
 from pipeline.tables.end_offsets import EndOffset
 from pipeline.tables.history_tables import REBALANCES
 
@@ -24,22 +25,28 @@ OK, FALLING_BEHIND, STALLED, STOPPED, REWOUND, UNKNOWN = (
 
 _PLACE = ["topic", "partition"]
 _KEY = ["log_partition", "group_id", *_PLACE]
-_END_OFFSETS = StructType(
+_END_OFFSETS = pa.schema(
     [
-        StructField("topic", StringType(), nullable=False),
-        StructField("partition", LongType(), nullable=False),
-        StructField("end_offset", LongType(), nullable=False),
-        StructField("ts", TimestampType(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("end_offset", pa.int64(), nullable=False),
+        pa.field("ts", TIMESTAMP, nullable=False),
     ]
 )
 
 
 def make_end_offsets(spark: SparkSession, found: list[EndOffset]) -> DataFrame:
     """End offsets of topics as a table."""
-    rows = [(end.topic, end.partition, end.end_offset, end.time) for end in found]
-    return spark.createDataFrame(rows, _END_OFFSETS).withColumn(
-        "partition", col("partition").cast("int")
-    )
+    columns = [
+        [end.topic for end in found],
+        [end.partition for end in found],
+        [end.end_offset for end in found],
+        [end.time for end in found],
+    ]
+    arrays = [
+        pa.array(values, field.type) for values, field in zip(columns, _END_OFFSETS, strict=True)
+    ]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=_END_OFFSETS))
 
 
 def compute_group_lag(
@@ -51,30 +58,23 @@ def compute_group_lag(
     partition was where the group is, between two known end offsets by a straight line. Both are
     null where end offsets do not tell. ``commit_rate`` is in commits a second.
     """
-    seen = _compute_windows(commits, end_offsets, window)
-    so_far = Window.partitionBy(*_KEY).orderBy("window_start")
-    known = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    filled = (
-        seen.withColumn("last", sql.last("last", ignorenulls=True).over(known))
-        .withColumn("end", sql.last("end", ignorenulls=True).over(known))
+    in_order = Window.partitionBy(*_KEY).orderBy("window_start")
+    lags = (
+        _compute_windows(commits, end_offsets, window)
         .where(col("last").isNotNull() & ~col("last.is_tombstone"))
         .withColumn("committed", col("last.committed_offset"))
-        .withColumn("lag", _at_least_zero(col("end.end_offset") - col("committed")))
-        .withColumn("lag_before", sql.lag("lag").over(so_far))
-        .withColumn("committed_before", sql.lag("committed").over(so_far))
+        .withColumn("lag", _at_least_zero(col("end_offset") - col("committed")))
+        .withColumn("lag_before", sql.lag("lag").over(in_order))
+        .withColumn("committed_before", sql.lag("committed").over(in_order))
+        .withColumn("window", sql.window("window_start", window))
     )
-    ends = end_offsets.groupBy(*_PLACE).agg(
-        sql.sort_array(sql.collect_set(sql.struct("ts", "end_offset"))).alias("ends")
-    )
-    seconds = sql.unix_timestamp("window_end") - sql.unix_timestamp("window_start")
-    return filled.join(sql.broadcast(ends), _PLACE, "left").select(
-        sql.struct(col("window_start").alias("start"), col("window_end").alias("end")).alias(
-            "window"
-        ),
+    seconds = sql.unix_timestamp("window.end") - sql.unix_timestamp("window.start")
+    return _find_ends(lags, end_offsets).select(
+        "window",
         "group_id",
         *_PLACE,
         col("committed").alias("committed_offset"),
-        col("end.end_offset").alias("end_offset"),
+        "end_offset",
         "lag",
         _compute_lag_seconds().alias("lag_seconds"),
         (col("commits") / seconds).alias("commit_rate"),
@@ -85,38 +85,73 @@ def compute_group_lag(
 
 
 def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) -> DataFrame:
-    """What was committed last in each window, and the last end offset where one was taken."""
+    """What is committed and where the partition ends, as known at the end of each window.
+
+    Nearly every commit has a window of its own, so that aggregating would make as many rows again:
+    commits and ends are sorted once, by partition and time, and all is told in that order.
+    """
     visible = commits.where(col("effective_ts").isNotNull())
     is_commit = ~col("is_tombstone")
-    bounds = sql.window("effective_ts", window)
-    by_commit = (
-        visible.withColumn("w", bounds)
-        .groupBy(*_KEY, col("w.start").alias("window_start"), col("w.end").alias("window_end"))
-        .agg(
-            sql.max_by(sql.struct("committed_offset", "is_tombstone"), "offset").alias("last"),
-            sql.count(when(is_commit, 1)).alias("commits"),
-            sql.min(when(is_commit, col("committed_offset"))).alias("lowest"),
-        )
+    written = visible.select(
+        *_KEY,
+        sql.window("effective_ts", window)["start"].alias("window_start"),
+        "offset",
+        sql.struct("committed_offset", "is_tombstone").alias("write"),
+        when(is_commit, col("committed_offset")).alias("commit"),
+        is_commit.cast("int").alias("is_commit"),
     )
     by_end = (
-        end_offsets.withColumn("w", sql.window("ts", window))
-        .groupBy(*_PLACE, col("w.start").alias("window_start"), col("w.end").alias("window_end"))
+        end_offsets.withColumn("window_start", sql.window("ts", window)["start"])
+        .groupBy(*_PLACE, "window_start")
         .agg(sql.max_by(sql.struct("end_offset", "ts"), col("ts")).alias("end"))
     )
-    keys = visible.select(*_KEY).distinct().join(sql.broadcast(by_end), _PLACE)
-    joined = by_commit.join(keys, [*_KEY, "window_start", "window_end"], "full")
-    return joined.withColumn("commits", sql.coalesce("commits", lit(0)))
+    ended = (
+        visible.select(*_KEY)
+        .distinct()
+        .join(by_end, _PLACE)
+        .select(*_KEY, "window_start", col("end.end_offset"), col("end.ts").alias("end_ts"))
+    )
+    # An end has no offset in the log, and so comes before the commits of its window.
+    in_order = Window.partitionBy(*_KEY).orderBy("window_start", "offset")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    whole = Window.partitionBy(*_KEY, "window_start")
+    following = sql.lead("window_start").over(in_order)
+    return (
+        written.unionByName(ended, allowMissingColumns=True)
+        .withColumn("last", sql.last("write", ignorenulls=True).over(so_far))
+        .withColumn("end_offset", sql.last("end_offset", ignorenulls=True).over(so_far))
+        .withColumn("end_ts", sql.last("end_ts", ignorenulls=True).over(so_far))
+        .withColumn("following", following)
+        .withColumn("commits", sql.coalesce(sql.sum("is_commit").over(whole), lit(0)))
+        .withColumn("lowest", sql.min("commit").over(whole))
+        .where(col("following").isNull() | (col("following") > col("window_start")))
+    )
+
+
+def _find_ends(lags: DataFrame, end_offsets: DataFrame) -> DataFrame:
+    """With the end offsets ``before`` and ``after`` the committed one, where there is a lag."""
+    ends = end_offsets.groupBy(
+        col("topic").alias("end_topic"), col("partition").alias("end_partition")
+    ).agg(sql.sort_array(sql.collect_set(sql.struct("ts", "end_offset"))).alias("ends"))
+    # A null, of who has no lag, is no key, so that all the ends are at hand for few rows alone.
+    lags = lags.withColumn("lagging", when(col("lag") > 0, col("topic")))
+    is_place = (col("lagging") == col("end_topic")) & (col("partition") == col("end_partition"))
+    before = sql.filter("ends", lambda end: end["end_offset"] <= col("committed"))
+    after = sql.filter("ends", lambda end: end["end_offset"] > col("committed"))
+    # Columns, as within an expression Spark would look for them wherever they are named.
+    return (
+        lags.join(sql.broadcast(ends), is_place, "left")
+        .withColumn("before", sql.try_element_at(before, lit(-1)))
+        .withColumn("after", sql.try_element_at(after, lit(1)))
+    )
 
 
 def _compute_lag_seconds() -> Column:
     """The end offset passed the committed one between two samples, on a straight line."""
-    before = sql.filter("ends", lambda end: end["end_offset"] <= col("committed"))
-    after = sql.filter("ends", lambda end: end["end_offset"] > col("committed"))
-    last, first = sql.try_element_at(before, lit(-1)), sql.try_element_at(after, lit(1))
-    last_s, first_s = _seconds(last["ts"]), _seconds(first["ts"])
-    part = (col("committed") - last["end_offset"]) / (first["end_offset"] - last["end_offset"])
-    passed_s = last_s + part * (first_s - last_s)
-    seconds = _at_least_zero(_seconds(col("end.ts")) - passed_s)
+    before_s, after_s = _seconds(col("before.ts")), _seconds(col("after.ts"))
+    before, after = col("before.end_offset"), col("after.end_offset")
+    passed_s = before_s + (col("committed") - before) / (after - before) * (after_s - before_s)
+    seconds = _at_least_zero(_seconds(col("end_ts")) - passed_s)
     return when(col("lag").isNotNull(), when(col("lag") == 0, lit(0.0)).otherwise(seconds))
 
 
