@@ -230,6 +230,9 @@ class ClassicChecker:
             left = after.members
         is_new = after is not None and after.generation > before.generation
         for member_id in before.members:
+            if member_id not in left:
+                # It may come again under its id, also to a group of another type.
+                self._lively.heard_ms.pop((group_id, member_id), None)
             if member_id not in left or (is_new and member_id not in joined):
                 self._on_gone(group_id, member_id, member_id in left)
 
