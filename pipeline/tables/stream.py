@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,6 +24,9 @@ from pipeline.tables.records import name_columns
 from pipeline.tables.writing import PARQUET, TableFolder
 
 _POLL_S = 0.2
+_TRIES = 10
+_NO_SOURCE = "Python worker failed to connect back"
+"""Spark gives the process of a Python source ten seconds, which no setting changes."""
 
 FindEnds = Callable[[], list[EndOffset]]
 """Where topics end, as it is known by the time that lag is told."""
@@ -69,8 +73,22 @@ def stream_tables(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{options.trigger_s} seconds")
-    run.wait(writer.start(), should_stop)
+    run_query(lambda: run.wait(writer.start(), should_stop))
     return run.finish()
+
+
+def run_query(run: Callable[[], None]) -> None:
+    """Runs a query to its end, again where Spark did not wait for the process of its source.
+
+    Nothing has been read then, and a query goes on from its checkpoint.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return run()
+        except StreamingQueryException as error:
+            if _NO_SOURCE not in str(error):
+                raise
+    return run()
 
 
 class _Run:

@@ -1,0 +1,36 @@
+"""A query whose source was slow to start is started again; one that fails is not."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from pipeline.tables.stream import run_query
+
+SLOW = "[STREAM_FAILED] terminated with exception: Python worker failed to connect back."
+
+
+def fail_with(*messages: str) -> list[str]:
+    """Runs a query that fails with these, one after another; what is left of them."""
+    left = list(messages)
+
+    def run() -> None:
+        if left:
+            raise StreamingQueryException(left.pop(0))
+
+    run_query(run)
+    return left
+
+
+def test_a_source_that_is_slow_to_start_is_waited_for() -> None:
+    assert fail_with(SLOW, SLOW) == []
+
+
+def test_a_source_that_never_starts_is_an_error() -> None:
+    with pytest.raises(StreamingQueryException, match="connect back"):
+        fail_with(*[SLOW] * 100)
+
+
+def test_another_failure_is_one_at_once() -> None:
+    with pytest.raises(StreamingQueryException, match="offsets are gone"):
+        fail_with("offsets are gone", SLOW)
