@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, lit, when
 
@@ -104,50 +104,43 @@ def prune_records(records: DataFrame) -> DataFrame:
 def compute_findings(records: DataFrame, retention_ms: int) -> DataFrame:
     """Violations, deletions and ownership of every group, as ``compute_history`` gives them."""
     lives = compute_offset_lives(compute_offset_commits(records))
-    events = select_group_events(records).unionByName(_select_births(lives))
-    events = events.unionByName(_select_deletions(lives))
+    events = select_group_events(records).unionByName(_select_offset_events(lives))
     tables = {**AUDIT_TABLES, PARTITION_OWNERSHIP: HISTORY_TABLES[PARTITION_OWNERSHIP]}
     return compute_history(events, tables, lambda rows: make_audit_observers(rows, retention_ms))
 
 
-def _select_births(lives: DataFrame) -> DataFrame:
-    return lives.select(
-        *_offset_event(
-            offset=col("born_offset"),
-            base_offset=col("born.base_offset"),
-            ts=col("born.ts"),
-            value=sql.unhex(lit("")),
-        )
+def _select_offset_events(lives: DataFrame) -> DataFrame:
+    """The birth of each life, and its deletion: of one pass over the offsets, which sorts them."""
+    birth = sql.struct(
+        col("born_offset").alias("offset"),
+        col("born.base_offset").alias("base_offset"),
+        col("born.ts").alias("ts"),
+        sql.unhex(lit("")).alias("value"),
     )
-
-
-def _select_deletions(lives: DataFrame) -> DataFrame:
-    return lives.where(col("deleted_offset").isNotNull()).select(
-        *_offset_event(
-            offset=col("deleted_offset"),
-            base_offset=col("deleted_base_offset"),
-            ts=col("deleted_ts"),
-            value=lit(None).cast("binary"),
-        )
+    deletion = sql.struct(
+        col("deleted_offset").alias("offset"),
+        col("deleted_base_offset").alias("base_offset"),
+        col("deleted_ts").alias("ts"),
+        lit(None).cast("binary").alias("value"),
     )
-
-
-def _offset_event(offset: Column, base_offset: Column, ts: Column, value: Column) -> list[Column]:
-    return [
-        col("log_partition"),
-        col("group_id"),
-        offset.alias("offset"),
-        base_offset.alias("base_offset"),
-        sql.unix_millis(ts).alias("ts_ms"),
+    happened = when(col("deleted_offset").isNull(), sql.array(birth)).otherwise(
+        sql.array(birth, deletion)
+    )
+    return lives.withColumn("event", sql.explode(happened)).select(
+        "log_partition",
+        "group_id",
+        "event.offset",
+        "event.base_offset",
+        sql.unix_millis("event.ts").alias("ts_ms"),
         lit(OFFSET_COMMIT_TYPE).alias("type_id"),
         lit(None).cast("binary").alias("key"),
-        value.alias("value"),
+        "event.value",
         lit(False).alias("goes_on"),
-        col("topic"),
+        "topic",
         col("partition").alias("topic_partition"),
         sql.unix_millis("commit_ts").alias("commit_ts_ms"),
         sql.unix_millis("expire_ts").alias("expire_ts_ms"),
-    ]
+    )
 
 
 def find_overlaps(ownership: DataFrame) -> DataFrame:

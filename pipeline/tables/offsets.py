@@ -146,8 +146,10 @@ def compute_offset_lives(commits: DataFrame) -> DataFrame:
 
 def compute_topic_names(commits: DataFrame) -> DataFrame:
     """The name of each topic id that a commit has carried."""
-    return (
+    # A maximum first: the latest name is a string, which Spark would sort all commits for.
+    pairs = (
         commits.where(col("topic_id").isNotNull())
-        .groupBy("topic_id")
-        .agg(sql.max_by("topic", col("ts")).alias("topic"))
+        .groupBy("topic_id", "topic")
+        .agg(sql.max("ts").alias("ts"))
     )
+    return pairs.groupBy("topic_id").agg(sql.max_by("topic", col("ts")).alias("topic"))
