@@ -137,7 +137,13 @@ class Client:
         self.lease_until_ms = max(self.lease_until_ms, sent_ms + lease_ms)
 
     def gain(self, places: set[Place]) -> None:
-        """It owns these from now on. S2: nobody else believes so."""
+        """It owns these from now on. S2: nobody else believes so.
+
+        Who was removed for not giving up what it should is fenced when it says what it has.
+        """
+        if self.is_removed:
+            self.owned |= places
+            return
         owners = self.world.owners
         for place in sorted(places):
             other = owners.get((self.group_id, place))
