@@ -11,8 +11,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,82 +34,113 @@ TIMES = 100
 
 _CORES = (16, 64, 256)
 _HOUR_S = 3600
-
-
-class StepFailed(RuntimeError):
-    """A command did not end well; the message has what it said last."""
+_LAST_LINES = 20
+_MOST_SAID = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command over the whole log; start-up is in it."""
+    """A command over the whole log, with its start; ``error`` is what it said where it failed."""
 
     name: str
     seconds: float
     cpu_s: float
     peak_mib: float
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRun:
-    """What was made, what each command took, and what came out."""
+    """What was made, what each command took until one failed, and what came out of them."""
 
     cluster: Cluster
     written: Written
     generated_s: float
     steps: Sequence[Step]
-    table_bytes: int
-    rows: dict[str, int]
-    page_bytes: int
+    table_bytes: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
+    page_bytes: int = 0
+
+    @property
+    def error(self) -> str | None:
+        """What the command said that failed, if one did."""
+        return next((step.error for step in self.steps if step.error is not None), None)
 
 
 def run_cluster(folder: Path, cluster: Cluster, memory: str, cores: int) -> ClusterRun:
     """Makes the log of a cluster and runs the commands on it, with so much memory for Spark's JVM.
 
-    Raises ``StepFailed`` where one fails, as an audit that finds something.
+    Tells on standard error how far it is. None follows one that fails, as an audit that finds
+    something.
     """
     started = time.monotonic()
+    _tell(f"making {cluster.records:,} records of {cluster.groups:,} groups")
     written = write_cluster(folder, cluster, cores)
     generated_s = time.monotonic() - started
+    _tell(f"{written.records:,} records, {_show_bytes(written.bytes)}, in {generated_s:,.0f} s")
     log, tables, page = folder / "log", folder / "tables", folder / "report.html"
     ends = folder / END_OFFSETS
     master = ("--master", f"local[{cores}]")
-    steps = [
-        _run(memory, "tables", "--path", log, "--out", tables, "--end-offsets", ends, *master),
-        _run(memory, "audit", "--path", log, *master),
-        _run(memory, "report", "--path", tables, "--out", page, *master),
+    commands: list[tuple[str | Path, ...]] = [
+        ("tables", "--path", log, "--out", tables, "--end-offsets", ends),
+        ("audit", "--path", log),
+        ("report", "--path", tables, "--out", page),
     ]
-    manifest = json.loads((tables / "_tables.json").read_text(encoding="utf-8"))
-    sizes = [file.stat().st_size for file in tables.rglob("*") if file.is_file()]
-    page_bytes = page.stat().st_size
-    return ClusterRun(
-        cluster, written, generated_s, steps, sum(sizes), manifest["tables"], page_bytes
-    )
+    steps: list[Step] = []
+    for command in commands:
+        step = _run(memory, [*map(str, command), *master], folder / "said")
+        steps.append(step)
+        _tell(
+            f"{step.name}: {'failed' if step.error is not None else 'done'} after "
+            f"{step.seconds:,.0f} s, {written.records / step.seconds:,.0f} records/s, "
+            f"{step.cpu_s:,.0f} s of CPU, at most {step.peak_mib:,.0f} MiB"
+        )
+        if step.error is not None:
+            break
+    run = ClusterRun(cluster, written, generated_s, steps)
+    manifest = tables / "_tables.json"
+    if manifest.exists():
+        rows = json.loads(manifest.read_text(encoding="utf-8"))["tables"]
+        size = sum(file.stat().st_size for file in tables.rglob("*") if file.is_file())
+        run = replace(run, rows=rows, table_bytes=size)
+    return replace(run, page_bytes=page.stat().st_size) if page.exists() else run
 
 
-def _run(memory: str, command: str, *arguments: str | Path) -> Step:
+def _run(memory: str, arguments: Sequence[str], said: Path) -> Step:
+    """Runs a command, whose lines are shown while it goes on."""
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--driver-memory {memory} pyspark-shell"}
+    name, *_ = arguments
     started = time.monotonic()
-    with PeakMemory() as used:
-        done = subprocess.run(
-            [sys.executable, "-m", "cli", "pipeline", command, *map(str, arguments)],
+    _tell(f"{name} begins")
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    with PeakMemory() as used, said.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "pipeline", *arguments],
             cwd=CHECKOUT,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=output,
             stderr=subprocess.PIPE,
             text=True,
-            check=False,
+            errors="replace",
         )
-    if done.returncode:
-        raise StepFailed(f"{command} exits with {done.returncode}: {done.stderr[-2000:]}")
-    return Step(command, time.monotonic() - started, used.cpu_s, used.peak_mib)
+        assert process.stderr is not None
+        for line in process.stderr:
+            last.append(line)
+            sys.stderr.write(f"  {line}")
+        code = process.wait()
+    seconds = time.monotonic() - started
+    error = f"`{name}` exits with {code}: {''.join(last).strip()}" if code else None
+    return Step(name, seconds, used.cpu_s, used.peak_mib, error)
 
 
-def make_page(run: ClusterRun, machine: dict[str, object], cores: int, memory: str) -> str:
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {line}\n")
+
+
+def make_page(run: ClusterRun, machine: Mapping[str, object], cores: int, memory: str) -> str:
     """The figures and the reckoning, as Markdown."""
     records, cluster = run.written.records, run.cluster
-    seconds, cpu_s = sum(s.seconds for s in run.steps), sum(s.cpu_s for s in run.steps)
     lines = [
         "# The pipeline: a simulated cluster",
         "",
@@ -120,35 +153,54 @@ def make_page(run: ClusterRun, machine: dict[str, object], cores: int, memory: s
         "| what | wall | records/s | CPU | CPU a record | peak memory |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for step in run.steps:
-        lines.append(
-            f"| `{step.name}` | {step.seconds:,.0f} s | {records / step.seconds:,.0f} "
-            f"| {step.cpu_s:,.0f} s | {step.cpu_s / records * 1e6:.1f} µs "
-            f"| {step.peak_mib:,.0f} MiB |"
-        )
-    lines += [
-        f"| all | {seconds:,.0f} s | {records / seconds:,.0f} | {cpu_s:,.0f} s "
-        f"| {cpu_s / records * 1e6:.1f} µs | {max(s.peak_mib for s in run.steps):,.0f} MiB |",
-        "",
-        f"The tables have {_show_bytes(run.table_bytes)}, the page "
-        f"{_show_bytes(run.page_bytes)}; the audit found nothing. Rows: "
-        + ", ".join(f"{name} {count:,}" for name, count in run.rows.items())
-        + ".",
-        "",
+    whole = Step(
+        "all",
+        sum(step.seconds for step in run.steps),
+        sum(step.cpu_s for step in run.steps),
+        max(step.peak_mib for step in run.steps),
+    )
+    lines += [_make_row(step, f"`{step.name}`", records) for step in run.steps]
+    lines += [_make_row(whole, "all", records), ""]
+    if run.error is not None:
+        # What a command says may have fences of its own, and is long where Java says it.
+        said = run.error.replace("```", "~~~")[-_MOST_SAID:]
+        lines += ["**FAILED**; what follows was not run.", "", "```", said, "```", ""]
+    if run.rows:
+        lines += [f"The tables have {_show_bytes(run.table_bytes)}. Rows: {_show_rows(run)}.", ""]
+    if run.page_bytes:
+        lines += [f"The audit found nothing. The page has {_show_bytes(run.page_bytes)}.", ""]
+    return "\n".join([*lines, *_make_reckoning(run, whole.cpu_s)])
+
+
+def _make_row(step: Step, name: str, records: int) -> str:
+    failed = "" if step.error is None else " **failed**"
+    return (
+        f"| {name}{failed} | {step.seconds:,.0f} s | {records / step.seconds:,.0f} "
+        f"| {step.cpu_s:,.0f} s | {step.cpu_s / records * 1e6:.1f} µs | {step.peak_mib:,.0f} MiB |"
+    )
+
+
+def _show_rows(run: ClusterRun) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in run.rows.items())
+
+
+def _make_reckoning(run: ClusterRun, cpu_s: float) -> list[str]:
+    records, cluster = run.written.records, run.cluster
+    done = "" if run.error is None else " Only what was run, and how far it came, is in it."
+    return [
         f"## {TIMES} times as much",
         "",
         f"{records * TIMES:,} records of {cluster.groups * TIMES:,} groups, "
         f"{_show_bytes(run.written.bytes * TIMES)} of segments and "
         f"{_show_bytes(run.table_bytes * TIMES)} of tables, reckoned with the CPU a record from "
         "above. Tasks share nothing but shuffles by group, no task holds more than a group, and "
-        "the lists of the report are as long as before.",
+        f"the lists of the report are as long as before.{done}",
         "",
         "| cores | hours |",
         "| --- | --- |",
         *(f"| {count} | {cpu_s * TIMES / count / _HOUR_S:.1f} |" for count in _CORES),
         "",
     ]
-    return "\n".join(lines)
 
 
 def _show_bytes(count: int) -> str:
@@ -159,7 +211,7 @@ def _show_bytes(count: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the page and writes it; 1 where a command fails."""
+    """Prints the page and writes it, also where a command fails, which is a 1."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.cluster", description=__doc__)
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--days", type=float, default=30)
@@ -173,17 +225,13 @@ def main(arguments: Sequence[str]) -> int:
     machine = describe_machine()
     cluster = Cluster(chosen.groups, chosen.days, chosen.records, chosen.seed)
     with TemporaryDirectory(prefix="muster-cluster-bench-") as folder:
-        try:
-            run = run_cluster(Path(folder), cluster, chosen.memory, cores)
-        except StepFailed as error:
-            print(error, file=sys.stderr)
-            return 1
-        if chosen.report is not None:
+        run = run_cluster(Path(folder), cluster, chosen.memory, cores)
+        if chosen.report is not None and run.page_bytes:
             chosen.report.write_bytes((Path(folder) / "report.html").read_bytes())
     page = make_page(run, machine, cores, chosen.memory)
     print(page)
     chosen.page.write_text(page, encoding="utf-8")
-    return 0
+    return int(run.error is not None)
 
 
 if __name__ == "__main__":
