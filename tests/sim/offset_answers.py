@@ -44,7 +44,7 @@ class TakenCommit(NamedTuple):
 
 
 class TakenFetch(NamedTuple):
-    floor: int
+    bounds: tuple[int, int]
     must_be_unstable: bool
     may_be_unstable: bool
 
@@ -104,7 +104,7 @@ class OffsetAnswers:
         partition = compute_log_partition(command.group_id, LOG_PARTITIONS)
         return {
             place: TakenFetch(
-                self.offsets.floor(place),
+                self.offsets.bounds(place),
                 self.offsets.must_be_unstable(place, partition),
                 self.offsets.may_be_unstable(place, partition),
             )
@@ -134,7 +134,7 @@ class OffsetAnswers:
                 check(allowed or not is_unstable, "S16", f"{place} is said to be unstable")
                 if is_unstable:
                     continue
-                self.offsets.check(place, taken.floor, fetched.offset, "fetch")
+                self.offsets.check(place, taken.bounds, fetched.offset, "fetch")
                 if fetched.offset != NO_OFFSET:
                     durable = self.facts.is_visible(place, fetched.offset)
                     check(durable, "S11", f"{place} shows {fetched.offset}, not durable")

@@ -156,13 +156,15 @@ class OffsetModel:
 
     # -------------------------------------------------------------------------------- checking
 
-    def floor(self, place: OffsetPlace) -> int:
-        """To be remembered when a fetch is taken."""
-        return self._commits(place).floor
-
-    def check(self, place: OffsetPlace, floor: int, offset: int, when: str) -> None:
-        """Whether a fetch that was taken at this floor may say this offset."""
+    def bounds(self, place: OffsetPlace) -> tuple[int, int]:
+        """To be remembered when a fetch is taken: its floor, and what is gone for good by then."""
         commits = self._commits(place)
+        return commits.floor, commits.gone
+
+    def check(self, place: OffsetPlace, bounds: tuple[int, int], offset: int, when: str) -> None:
+        """Whether a fetch that was taken at these bounds may say this offset."""
+        commits = self._commits(place)
+        floor, gone = bounds
         floor = min(floor, commits.floor) if commits.floor < 0 else floor
         if offset == NO_OFFSET:
             check(
@@ -174,7 +176,7 @@ class OffsetModel:
                 ),
             )
             return
-        self._check_origin(place, offset, when)
+        self._check_origin(place, gone, offset, when)
         allowed = [
             value
             for index, value in enumerate(commits.offsets)
@@ -186,7 +188,7 @@ class OffsetModel:
             lambda: f"{when}: {place} is {offset}, which none of {allowed} allows",
         )
 
-    def _check_origin(self, place: OffsetPlace, offset: int, when: str) -> None:
+    def _check_origin(self, place: OffsetPlace, gone: int, offset: int, when: str) -> None:
         commits, transaction = self._commits(place), self._transactions.get(offset)
         is_decided = transaction is None or transaction.decision
         check(
@@ -194,7 +196,7 @@ class OffsetModel:
             "S16",
             lambda: f"{when}: {place} shows {offset} of {transaction}, which is not committed",
         )
-        is_gone = bool(commits.gone) and offset not in commits.offsets[commits.gone :]
+        is_gone = bool(gone) and offset not in commits.offsets[gone:]
         check(not is_gone, "S19", lambda: f"{when}: {place} shows {offset}, which was deleted")
 
     def must_be_unstable(self, place: OffsetPlace, partition: LogPartition) -> bool:

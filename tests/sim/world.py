@@ -448,8 +448,8 @@ class World:
         """S11 and S5 after a crash: what was acknowledged is there, by asking for it."""
         for place in self.offsets.places():
             group, topic, partition = place
-            floor = self.offsets.floor(place)
-            self.offsets.check(place, floor, self.stored(group, topic, partition), "after a crash")
+            bounds = self.offsets.bounds(place)
+            self.offsets.check(place, bounds, self.stored(group, topic, partition), "after a crash")
         live: dict[tuple[str, str], int] = {
             (group.group_id, member.member_id): member.member_epoch
             for group in self.runtime.groups()
