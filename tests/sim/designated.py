@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from assignors.problem import Subscriptions
-from coordinator.core import group_deletion, handle, heartbeat, offsets, reconcile, target
+from coordinator.core import group_deletion, handle, heartbeat, offsets, reconcile, target_install
 from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.liveness import Liveness
@@ -53,7 +53,7 @@ def _wrap(
 def topics_of_everybody(patch: pytest.MonkeyPatch) -> None:
     """The assignor is told that all members subscribe to all topics."""
     patch.setattr(
-        target,
+        target_install,
         "_subscriptions",
         lambda group, members, topics: Subscriptions.all(len(members), len(topics)),
     )
@@ -65,7 +65,7 @@ def target_ahead_of_its_group(patch: pytest.MonkeyPatch) -> None:
     def ahead(epoch: int, at_ms: int) -> ConsumerGroupTargetAssignmentMetadataValue:
         return ConsumerGroupTargetAssignmentMetadataValue(epoch + 1, at_ms)
 
-    patch.setattr(target, "ConsumerGroupTargetAssignmentMetadataValue", ahead)
+    patch.setattr(target_install, "ConsumerGroupTargetAssignmentMetadataValue", ahead)
 
 
 def epoch_before_revocation(patch: pytest.MonkeyPatch) -> None:
