@@ -1,10 +1,9 @@
-"""Segments decoded to ``records`` by Spark, beside DumpLogSegments on the same file."""
+"""Segments decoded to the table ``records`` by Spark, beside DumpLogSegments on the same file."""
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +18,15 @@ if TYPE_CHECKING:
 _SMALL_RECORDS = 1000
 TARGET_RATIO = 5.0
 
+TABLE, ROWS = "table", "rows"
+"""Parquet as `muster pipeline tables` writes it; rows of every column, handed to Spark."""
+
 
 @dataclass(frozen=True, slots=True)
 class SparkRun:
-    """Every column of every record, made and thrown away.
+    """Every column of every record, without what a small segment takes: seconds and processor."""
 
-    ``seconds`` is without what a query takes for a small segment; ``cpu_s`` has it.
-    """
-
+    what: str
     segments: int
     seconds: float
     cpu_s: float
@@ -37,6 +37,11 @@ class SparkRun:
         """Records a second."""
         return self.segments * RECORDS / self.seconds
 
+    @property
+    def cpu_us(self) -> float:
+        """Microseconds of processor a record."""
+        return self.cpu_s * 1e6 / (self.segments * RECORDS)
+
 
 @dataclass(frozen=True, slots=True)
 class DecodingResult:
@@ -44,40 +49,43 @@ class DecodingResult:
 
     dumps: Sequence[DumpRun]
     runs: Sequence[SparkRun]
+    table_bytes: float
+    """Of a record on the disk."""
 
     @property
     def kafka_rate(self) -> float:
-        """Records a second, the median."""
-        return RECORDS / statistics.median(run.seconds for run in self.dumps)
+        """Records a second, in the quickest run: what else a machine does makes runs slower."""
+        return RECORDS / min(run.seconds for run in self.dumps)
 
     @property
     def kafka_cpu_us(self) -> float:
-        """Microseconds of processor a record, the median."""
-        return statistics.median(run.cpu_s for run in self.dumps) * 1e6 / RECORDS
+        """Microseconds of processor a record, the least."""
+        return min(run.cpu_s for run in self.dumps) * 1e6 / RECORDS
 
-    def rate(self, segments: int) -> float:
-        """Records a second over so many segments, the median."""
-        return statistics.median(run.rate for run in self.runs if run.segments == segments)
+    def rate(self, segments: int = 1, what: str = TABLE) -> float:
+        """Records a second over so many segments, in the quickest run."""
+        return max(run.rate for run in self._find(segments, what))
 
-    def cpu_us(self, segments: int) -> float:
-        """Microseconds of processor a record, the median."""
-        taken = [run.cpu_s for run in self.runs if run.segments == segments]
-        return statistics.median(taken) * 1e6 / (segments * RECORDS)
+    def cpu_us(self, segments: int = 1, what: str = TABLE) -> float:
+        """Microseconds of processor a record, the least."""
+        return min(run.cpu_us for run in self._find(segments, what))
 
-    @property
-    def cpu_ratio(self) -> float:
-        """How much less processor time Spark's best run over one segment takes than Kafka."""
-        best = min(run.cpu_s for run in self.runs if run.segments == 1)
-        return statistics.median(run.cpu_s for run in self.dumps) / best
-
-    def peak_mib(self, segments: int) -> float:
+    def peak_mib(self, segments: int = 1, what: str = TABLE) -> float:
         """The most memory over so many segments."""
-        return max(run.peak_mib for run in self.runs if run.segments == segments)
+        return max(run.peak_mib for run in self._find(segments, what))
 
     @property
     def ratio(self) -> float:
-        """How much quicker Spark is on one segment."""
-        return self.rate(1) / self.kafka_rate
+        """How much quicker Spark makes the table of one segment."""
+        return self.rate() / self.kafka_rate
+
+    @property
+    def cpu_ratio(self) -> float:
+        """How much less processor time it takes for that."""
+        return self.kafka_cpu_us / self.cpu_us()
+
+    def _find(self, segments: int, what: str) -> list[SparkRun]:
+        return [run for run in self.runs if (run.segments, run.what) == (segments, what)]
 
 
 def measure_decoding(
@@ -97,32 +105,76 @@ def measure_decoding(
     (small_segment,) = small.glob("*/*.log")
     spark = make_session("muster-bench", master="local[2]", spark_ui_showConsoleProgress="false")
     spark.sparkContext.setLogLevel("ERROR")
+    jobs: dict[str, Callable[[Path], object]] = {
+        TABLE: lambda path: write_table(spark, path, folder / "out"),
+        ROWS: lambda path: make_rows(spark, path),
+    }
+
+    starts: list[SparkRun] = []
+    wholes: list[SparkRun] = []
+
+    def measure(what: str, count: int) -> None:
+        starts.append(_time(jobs[what], small, what, 1))
+        wholes.append(_time(jobs[what], logs[count], what, count))
+
     try:
         for _ in range(warm_ups):
-            run_spark(spark, logs[1], 1)
-        kafka, runs = [], []
+            for what in jobs:
+                _time(jobs[what], logs[1], what, 1)
+        dumps = []
         for _ in range(rounds):
-            kafka.append(measure_dump(segment, small_segment))
-            for count, path in logs.items():
-                start = run_spark(spark, small, 1)
-                runs.append(_subtract(run_spark(spark, path, count), start))
+            dumps.append(measure_dump(segment, small_segment))
+            measure(ROWS, 1)
+            for count in counts:
+                measure(TABLE, count)
     finally:
         spark.stop()
-    return DecodingResult(kafka, runs)
+    table_bytes = check_table(folder / "out", counts[-1] * RECORDS)
+    runs = [_subtract(run, [start for start in starts if start.what == run.what]) for run in wholes]
+    return DecodingResult(dumps, runs, table_bytes)
 
 
-def _subtract(whole: SparkRun, start: SparkRun) -> SparkRun:
-    # On a busy machine a query for nothing may take longer than a whole one.
-    seconds = max(whole.seconds - start.seconds, whole.seconds / 10)
-    return replace(whole, seconds=seconds)
+def write_table(spark: SparkSession, path: Path, out: Path) -> None:
+    """Writes ``records`` of a folder of segments, in the place of what is there."""
+    from pipeline.tables.job import write_records
+    from pipeline.tables.writing import TableFolder
+
+    folder = TableFolder(spark, str(out))
+    folder.recover()
+    write_records(spark, folder, path)
 
 
-def run_spark(spark: SparkSession, path: Path, segments: int) -> SparkRun:
-    """Reads a folder of segments to the last column."""
+def make_rows(spark: SparkSession, path: Path) -> None:
+    """Reads a folder of segments to the last column, and throws it away."""
     from pipeline.session import read_records
 
+    read_records(spark, path).write.format("noop").mode("overwrite").save()
+
+
+def check_table(out: Path, records: int) -> float:
+    """The bytes of a record in the table; raises unless it has so many records."""
+    import pyarrow.parquet as pq
+
+    files = list((out / "records").glob("*/*.parquet"))
+    found = sum(pq.read_metadata(file).num_rows for file in files)
+    if found != records:
+        raise RuntimeError(f"the table has {found} records of {records}")
+    return sum(file.stat().st_size for file in files) / records
+
+
+def _time(job: Callable[[Path], object], path: Path, what: str, segments: int) -> SparkRun:
     with PeakMemory() as memory:
         started, cpu_before = time.monotonic(), read_cpu_s()
-        read_records(spark, path).write.format("noop").mode("overwrite").save()
+        job(path)
         seconds, cpu_s = time.monotonic() - started, read_cpu_s() - cpu_before
-    return SparkRun(segments, seconds, cpu_s, memory.peak_mib)
+    return SparkRun(what, segments, seconds, cpu_s, memory.peak_mib)
+
+
+def _subtract(whole: SparkRun, starts: Sequence[SparkRun]) -> SparkRun:
+    """Without the least that a start took: another program may have held any of them up."""
+    seconds = whole.seconds - min(start.seconds for start in starts)
+    cpu_s = whole.cpu_s - min(start.cpu_s for start in starts)
+    # Even so, one query for nothing may have taken longer than a whole one.
+    return replace(
+        whole, seconds=max(seconds, whole.seconds / 10), cpu_s=max(cpu_s, whole.cpu_s / 10)
+    )

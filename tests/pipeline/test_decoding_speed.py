@@ -9,8 +9,8 @@ import pytest
 
 from bench.pipeline.decoding import measure_decoding
 
-LEAST_CPU_RATIO = 1.5
-"""Processor time, for a rate says little on a busy machine; a call a record takes 20 times more.
+LEAST_CPU_RATIO = 3.0
+"""Processor time, for a rate says little on a busy machine; rows for Spark's writer take 1 of 1.5.
 
 `make pipeline-bench` asks for 5 times the rate, on a machine that does nothing else.
 """
@@ -24,7 +24,7 @@ def test_a_segment_is_read_faster_than_kafka_reads_it(
     result = measure_decoding(tmp_path, [1], rounds=1, warm_ups=2)
     record_property(
         "note",
-        f"records/s of a segment: Spark {result.rate(1):,.0f}, "
+        f"records/s of a segment: Spark {result.rate():,.0f}, "
         f"DumpLogSegments {result.kafka_rate:,.0f}, {result.ratio:.1f} times; of processor time "
         f"1 of {result.cpu_ratio:.1f}",
     )
