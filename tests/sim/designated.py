@@ -12,7 +12,15 @@ from typing import Any, Final
 import pytest
 
 from assignors.problem import Subscriptions
-from coordinator.core import group_deletion, handle, heartbeat, offsets, reconcile, target_install
+from coordinator.core import (
+    group_deletion,
+    handle,
+    heartbeat,
+    offsets,
+    reconcile,
+    target,
+    target_install,
+)
 from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.liveness import Liveness
@@ -53,7 +61,7 @@ def _wrap(
 def topics_of_everybody(patch: pytest.MonkeyPatch) -> None:
     """The assignor is told that all members subscribe to all topics."""
     patch.setattr(
-        target_install,
+        target,
         "_subscriptions",
         lambda group, members, topics: Subscriptions.all(len(members), len(topics)),
     )
