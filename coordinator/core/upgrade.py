@@ -111,14 +111,19 @@ def _with_target(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outco
     """The group gets a target also if the newcomer, which names no topics, changes nothing.
 
     What the rebalance that ended here, or a leader that did not look yet, has left undone would be
-    nobody's.
+    nobody's, and what a member had before it changed its subscription would stay its own.
     """
     group, topics = converted.consumer_groups[group_id], converted.image.by_name
     names = group.subscribed_topic_names()
     there = sum(topics[name].partitions for name in names if name in topics)
     given = sum(len(member.target or ()) for member in group.members())
+    is_legal = all(
+        group.numbers.topic_indexes_of(member.target or ())
+        <= group.subscribed_topic_indexes(member.metadata, converted.image)
+        for member in group.members()
+    )
     has_bump = any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records)
-    if has_bump or given == there:
+    if has_bump or (is_legal and given == there):
         return outcome
     return replace(
         outcome,
