@@ -417,6 +417,8 @@ class ObservedRuntime(Runtime):
         """Sessions and rebalance timeouts begin anew at a start."""
         now_ms = self.clock_ms()
         self.classic.restart()
+        # Whose join was not written is no member, and may come again under its id.
+        self.lively.heard_ms.clear()
         for shard in self.shards:
             for group_id, classic in shard.classic_groups.items():
                 self.tally_group("restart", group_id)
