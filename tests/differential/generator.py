@@ -305,6 +305,10 @@ class _Generator:
         if self._random.random() < 0.3:
             return Fetch(who[0], None, topic, version=version)
         epoch = self._random.choice((*Epoch, Epoch.CURRENT, Epoch.CURRENT, Epoch.CURRENT))
+        if self._mode is Mode.SETTLED and epoch is Epoch.PREVIOUS:
+            # How many epochs a member is told on the way to the settled one is up to a side: a
+            # pattern may be resolved before the join that brings it is answered, or after.
+            epoch = Epoch.BEHIND
         return Fetch(*who, topic, epoch, version)
 
     def _delete_offsets(self) -> Step:
