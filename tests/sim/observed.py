@@ -506,7 +506,11 @@ class ObservedRuntime(Runtime):
             logged = log.visible.get(place)
             check(not log.is_waiting(place), "S17", f"{place} expires and waits for a marker")
             check(topic not in subscribed, "S18", f"{place} expires, and is subscribed to")
-            age_ms = retention_ms if logged is None else now_ms - logged.commit_timestamp
+            since_ms = now_ms - retention_ms if logged is None else logged.commit_timestamp
+            if classic is not None and classic.state is ClassicGroupState.EMPTY:
+                # Also what was committed in it since, by nobody's members: Kafka's rule.
+                since_ms = min(since_ms, classic.current_state_timestamp_ms or since_ms)
+            age_ms = now_ms - since_ms
             check(age_ms >= retention_ms, "S18", f"{place} expires after {age_ms} ms")
         if command.removes_group:
             waits = log.waits_for_group(group_id)
