@@ -323,11 +323,19 @@ class Producer:
         self._later(self.random.randint(1, 3_000), partial(self._speak_as_zombie, zombie))
 
     def _speak_as_zombie(self, commands: list[TxnOffsetCommit]) -> None:
-        """To where its transaction was: what it says after the marker must be refused."""
-        if not self.world.faults.is_healed:
-            self.world.faults.note("zombie producer")
-            for command in commands:
-                self.world.deliver(None, command, lambda _: None)
+        """To where its transaction was: what it says after the marker must be refused.
+
+        Under version 1 nothing tells a late marker of the transaction before from one of this.
+        """
+        if self.world.faults.is_healed:
+            return
+        self.world.faults.note("zombie producer")
+        for command in commands:
+            deliver = partial(self.world.deliver, None, command, lambda _: None)
+            if self.version < 2:
+                self.commits_to_server.carry(deliver)
+            else:
+                deliver()
 
     def _end(self, commit: bool, fences: bool = False) -> None:
         assert self.transaction is not None
