@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -17,11 +18,13 @@ from assignors.embedded.consumer_protocol import (
 )
 from assignors.embedded.fields import MalformedProtocolError, group_partitions
 from model.errors import ErrorCode
-from tests.differential.seen import Places
+from tests.differential.seen import ClassicRow, ClassicView, Places
 from tests.differential.steps import Epoch
 
 CONSUMER: Final = "consumer"
 JOINING, SYNCING = "join", "sync"
+GIVEN: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""What a coordinator adds to a client id."""
 _FIRST_WITH_RACK: Final = 3
 _GONE: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 
@@ -174,3 +177,18 @@ def choose_generation(state: ClassicState, epoch: Epoch) -> int:
             return -1
         case Epoch.ODD:
             return -3
+
+
+def find_row(state: ClassicState, view: ClassicView) -> ClassicRow | None:
+    """The member in a group: by its id, or by its process where that was not told one yet."""
+    for row in view.members:
+        if row.member_id == state.member_id if state.member_id else is_new_row(state, row):
+            return row
+    return None
+
+
+def is_new_row(state: ClassicState, row: ClassicRow) -> bool:
+    if state.instance is None:
+        return GIVEN.sub("", row.member_id) == state.client_id
+    was = "" if state.former is None else state.former.member_id
+    return row.instance == state.instance and row.member_id != was

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,13 +13,16 @@ from typing import Any, Final
 from gateway.schema import compute_fields, request_type
 from model.errors import ErrorCode
 from tests.differential import admin
+from tests.differential.classic_flaws import SESSION_MS, compute_flaw
 from tests.differential.classic_members import (
     CONSUMER,
+    GIVEN,
     JOINING,
     SYNCING,
     ClassicState,
     Waiting,
     choose_generation,
+    find_row,
     read_assignment,
     share_out,
 )
@@ -28,7 +30,6 @@ from tests.differential.classic_steps import (
     ClassicBeat,
     ClassicCommit,
     ClassicExpire,
-    ClassicFlaw,
     ClassicJoin,
     ClassicLeave,
     ClassicLook,
@@ -41,7 +42,6 @@ from tests.differential.topics import SHARED, Topics
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
-SESSION_MS: Final = 1_800_000
 SHORT_SESSION_MS: Final = 500
 REBALANCE_TIMEOUT_MS: Final = 300_000
 PREPARING, COMPLETING, DEAD = "PreparingRebalance", "CompletingRebalance", "Dead"
@@ -52,7 +52,6 @@ NOT_DONE: Final = -1_000
 STILL_WAITS: Final = -1_001
 """In the place of an error code: the member, or the others, could not be made to join."""
 
-GIVEN: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _PATIENCE_S = 30.0
 _LOG_PARTITIONS = 8
 _FIRST_WITH_PROTOCOL: Final = 5
@@ -591,41 +590,3 @@ class ClassicSide:
                 return False
         await self._send_join(group, member)
         return False
-
-
-def find_row(state: ClassicState, view: ClassicView) -> ClassicRow | None:
-    """The member in a group: by its id, or by its process where that was not told one yet."""
-    for row in view.members:
-        if row.member_id == state.member_id if state.member_id else is_new_row(state, row):
-            return row
-    return None
-
-
-def is_new_row(state: ClassicState, row: ClassicRow) -> bool:
-    if state.instance is None:
-        return GIVEN.sub("", row.member_id) == state.client_id
-    was = "" if state.former is None else state.former.member_id
-    return row.instance == state.instance and row.member_id != was
-
-
-def compute_flaw(flaw: ClassicFlaw | None) -> dict[str, Any]:
-    """The fields of a JoinGroup that make it wrong."""
-    match flaw:
-        case None:
-            return {}
-        case ClassicFlaw.NO_GROUP_ID:
-            return {"group_id": ""}
-        case ClassicFlaw.NO_PROTOCOLS:
-            return {"protocols": []}
-        case ClassicFlaw.NO_TYPE:
-            return {"protocol_type": ""}
-        case ClassicFlaw.OTHER_TYPE:
-            return {"protocol_type": "other", "member_id": "nobody"}
-        case ClassicFlaw.SHORT_SESSION:
-            return {"session_timeout": 50}
-        case ClassicFlaw.LONG_SESSION:
-            return {"session_timeout": SESSION_MS + 1}
-        case ClassicFlaw.UNKNOWN_MEMBER:
-            return {"member_id": "nobody"}
-        case ClassicFlaw.UNKNOWN_STATIC_MEMBER:
-            return {"member_id": "nobody", "group_instance_id": "nobody"}
