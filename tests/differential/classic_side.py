@@ -173,7 +173,12 @@ class ClassicSide:
                 await self._wait_for_answers(group)
 
     async def _wait_while_deserted(self, group: int) -> None:
-        """A rebalance that nobody is left for but ids that were given ends by a timer, at once."""
+        """A rebalance that nobody is left for ends by a timer, at once.
+
+        With an id that was given it waits for who has that.
+        """
+        if any(state.is_pending for _, state in self.list_of(group)):
+            return
 
         async def is_over() -> bool:
             view = await self.describe(group)

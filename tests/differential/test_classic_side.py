@@ -65,6 +65,7 @@ class Script(ClassicSide):
         rows = [
             ClassicRow(each.member_id, "", each.client_id, b"", b"")
             for _, each in self.list_of(group)
+            if not each.is_pending
         ]
         if self.answered_before_view:
             await self.answer(self.answered_before_view.pop(0))
@@ -163,3 +164,9 @@ async def test_a_rebalance_that_nobody_is_left_for_is_waited_for() -> None:
     side = Script(PREPARING, PREPARING, EMPTY)
     await side._wait_while_deserted(0)
     assert side.states == [EMPTY]
+
+
+async def test_a_rebalance_that_waits_for_an_id_is_not_waited_for() -> None:
+    side = Script(PREPARING)
+    side.put(0, is_in=False, is_pending=True)
+    await asyncio.wait_for(side._wait_while_deserted(0), 5)
