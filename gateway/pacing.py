@@ -7,7 +7,9 @@ new interval is longer than the park, the member is out of reach, and that is wh
 convergence waits for. A member at rest is out of reach for the gap alone. But one that is told
 its interval at rest right after news, however early its heartbeat was answered, cannot be reached
 for nearly all of it, and the next member to join waits. So the interval after news is short, and
-grows back in steps of about the gap: a second change then meets members that are in reach.
+grows back in steps of about the gap: a second change then meets members that are in reach. One that
+waits for partitions in a large group is told twice the gap at first: it is parked when it is back,
+for whoever has to give up its partitions may be out of reach for as long as a gap itself.
 """
 
 from __future__ import annotations
@@ -52,12 +54,13 @@ def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms:
     needed = members * 1_000 // settings.gateway_park_rate_max
     park = max(settings.gateway_park_ms, min(needed - gap, settings.gateway_park_max_ms))
     interval = max(park + gap, min(needed, heartbeat_interval_ms))
+    step = needed // WAIT_STEPS_IN_A_ROUND
     return Pace(
         park,
         interval,
         min(max(2 * gap, needed), interval),
-        min(max(wait, needed // WAITS_IN_A_ROUND), interval),
-        min(max(gap, needed // WAIT_STEPS_IN_A_ROUND), interval),
+        min(max(wait, min(step, 2 * gap), needed // WAITS_IN_A_ROUND), interval),
+        min(max(gap, step), interval),
     )
 
 
