@@ -118,15 +118,25 @@ def find_difference(
     if kafka.group is None or muster.group is None:
         return None
     if kafka.is_settled:
-        if mode is Mode.SETTLED and kafka.group.state == ASSIGNING:
-            # Kafka waits for a heartbeat, and classic members, who alone are there, have none such.
-            kafka, muster = (_forget_what_they_have(seen) for seen in (kafka, muster))
-        assert kafka.group is not None
-        assert muster.group is not None
-        if not is_range:
-            return _find_difference_in_quality(kafka.group, muster.group, moves)
-        return _find_difference_in_groups(kafka.group, muster.group)
+        return _find_difference_in_settled(mode, kafka, muster, is_range, moves)
     return _find_difference_in_groups(kafka.group, muster.group) if mode is Mode.EXACT else None
+
+
+def _find_difference_in_settled(
+    mode: Mode, kafka: Seen, muster: Seen, is_range: bool, moves: Moves | None
+) -> str | None:
+    assert kafka.group is not None
+    assert muster.group is not None
+    if mode is Mode.SETTLED and _gives_unwanted(kafka.group):
+        return _find_difference_in_unwanted(muster.group)
+    if mode is Mode.SETTLED and kafka.group.state == ASSIGNING:
+        # Kafka waits for a heartbeat, and classic members, who alone are there, have none such.
+        kafka, muster = (_forget_what_they_have(seen) for seen in (kafka, muster))
+    assert kafka.group is not None
+    assert muster.group is not None
+    if not is_range:
+        return _find_difference_in_quality(kafka.group, muster.group, moves)
+    return _find_difference_in_groups(kafka.group, muster.group)
 
 
 def _forget_known(
@@ -221,6 +231,25 @@ def _forget_target(view: GroupView) -> GroupView:
     members = {name: member._replace(target=frozenset()) for name, member in view.members.items()}
     state = EMPTY if view.state == EMPTY else ASSIGNING
     return view._replace(state=state, assignment_epoch=0, members=members)
+
+
+def _gives_unwanted(view: GroupView) -> bool:
+    """Whether somebody has partitions of topics that it does not subscribe to.
+
+    Kafka leaves them so where a group was upgraded in the midst of a rebalance.
+    """
+    return any(
+        topic not in member.topics
+        for member in view.members.values()
+        if not member.pattern
+        for topic, _ in member.target
+    )
+
+
+def _find_difference_in_unwanted(muster: GroupView) -> str | None:
+    if muster.state != STABLE or not _gives_unwanted(muster):
+        return None
+    return f"somebody has what it does not want: {_show_group(muster)}"
 
 
 def _find_difference_in_quality(

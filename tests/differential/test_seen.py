@@ -124,3 +124,17 @@ def test_a_seed_gives_one_sequence() -> None:
         assert len(sequence.steps) == STEPS
     assert {generate(seed).mode for seed in range(40)} == set(Mode)
     assert any(map(has_patterns, range(40)))
+
+
+def test_kafka_alone_leaves_members_with_what_they_do_not_want() -> None:
+    wants = make_group(a=(0, 1))
+    member = wants.members["a"]._replace(topics=frozenset({"other"}))
+    has_unwanted = wants._replace(group_epoch=2, members={"a": member})
+    for mode, kafka, muster, differs in (
+        (Mode.SETTLED, has_unwanted, wants, False),
+        (Mode.SETTLED, wants, has_unwanted, True),
+        (Mode.SETTLED, has_unwanted, has_unwanted, True),
+        (Mode.EXACT, has_unwanted, wants, True),
+    ):
+        sides = (Seen((), group=view, is_settled=True) for view in (kafka, muster))
+        assert (find_difference(mode, *sides, is_range=True) is not None) == differs
