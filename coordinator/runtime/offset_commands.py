@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import structlog
 
@@ -17,7 +18,7 @@ from coordinator.core.transactions import (
     handle_txn_offset_commit,
     handle_write_txn_markers,
 )
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.offset_reads import read_offsets, read_open_transactions
@@ -34,7 +35,7 @@ from model.errors import CoordinatorNotAvailable, GroupError, NotCoordinator, Un
 from model.ids import GroupId, compute_log_partition
 from model.responses import ListTransactionsResponse
 from model.topics import TopicImage
-from model.transactions import TransactionalOffsets
+from model.transactions import TransactionalOffsets, TransactionMarker
 from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger()
@@ -44,7 +45,7 @@ class OffsetCommands:
     """Carries out the commands. ``image`` gives the topics that are durable.
 
     ``check_space`` raises where nothing may be written; ``answer_error`` answers when what an
-    error shows of these groups is durable.
+    error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class OffsetCommands:
         image: Callable[[], TopicImage],
         check_space: Callable[[Outcome], None],
         answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
+        on_offsets_lost: Callable[[GroupId], None],
     ) -> None:
         self._store = store
         self._shards = shards
@@ -69,6 +71,7 @@ class OffsetCommands:
         self._slices = slices
         self._check_space = check_space
         self._answer_error = answer_error
+        self._on_offsets_lost = on_offsets_lost
         self._has_unwritten_marker = False
 
     # ------------------------------------------------------------------------------ fetches
@@ -191,5 +194,13 @@ class OffsetCommands:
         replay_transaction(shard, record)
         for group_id in sorted(changed):
             self._durability.note_offsets(group_id, self._writer.generation)
+        if isinstance(record, TransactionMarker) and not record.committed:
+            reply = partial(self._answer_and_forget, reply, sorted(changed))
         self._writer.append(Entry(shard.partition, (), outcome.side, reply, response, (), record))
         self._writer.write_if_full()
+
+    def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
+        """Who lost an offset while an abort was being written was not looked at: this may be it."""
+        for group_id in groups:
+            self._on_offsets_lost(group_id)
+        reply(answer)

@@ -269,6 +269,7 @@ class Runtime:
             image=lambda: self.image,
             check_space=self._check_space,
             answer_error=self._answer_read,
+            on_offsets_lost=lambda group_id: self._deletion.forget_if_offsetless(group_id),
         )
         self._deletion = OffsetDeletion(
             self._store,

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from model.commands import INTERNAL, DeleteTopicOffsets, TopicOffsets, TxnOffsetCommit
+from model.commands import (
+    INTERNAL,
+    DeleteOffsets,
+    DeleteTopicOffsets,
+    TopicOffsets,
+    TxnOffsetCommit,
+)
 from model.commands import WriteTxnMarkers as Marker
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
@@ -136,6 +142,19 @@ def test_a_group_with_nothing_but_pending_offsets_is_there_until_they_are_gone()
         server.restart()
     server.ask(end(committed=False))
     assert not server.runtime.shards[0].has_other_group(G)
+
+
+def test_a_group_goes_with_its_last_offset_also_while_an_abort_is_being_written() -> None:
+    """Bug: it was listed until the next start."""
+    server = make_server()
+    server.ask(server.commit_command("g", "", None, "foo", {0: 1}))
+    server.ask(pend({1: 5}))
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(DeleteOffsets(CALLER, G, ((TopicName("foo"), (0,)),)))
+    server.advance(5)
+    server.submit(end(committed=False))
+    server.advance(100)
+    assert G not in server.runtime.shards[0].offset_groups
 
 
 def test_a_legacy_offset_is_read_as_any_other() -> None:
