@@ -236,10 +236,11 @@ def _forget_target(view: GroupView) -> GroupView:
 def _gives_unwanted(view: GroupView) -> bool:
     """Whether somebody has partitions of topics that it does not subscribe to.
 
-    Kafka leaves them so where a group was upgraded in the midst of a rebalance.
+    Kafka leaves them so where a group was upgraded in the midst of a rebalance. What members say
+    has the name of their sequence before that of the topic.
     """
     return any(
-        topic not in member.topics
+        topic not in {name.rsplit("-", 1)[-1] for name in member.topics}
         for member in view.members.values()
         if not member.pattern
         for topic, _ in member.target

@@ -128,6 +128,8 @@ def test_a_seed_gives_one_sequence() -> None:
 
 def test_kafka_alone_leaves_members_with_what_they_do_not_want() -> None:
     wants = make_group(a=(0, 1))
+    named = wants.members["a"]._replace(topics=frozenset({"s5.1-t"}))
+    wants = wants._replace(members={"a": named})
     member = wants.members["a"]._replace(topics=frozenset({"other"}))
     has_unwanted = wants._replace(group_epoch=2, members={"a": member})
     for mode, kafka, muster, differs in (
