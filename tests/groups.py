@@ -40,6 +40,7 @@ GROUPS = (
             "golden/",
             "properties/storage/",
             "durability/",
+            "pipeline/test_audit_job.py",
             "pipeline/test_bulk.py",
         ),
     ),
