@@ -40,11 +40,10 @@ GROUPS = (
             "golden/",
             "properties/storage/",
             "durability/",
-            "pipeline/test_audit_job.py",
             "pipeline/test_bulk.py",
         ),
     ),
-    Group("migration", 5, ("unit/translator/", "migration/")),
+    Group("migration", 5, ("unit/translator/", "migration/", "pipeline/test_audit_job.py")),
     Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
