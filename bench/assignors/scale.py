@@ -9,8 +9,7 @@ more joins: a group made into a problem, the old target compared with the new (o
 and what is for the few of all members whose target changes: the answer made into records, and a
 heartbeat of one that has to give something up made into a record and an answer. Both axes of the
 plot are logarithmic: a cost in proportion to the partitions is a line as steep as the grey ones.
-`slope` in the table is that
-of the line through the first and the last point.
+`slope` in the table is that of the line through the first and the last point.
 """
 
 from __future__ import annotations
@@ -153,8 +152,7 @@ def measure_core(size: int, note: Callable[[str, int, Callable[[], object]], Non
     for member in list(group.members()):
         for record in beat(shard, member).records:
             replay(shard, record)
-    joiner = MemberId("one more")
-    add_member(shard, joiner, names)
+    add_member(shard, MemberId("one more"), names)
     replay(shard, Record(ConsumerGroupMetadataKey(GROUP), ConsumerGroupMetadataValue(3)))
     problem = compute_target_problem(shard, group)
     answer = np.asarray(ASSIGNORS["uniform"].assign(problem.problem))
