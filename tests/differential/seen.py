@@ -237,10 +237,11 @@ def _gives_unwanted(view: GroupView) -> bool:
     """Whether somebody has partitions of topics that it does not subscribe to.
 
     Kafka leaves them so where a group was upgraded in the midst of a rebalance. What members say
-    has the name of their sequence before that of the topic.
+    has the name of their sequence before that of the topic, and does not tell a topic from the one
+    of its name before it, which a target does.
     """
     return any(
-        topic not in {name.rsplit("-", 1)[-1] for name in member.topics}
+        topic.rstrip("'") not in {name.rsplit("-", 1)[-1] for name in member.topics}
         for member in view.members.values()
         if not member.pattern
         for topic, _ in member.target

@@ -132,8 +132,11 @@ def test_kafka_alone_leaves_members_with_what_they_do_not_want() -> None:
     wants = wants._replace(members={"a": named})
     member = wants.members["a"]._replace(topics=frozenset({"other"}))
     has_unwanted = wants._replace(group_epoch=2, members={"a": member})
+    again = named._replace(target=frozenset({("t'", 0)}))
+    wants_again = wants._replace(members={"a": again})
     for mode, kafka, muster, differs in (
         (Mode.SETTLED, has_unwanted, wants, False),
+        (Mode.SETTLED, has_unwanted, wants_again, False),
         (Mode.SETTLED, wants, has_unwanted, True),
         (Mode.SETTLED, has_unwanted, has_unwanted, True),
         (Mode.EXACT, has_unwanted, wants, True),
