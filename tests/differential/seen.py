@@ -209,6 +209,26 @@ def _say_older_generation(theirs: bytes, ours: bytes) -> bytes:
     )
 
 
+def is_ahead(mode: Mode, kafka: Seen) -> bool:
+    """Whether Muster is an epoch ahead from now on, for it gave somebody what it wants."""
+    if mode is not Mode.SETTLED or kafka.group is None or not kafka.is_settled:
+        return False
+    return _gives_unwanted(kafka.group)
+
+
+def forget_epochs(seen: Seen) -> Seen:
+    """A side's, without the epochs of its group and the generations of its classic members."""
+    answers = tuple(
+        (*answer[:3], 0, *answer[4:]) if answer[1] == "join" else answer for answer in seen.answers
+    )
+    group = seen.group
+    if group is not None:
+        rows = group.members.items()
+        members = {name: row._replace(member_epoch=0) for name, row in rows}
+        group = group._replace(group_epoch=0, assignment_epoch=0, members=members)
+    return seen._replace(answers=answers, group=group)
+
+
 def _find_difference_in_groups(kafka: GroupView, muster: GroupView) -> str | None:
     if kafka.state in (ASSIGNING, EMPTY):
         # Kafka computes a target with the next heartbeat, Muster as soon as the group has changed.

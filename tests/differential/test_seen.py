@@ -17,6 +17,8 @@ from tests.differential.seen import (
     Seen,
     compute_moves,
     find_difference,
+    forget_epochs,
+    is_ahead,
 )
 
 
@@ -143,3 +145,27 @@ def test_kafka_alone_leaves_members_with_what_they_do_not_want() -> None:
     ):
         sides = (Seen((), group=view, is_settled=True) for view in (kafka, muster))
         assert (find_difference(mode, *sides, is_range=True) is not None) == differs
+
+
+def test_muster_is_an_epoch_ahead_where_kafka_left_a_member_with_what_it_does_not_want() -> None:
+    group = make_group(a=(0, 1))
+    member = group.members["a"]._replace(topics=frozenset({"other"}))
+    unwanted = group._replace(members={"a": member})
+    settled = Seen((), group=unwanted, is_settled=True)
+    assert is_ahead(Mode.SETTLED, settled)
+    assert not is_ahead(Mode.EXACT, settled)
+    assert not is_ahead(Mode.SETTLED, settled._replace(group=group))
+
+    ahead = {"a": group.members["a"]._replace(member_epoch=4)}
+    kafka = Seen(
+        (), group=group, is_settled=True, answers=(("a", "join", 0, 3, None, "range", "a"),)
+    )
+    muster = kafka._replace(
+        group=group._replace(group_epoch=4, assignment_epoch=4, members=ahead),
+        answers=(("a", "join", 0, 4, None, "range", "a"),),
+    )
+    sides = forget_epochs(kafka), forget_epochs(muster)
+    assert find_difference(Mode.SETTLED, kafka, muster, is_range=True) is not None
+    assert find_difference(Mode.SETTLED, *sides, is_range=True) is None
+    other = forget_epochs(muster._replace(answers=(("a", "join", 25, 4, None, "range", ""),)))
+    assert find_difference(Mode.SETTLED, sides[0], other, is_range=True) is not None
