@@ -39,6 +39,14 @@ def has_followed(group: ConsumerGroup) -> bool:
     )
 
 
+def is_target_reached(group: ConsumerGroup) -> bool:
+    """Whether all whom the target in force names are at it, be it that of an earlier epoch."""
+    return all(
+        member.target is None or member.is_reconciled_to(group.target_epoch)
+        for member in group.members()
+    )
+
+
 def is_another_step(problem: TargetProblem, answer: InstallTarget) -> bool:
     """Whether the answer takes anything from a live member."""
     owner = problem.problem.owner
