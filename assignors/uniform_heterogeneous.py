@@ -24,7 +24,8 @@ _MOST_PASSES = 8
 def assign_heterogeneous(problem: Problem, subscriptions: HeterogeneousSubscriptions) -> Members:
     """The member of each partition, NOBODY where nobody subscribes.
 
-    A complete assignment that no move of a single partition makes more even is left as it is.
+    A complete assignment is left as it is where no move of a single partition makes it more even,
+    and no chain of moves brings the highest and the lowest load closer together.
     Large groups whose subscriptions overlap without pattern can spend the budget of the search;
     their answer is as balanced as KIP-54 asks, or close to it, and valid.
     """
@@ -39,11 +40,14 @@ def assign_heterogeneous(problem: Problem, subscriptions: HeterogeneousSubscript
 
 
 def _balance(shares: Shares) -> None:
+    budget = Budget.for_graph(shares.graph)
     if not shares.unassigned().any() and is_locally_balanced(shares):
-        return
+        spread = shares.spread()
+        narrow_extremes(shares, budget)
+        if shares.spread() == spread:
+            return
     deal_unassigned(shares)
     hand_over(shares)
-    budget = Budget.for_graph(shares.graph)
     for _ in range(_MOST_PASSES):
         level_bundles(shares)
         if shares.spread() > 1:

@@ -95,10 +95,25 @@ CHAIN = [[0], [0, 1], [1]]
 CHAIN_OWNERS = [0] * 9 + [1] * 5 + [1] * 5 + [2] * 11
 
 
-def test_an_assignment_that_no_single_move_improves_is_left_alone() -> None:
-    """Two moves along the chain would even it out; KIP-54 calls it balanced as it is."""
+def test_an_assignment_that_no_single_move_improves_is_evened_out_along_a_chain() -> None:
     problem = make_problem([14, 16], CHAIN, CHAIN_OWNERS)
-    assert assign_uniform(problem).tolist() == CHAIN_OWNERS
+    target = assign_uniform(problem)
+    assert compute_loads(problem, target).tolist() == [10, 10, 10]
+    assert count_moves(problem, target) == 2
+
+
+def test_who_has_nothing_gets_something_along_a_chain() -> None:
+    """The only partition that the newcomer could have is all that its owner has."""
+    problem = make_problem([1, 2], [[0], [0, 1], [1]], [1, 2, 2])
+    target = assign_uniform(problem)
+    assert compute_loads(problem, target).tolist() == [1, 1, 1]
+    assert count_moves(problem, target) == 2
+
+
+def test_who_has_nothing_and_can_get_nothing_makes_nobody_move() -> None:
+    owner = [1, 2, 2, 3, 3, 3]
+    problem = make_problem([1, 2, 3], [[0], [0], [1], [2]], owner)
+    assert assign_uniform(problem).tolist() == owner
 
 
 def test_unowned_partitions_go_along_chains() -> None:
@@ -107,7 +122,6 @@ def test_unowned_partitions_go_along_chains() -> None:
 
 
 def test_owners_give_up_along_a_chain_what_narrows_the_spread() -> None:
-    """Another topic's unowned partition is what makes the group look at itself at all."""
     owner = [*CHAIN_OWNERS, *[3] * 9, NOBODY]
     problem = make_problem([14, 16, 10], [*CHAIN, [2]], owner)
     target = assign_uniform(problem)
