@@ -11,7 +11,6 @@ from cli.errors import CommandError
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing
 from cli.pipeline.spark import (
-    DEFAULT_MASTER,
     FormatOption,
     MasterOption,
     PathOption,
@@ -36,7 +35,7 @@ def audit(
         typer.Option("--offsets-retention-minutes", help="offsets.retention.minutes of the log."),
     ] = 10_080,
     file_format: FormatOption = "parquet",
-    master: MasterOption = DEFAULT_MASTER,
+    master: MasterOption = None,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
 ) -> None:

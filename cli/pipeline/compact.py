@@ -12,7 +12,6 @@ from cli.log.import_command import AbortOpenOption, CutTornTailOption, Partition
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing
 from cli.pipeline.spark import (
-    DEFAULT_MASTER,
     MasterOption,
     PathOption,
     Progress,
@@ -34,7 +33,7 @@ def compact(
     partitions: PartitionsOption = None,
     abort_open: AbortOpenOption = False,
     cut_torn_tail: CutTornTailOption = False,
-    master: MasterOption = DEFAULT_MASTER,
+    master: MasterOption = None,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -48,7 +47,7 @@ def compact(
         print_listing(_compute_listing(path, out, bulk), output)
 
 
-def make_bulk(path: str, out: Path, options: BulkOptions, master: str) -> Bulk:
+def make_bulk(path: str, out: Path, options: BulkOptions, master: str | None) -> Bulk:
     """Folds the log with Spark; raises ``CommandError``."""
     check_spark()
     from storage.import_refused import ImportRefused

@@ -27,7 +27,7 @@ from cli.log.sources import source_errors
 from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format
 from cli.pipeline.compact import make_bulk
-from cli.pipeline.spark import DEFAULT_MASTER, MasterOption
+from cli.pipeline.spark import MasterOption
 
 if TYPE_CHECKING:
     from cli.log.import_summary import StoreSummary
@@ -60,7 +60,7 @@ def import_bulk(
     abort_open: AbortOpenOption = False,
     keep_clock: KeepClockOption = False,
     cut_torn_tail: CutTornTailOption = False,
-    master: MasterOption = DEFAULT_MASTER,
+    master: MasterOption = None,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]

@@ -11,7 +11,6 @@ from cli.errors import CommandError, ExitCode
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing
 from cli.pipeline.spark import (
-    DEFAULT_MASTER,
     FormatOption,
     MasterOption,
     PathOption,
@@ -54,7 +53,7 @@ def readiness(
         ),
     ] = None,
     file_format: FormatOption = "parquet",
-    master: MasterOption = DEFAULT_MASTER,
+    master: MasterOption = None,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
 ) -> None:

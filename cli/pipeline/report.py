@@ -11,7 +11,6 @@ import typer
 from cli.errors import CommandError, ExitCode
 from cli.options import QuietOption
 from cli.pipeline.spark import (
-    DEFAULT_MASTER,
     MasterOption,
     Progress,
     check_spark,
@@ -63,7 +62,7 @@ def report(
         typer.Option("--tables", metavar="FOLDER", help="Also keep the tables, in this folder."),
     ] = None,
     end_offsets: EndOffsetsOption = None,
-    master: MasterOption = DEFAULT_MASTER,
+    master: MasterOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Write one HTML file that needs no network: rebalances, owners, lag, what is to expire."""

@@ -12,10 +12,10 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.output import print_note
-from pipeline.jobs.running import LOCAL, NotInstalled, SparkFailed, check_installed, running_session
+from pipeline.running import NotInstalled, SparkFailed, check_installed, running_session
 
 if TYPE_CHECKING:
-    from pipeline.jobs.running import SparkSession
+    from pipeline.running import SparkSession
 
 PathOption = Annotated[
     str,
@@ -26,11 +26,12 @@ PathOption = Annotated[
     ),
 ]
 MasterOption = Annotated[
-    str, typer.Option("--master", help="Spark's master; local[*] is this machine.")
+    str | None,
+    typer.Option(
+        "--master", help="Spark's master; that of spark-submit, or else this machine (local[*])."
+    ),
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="Of what is written: parquet or json.")]
-
-DEFAULT_MASTER = LOCAL
 
 
 class Progress:
@@ -60,7 +61,7 @@ def check_spark() -> None:
 
 
 @contextmanager
-def running_spark(master: str) -> Iterator[SparkSession]:
+def running_spark(master: str | None) -> Iterator[SparkSession]:
     """A session for the time of a command; what goes wrong in it becomes a ``CommandError``."""
     from pipeline.source.errors import (
         MissingConnector,

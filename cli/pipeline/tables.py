@@ -15,7 +15,6 @@ from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOptio
 from cli.output import Format, Listing, print_listing
 from cli.pipeline.end_offsets import find_end_offsets
 from cli.pipeline.spark import (
-    DEFAULT_MASTER,
     FormatOption,
     MasterOption,
     PathOption,
@@ -28,7 +27,7 @@ from cli.pipeline.spark import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.jobs.running import SparkSession
+    from pipeline.running import SparkSession
     from pipeline.tables.end_offsets import EndOffset
     from pipeline.tables.job import TablesSummary
     from pipeline.tables.stream import StreamOptions
@@ -94,7 +93,7 @@ def tables(
     trigger_s: TriggerOption = 5.0,
     refresh_s: RefreshOption = None,
     max_offsets: MaxOffsetsOption = None,
-    master: MasterOption = DEFAULT_MASTER,
+    master: MasterOption = None,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cli.errors import ExitCode
+from tests.groups import CHECKOUT
 from tests.pipeline.logged import SEGMENTS
 from tests.pipeline.planted_groups import Log, member_epoch_goes_back
 from tests.unit.cli.invoking import Result, invoke_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SUBMITTED = CHECKOUT / "cli" / "submit" / "muster_pipeline.py"
 
 
 def invoke(*arguments: str | Path) -> Result:
@@ -85,17 +89,22 @@ def test_an_audit_prints_the_records_that_offend(
 
 
 def test_the_program_for_spark_submit_says_the_same(
-    spark: SparkSession, broken: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    broken: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from pipeline.jobs import audit, readiness
-
-    assert audit.main(["--path", str(broken)]) == ExitCode.FAILED
+    monkeypatch.setattr("sys.argv", ["muster_pipeline.py", "audit", "--path", str(broken)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SUBMITTED), run_name="__main__")
+    assert ended.value.code == ExitCode.FAILED
     printed = capsys.readouterr()
-    assert "S5 partition 5 offset 127 group o15-updown-range" in printed.out
+    assert "o15-updown-range" in printed.out
     assert "S5: 1" in printed.err
-    assert readiness.main(["--path", str(SEGMENTS / "__consumer_offsets-2")]) == ExitCode.DONE
-    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert (row["group_id"], row["verdict"]) == ("o27-mid-classic", "READY")
+
+
+def test_the_folder_of_that_program_hides_no_package() -> None:
+    assert [file.name for file in SUBMITTED.parent.glob("*.py")] == [SUBMITTED.name]
 
 
 def test_readiness_prints_what_is_in_the_way(spark: SparkSession, tmp_path: Path) -> None:

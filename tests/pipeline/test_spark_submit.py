@@ -1,7 +1,7 @@
 """`spark-submit` of a job as a background job of a real terminal: it ends, and nothing is stopped.
 
-What reads from its terminal there is stopped by SIGTTIN, for ever. A minute of CPU for an audit, so
-only with SPARK_SUBMIT=1: `make spark-submit`.
+What reads from its terminal there is stopped by SIGTTIN, for ever. Minutes of CPU, so only with
+SPARK_SUBMIT=1: `make spark-submit`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.pipeline.logged import SEGMENTS
 
 DEADLINE_S = 540.0
 BIN = Path(sys.executable).parent
+SUBMITTED = CHECKOUT / "cli" / "submit" / "muster_pipeline.py"
 DONE = b"the job has ended with 0"
 
 pytestmark = [
@@ -33,12 +34,22 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     ("job", "stdin"),
-    [("readiness", ""), ("readiness", "</dev/tty"), ("readiness", "<&-"), ("audit", "")],
-    ids=["inherited", "terminal", "closed", "audit"],
+    [
+        ("readiness", ""),
+        ("readiness", "</dev/tty"),
+        ("readiness", "<&-"),
+        ("audit", ""),
+        ("tables --stream --out {out}/tables", ""),
+        ("report --out {out}/report.html", ""),
+        ("compact --out {out}/bulk", ""),
+        ("import --abort-open --data-dir {out}/store", ""),
+    ],
+    ids=["inherited", "terminal", "closed", "audit", "stream", "report", "compact", "import"],
 )
-def test_a_background_job_of_a_terminal_ends(job: str, stdin: str) -> None:
+def test_a_background_job_of_a_terminal_ends(job: str, stdin: str, tmp_path: Path) -> None:
+    job = job.format(out=tmp_path)
     check_java()
-    submit = f"{BIN}/spark-submit --master 'local[2]' pipeline/jobs/{job}.py --path {SEGMENTS}"
+    submit = f"{BIN}/spark-submit --master 'local[2]' {SUBMITTED} {job} --path {SEGMENTS}"
     script = f'set -m; {submit} {stdin} & wait $!; echo "the job has ended with $?"'
     shell, terminal = pty.fork()
     if shell == 0:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas")
-LOCAL = "local[*]"
 
 
 class NotInstalled(Exception):
@@ -40,7 +39,7 @@ def check_installed() -> None:
 def running_session(master: str | None = None) -> Iterator[SparkSession]:
     """A session that is stopped in the end, unless it was there before, as in a notebook.
 
-    ``None`` is the master of ``spark-submit``.
+    ``None`` is the master of ``spark-submit``, or else this machine.
     Raises ``NotInstalled`` and ``SparkFailed``; a ``SourceError`` of the log comes through.
     """
     check_installed()

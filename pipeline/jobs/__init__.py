@@ -1,1 +1,0 @@
-"""The jobs of the pipeline, each a module with a ``main`` that ``spark-submit`` can run."""
