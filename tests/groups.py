@@ -41,9 +41,19 @@ GROUPS = (
             "properties/storage/",
             "durability/",
             "pipeline/test_bulk.py",
+            "pipeline/test_small_cluster.py",
         ),
     ),
-    Group("migration", 5, ("unit/translator/", "migration/", "pipeline/test_audit_job.py")),
+    Group(
+        "migration",
+        5,
+        (
+            "unit/translator/",
+            "migration/",
+            "pipeline/test_audit_job.py",
+            "pipeline/test_live_stream.py",
+        ),
+    ),
     Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",

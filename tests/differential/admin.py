@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from model.errors import ErrorCode
 from tests.differential.client import Connection
@@ -18,6 +18,7 @@ GROUP_RESOURCE = 32
 SET, DELETE = 0, 1
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.01
+T = TypeVar("T")
 _marks: Final = itertools.cycle(range(1_000, 15_000))
 
 
@@ -50,6 +51,18 @@ async def wait_until(
         if patience.is_over():
             raise NotInTime(what)
         await asyncio.sleep(_PAUSE_S)
+
+
+async def ask_while(
+    ask: Callable[[], Awaitable[T]], is_passing: Callable[[T], bool], within_s: float = 1.0
+) -> T:
+    """Ask again while the answer is one that passes by itself; the last one, after so long."""
+    patience = Patience(within_s)
+    answer = await ask()
+    while is_passing(answer) and not patience.is_over():
+        await asyncio.sleep(_PAUSE_S)
+        answer = await ask()
+    return answer
 
 
 async def wait_for_coordinator(connection: Connection) -> None:

@@ -37,14 +37,14 @@ from tests.differential.classic_steps import (
     ClassicSync,
 )
 from tests.differential.client import Connection
-from tests.differential.seen import EMPTY, ClassicRow, ClassicView, Seen
+from tests.differential.seen import EMPTY, PREPARING, ClassicRow, ClassicView, Seen
 from tests.differential.topics import SHARED, Topics
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
 SHORT_SESSION_MS: Final = 500
 REBALANCE_TIMEOUT_MS: Final = 300_000
-PREPARING, COMPLETING, DEAD = "PreparingRebalance", "CompletingRebalance", "Dead"
+COMPLETING, DEAD = "CompletingRebalance", "Dead"
 MAX_SIZE: Final = 4
 """Of a classic group."""
 
@@ -181,8 +181,7 @@ class ClassicSide:
             return
 
         async def is_over() -> bool:
-            view = await self.describe(group)
-            return view.state != PREPARING or bool(view.members)
+            return not (await self.describe(group)).is_deserted
 
         await admin.wait_until(is_over, f"{self.group_id(group)} stays deserted", _PATIENCE_S)
 
@@ -509,7 +508,9 @@ class ClassicSide:
     # ------------------------------------------------------------------------------ looking
 
     async def _look(self, step: ClassicLook) -> Seen:
-        return Seen((), rest=self._show(await self.describe(step.group, step.version)))
+        ask = partial(self.describe, step.group, step.version)
+        view = await admin.ask_while(ask, lambda view: view.is_deserted)
+        return Seen((), rest=self._show(view))
 
     async def describe(self, group: int, version: int = 5) -> ClassicView:
         answer = await self._ask(DESCRIBE_GROUPS, version, {"groups": (self.group_id(group),)})

@@ -30,8 +30,10 @@ from tests.differential.seen import (
     Seen,
     compute_moves,
     find_difference,
+    forget_assignments,
     forget_epochs,
     is_ahead,
+    is_waiting,
 )
 from tests.differential.side import Side
 from tests.differential.steps import (
@@ -95,6 +97,8 @@ class Pair:
         self._settled: dict[int, tuple[GroupView, GroupView]] = {}
         self._ahead: set[int] = set()
         """Groups to which Muster gave an epoch more than Kafka, as it should."""
+        self._waiting: set[int] = set()
+        """Groups with classic members alone, for which Kafka computes no target."""
 
     async def run(self) -> Failure | None:
         """The first difference."""
@@ -158,11 +162,7 @@ class Pair:
         if isinstance(step, Beat) and self._sequence.mode is Mode.QUALITY and step.topics:
             # Whether a member has to give something up first depends on what it has.
             kafka, muster = kafka._replace(epoch=None), muster._replace(epoch=None)
-        group = getattr(step, "group", None)
-        if group in self._ahead:
-            kafka, muster = forget_epochs(kafka), forget_epochs(muster)
-        elif group is not None and is_ahead(self._sequence.mode, kafka):
-            self._ahead.add(group)
+        kafka, muster = self._forget_allowed(getattr(step, "group", None), kafka, muster)
         return find_difference(
             self._sequence.mode,
             kafka,
@@ -170,6 +170,23 @@ class Pair:
             is_range=self._sequence.assignor == "range",
             moves=self._compute_moves(step, kafka, muster),
         )
+
+    def _forget_allowed(self, group: int | None, kafka: Seen, muster: Seen) -> tuple[Seen, Seen]:
+        """Both without what differs from now on, for the groups have differed as they may."""
+        if group is None:
+            return kafka, muster
+        mode = self._sequence.mode
+        if group in self._ahead:
+            kafka, muster = forget_epochs(kafka), forget_epochs(muster)
+        if group in self._waiting:
+            kafka, muster = forget_assignments(kafka), forget_assignments(muster)
+        if is_ahead(mode, kafka):
+            self._ahead.add(group)
+        if kafka.is_settled:
+            self._waiting.discard(group)
+        if is_waiting(mode, kafka):
+            self._waiting.add(group)
+        return kafka, muster
 
     async def _wait_for_answers(
         self, step: AnyStep, kafka: Seen | NotInTime, muster: Seen | NotInTime

@@ -19,7 +19,7 @@ from model.errors import ErrorCode
 Places = frozenset[tuple[str, int]]
 """Partitions by the name of their topic."""
 
-ASSIGNING, STABLE, EMPTY = "Assigning", "Stable", "Empty"
+ASSIGNING, STABLE, EMPTY, PREPARING = "Assigning", "Stable", "Empty", "PreparingRebalance"
 
 
 class Mode(Enum):
@@ -79,6 +79,11 @@ class ClassicView(NamedTuple):
     protocol_type: str
     protocol: str
     members: tuple[ClassicRow, ...]
+
+    @property
+    def is_deserted(self) -> bool:
+        """Nobody is left, and the rebalance ends as soon as the coordinator looks at its clock."""
+        return self.state == PREPARING and not self.members
 
 
 class Seen(NamedTuple):
@@ -227,6 +232,21 @@ def forget_epochs(seen: Seen) -> Seen:
         members = {name: row._replace(member_epoch=0) for name, row in rows}
         group = group._replace(group_epoch=0, assignment_epoch=0, members=members)
     return seen._replace(answers=answers, group=group)
+
+
+def is_waiting(mode: Mode, kafka: Seen) -> bool:
+    """Whether Kafka waits for a heartbeat to compute a target, and gives nobody anything before."""
+    if mode is not Mode.SETTLED or kafka.group is None or not kafka.is_settled:
+        return False
+    return kafka.group.state == ASSIGNING
+
+
+def forget_assignments(seen: Seen) -> Seen:
+    """A side's, without what classic members were given."""
+    answers = tuple(
+        (*answer[:5], None) if answer[1] == "sync" else answer for answer in seen.answers
+    )
+    return seen._replace(answers=answers)
 
 
 def _find_difference_in_groups(kafka: GroupView, muster: GroupView) -> str | None:

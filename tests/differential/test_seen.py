@@ -17,8 +17,10 @@ from tests.differential.seen import (
     Seen,
     compute_moves,
     find_difference,
+    forget_assignments,
     forget_epochs,
     is_ahead,
+    is_waiting,
 )
 
 
@@ -169,3 +171,20 @@ def test_muster_is_an_epoch_ahead_where_kafka_left_a_member_with_what_it_does_no
     assert find_difference(Mode.SETTLED, *sides, is_range=True) is None
     other = forget_epochs(muster._replace(answers=(("a", "join", 25, 4, None, "range", ""),)))
     assert find_difference(Mode.SETTLED, sides[0], other, is_range=True) is not None
+
+
+def test_kafka_gives_nothing_while_it_waits_for_a_heartbeat() -> None:
+    group = make_group("Assigning", a=())
+    kafka = Seen((), group=group, is_settled=True)
+    assert is_waiting(Mode.SETTLED, kafka)
+    assert not is_waiting(Mode.EXACT, kafka)
+    assert not is_waiting(Mode.SETTLED, kafka._replace(group=make_group(a=())))
+
+    theirs = Seen((), answers=(("a", "sync", 0, "consumer", "range", []),))
+    ours = Seen((), answers=(("a", "sync", 0, "consumer", "range", [("t", 0)]),))
+    refused = Seen((), answers=(("a", "sync", 27, "consumer", "range", []),))
+    assert find_difference(Mode.SETTLED, theirs, ours, is_range=True) is not None
+    sides = forget_assignments(theirs), forget_assignments(ours)
+    assert find_difference(Mode.SETTLED, *sides, is_range=True) is None
+    sides = forget_assignments(theirs), forget_assignments(refused)
+    assert find_difference(Mode.SETTLED, *sides, is_range=True) is not None
