@@ -273,6 +273,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--rate", type=int, default=20_000, help="commits a second")
     parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument(
+        "--drained-within", type=float, default=DRAINED_WITHIN_S, help="seconds after the load"
+    )
     chosen = parser.parse_args()
     from pipeline.session import make_session
 
@@ -290,7 +293,7 @@ def main() -> int:
         spark.stop()
     print(f"rows: {outcome.rows}")
     print(f"tables that differ from a batch run's: {outcome.differing or 'none'}")
-    return int(bool(outcome.differing) or outcome.drained_s > DRAINED_WITHIN_S)
+    return int(bool(outcome.differing) or outcome.drained_s > chosen.drained_within)
 
 
 if __name__ == "__main__":
