@@ -102,14 +102,17 @@ class Coordinator(Protocol):
         ``False`` if there is no such member.
         """
 
-    def watch(self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]) -> Watch:
+    def watch(
+        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
+    ) -> Watch:
         """Call ``on_news`` once, as soon as a heartbeat of this member would say something new.
 
         Something new: a next step towards the target, or that the member is gone. Called on the
         loop after the change is durable, in slices for large groups; at once, before returning,
         where there is news already. The door then submits the member's heartbeat again (same
         epoch, what it is known to own) and passes the answer on. One watch a member: a newer
-        one replaces the older, which is never called.
+        one replaces the older, which is never called. Members of one ``speaker`` are told one
+        after another.
         """
 
     @property

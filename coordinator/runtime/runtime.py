@@ -426,9 +426,9 @@ class Runtime:
         return entry is not None
 
     def watch(
-        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]
+        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
     ) -> RegisteredWatch:
-        watch = self._watches.add(group_id, member_id, on_news)
+        watch = self._watches.add(group_id, member_id, on_news, speaker)
         # What is not durable yet is looked at when it is.
         if group_id not in self._durability.groups and self._news.has_news(group_id, member_id):
             watch.cancel()

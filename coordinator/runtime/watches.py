@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Protocol
 
 import structlog
@@ -12,6 +13,8 @@ from coordinator.runtime.clock import Scheduler
 from model.ids import GroupId, MemberId
 
 log = structlog.get_logger()
+
+_BY_SPEAKER = attrgetter("speaker")
 
 SLICE = 100
 """So many members of a group are told in one turn of the loop; each submits a heartbeat."""
@@ -30,7 +33,7 @@ class News(Protocol):
 class RegisteredWatch:
     """One watch; cancelled, called, or replaced by a newer one."""
 
-    __slots__ = ("_watches", "group_id", "member_id", "on_news")
+    __slots__ = ("_watches", "group_id", "member_id", "on_news", "speaker")
 
     def __init__(
         self,
@@ -38,11 +41,13 @@ class RegisteredWatch:
         group_id: GroupId,
         member_id: MemberId,
         on_news: Callable[[], None],
+        speaker: int,
     ) -> None:
         self._watches = watches
         self.group_id = group_id
         self.member_id = member_id
         self.on_news = on_news
+        self.speaker = speaker
 
     def cancel(self) -> None:
         self._watches.remove(self)
@@ -52,8 +57,9 @@ class Watches:
     """All watches, by group and member; ``news`` is asked before one is called.
 
     Who has to give up partitions is told before all others, for those are waited for: a member that
-    joins a thousand has its partitions before the last of them knows of the new epoch. While
-    ``is_busy`` nobody is told: what members ask by themselves comes first.
+    joins a thousand has its partitions before the last of them knows of the new epoch. The others
+    are told speaker by speaker: a stream of many members hears of those of a slice in one message.
+    While ``is_busy`` nobody is told: what members ask by themselves comes first.
     """
 
     def __init__(
@@ -77,10 +83,10 @@ class Watches:
         return sum(map(len, self._by_group.values()))
 
     def add(
-        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None]
+        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
     ) -> RegisteredWatch:
         """Register, in the place of an older one."""
-        watch = RegisteredWatch(self, group_id, member_id, on_news)
+        watch = RegisteredWatch(self, group_id, member_id, on_news, speaker)
         self._by_group.setdefault(group_id, {})[member_id] = watch
         return watch
 
@@ -111,8 +117,12 @@ class Watches:
     def _begin(self, group_id: GroupId) -> None:
         self._is_changed[group_id] = False
         everybody = self._by_group.get(group_id, {})
-        first = self._news.members_in_transit(group_id) if len(everybody) > SLICE else ()
-        self._left = deque((*first, *everybody))
+        if len(everybody) <= SLICE:
+            self._left = deque(everybody)
+            return
+        first = self._news.members_in_transit(group_id)
+        others = sorted(everybody.values(), key=_BY_SPEAKER)
+        self._left = deque((*first, *(watch.member_id for watch in others)))
 
     def _request_slice(self) -> None:
         if self._to_look_at and not self._is_slice_due:

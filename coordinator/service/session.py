@@ -8,6 +8,7 @@ timer for all sessions, which sends the Ping.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from functools import partial
@@ -60,6 +61,8 @@ from muster.v1 import group_pb2
 _ENCODED_AT_ONCE = 300
 """Members of a group that is told to one of them; more are encoded in a thread, 20 µs each."""
 
+_numbers = itertools.count(1)
+
 _NOT_ON_STREAM = "this member is not on this stream: join or resume it first"
 
 
@@ -71,6 +74,7 @@ class Session:
     """The state of one stream. ``wake`` is called when ``next_message`` may have something."""
 
     def __init__(self, door: Door, peer: str, wake: Callable[[], None]) -> None:
+        self._number = next(_numbers)
         self._door = door
         self._coordinator = door.coordinator
         self._peer = peer
@@ -400,7 +404,7 @@ class Session:
             case sm.Watch():
                 self._unwatch(key)
                 on_news = partial(self._on_news, member)
-                self._watches[key] = self._coordinator.watch(*key, on_news)
+                self._watches[key] = self._coordinator.watch(*key, on_news, self._number)
             case sm.Fence(error):
                 self._detach(key)
                 self._tell(make_fenced(*key, member.join_id, error))

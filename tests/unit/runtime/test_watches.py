@@ -173,3 +173,16 @@ def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
     watches.look_at([G])
     scheduler.run_for(0)
     assert calls == [f"m{SLICE}", *(f"m{number}" for number in range(SLICE))]
+
+
+def test_members_of_one_stream_are_told_one_after_another() -> None:
+    """A stream then hears of a slice's members in one message, however they came."""
+    scheduler = VirtualScheduler()
+    watches = Watches(scheduler, NewsForAll([B]), lambda: False)
+    calls: list[str] = []
+    for number in range(SLICE + 2):
+        watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"), speaker=number % 2)
+    watches.look_at([G])
+    scheduler.run_for(0)
+    even, odd = range(0, SLICE + 2, 2), range(1, SLICE + 2, 2)
+    assert calls == [f"m{number}" for number in (*even, *odd)]
