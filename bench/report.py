@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.figures import Json, Row, Section, format_value
+from bench.pipeline.results_page import include_pipeline
 from bench.plan import Plan
 
 _HEADER = ("", "Kafka", "Muster", "Muster / Kafka", "target", "reached")
@@ -37,7 +38,7 @@ def write_results(
     }
     _replace(results, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     if page is not None:
-        _replace(page, format_page(machine, sections))
+        _replace(page, include_pipeline(format_page(machine, sections)))
 
 
 def format_page(machine: Json, sections: Sequence[Section]) -> str:

@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 from bench.machine import describe_machine, share_cores
 from bench.pipeline.commit_segment import RECORDS
 from bench.pipeline.decoding import ROWS, TABLE, TARGET_RATIO, DecodingResult, measure_decoding
-
-PAGE = Path(__file__).parent / "RESULTS.md"
+from bench.pipeline.results_page import DECODING, update_results
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
     parser.add_argument("--segments", type=int, nargs="+", default=[1, 5, 20])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=Path, default=DECODING)
     chosen = parser.parse_args(arguments)
     share_cores()
     machine = describe_machine()
@@ -33,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     page = make_page(result, counts, machine)
     print(page)
     chosen.page.write_text(page, encoding="utf-8")
+    update_results(chosen.page)
     return int(result.ratio < TARGET_RATIO)
 
 

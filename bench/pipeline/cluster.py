@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 from bench.machine import describe_machine, share_cores
 from bench.pipeline.processes import PeakMemory
+from bench.pipeline.results_page import CLUSTER, update_results
 from bench.pipeline.simulated_cluster import (
     END_OFFSETS,
     Cluster,
@@ -28,7 +29,6 @@ from bench.pipeline.simulated_cluster import (
 )
 from tests.groups import CHECKOUT
 
-PAGE = Path(__file__).parent / "CLUSTER.md"
 TIMES = 100
 """The reckoning is for so many times what was run."""
 
@@ -218,7 +218,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--records", type=int, default=50_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory", default="4g", help="of Spark's JVM")
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=Path, default=CLUSTER)
     parser.add_argument("--report", type=Path, help="where the report is kept")
     chosen = parser.parse_args(arguments)
     cores = share_cores()
@@ -231,6 +231,7 @@ def main(arguments: Sequence[str]) -> int:
     page = make_page(run, machine, cores, chosen.memory)
     print(page)
     chosen.page.write_text(page, encoding="utf-8")
+    update_results(chosen.page)
     return int(run.error is not None)
 
 
