@@ -208,7 +208,8 @@ GRPC_SETTINGS = (
     _grpc(
         "grpc.ping.interval.ms",
         0,
-        "Silence after which a session is sent a Ping; 0 for the heartbeat interval.",
+        "Silence after which a session is sent a Ping; 0 for a sixth of "
+        "`group.consumer.min.session.timeout.ms`, or the heartbeat interval where that is longer.",
         minimum=0,
     ),
     _grpc("grpc.keepalive.interval.ms", 20_000, "How often a silent connection is tried."),

@@ -43,10 +43,18 @@ SERVICES = (
 def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSettings) -> int:
     """How long a session may be silent: thrice fits into the shortest timeout of any group.
 
-    A group may have a timeout of its own, and not below the least that is permitted.
+    A group may have a timeout of its own, and not below the least that is permitted. Unless it is
+    set, it fits six times where heartbeats are not rarer: what becomes of a connection HTTP/2
+    finds out by itself, and a Ping and its answer are all that a stream at rest costs.
     """
-    wanted_ms = grpc.grpc_ping_interval_ms or coordinator.group_consumer_heartbeat_interval_ms
-    return min(wanted_ms, max(coordinator.group_consumer_min_session_timeout_ms // 3, 1))
+    least_ms = min(
+        coordinator.group_consumer_min_session_timeout_ms,
+        coordinator.group_consumer_session_timeout_ms,
+    )
+    wanted_ms = grpc.grpc_ping_interval_ms or max(
+        coordinator.group_consumer_heartbeat_interval_ms, least_ms // 6
+    )
+    return min(wanted_ms, max(least_ms // 3, 1))
 
 
 class GrpcServer:

@@ -24,17 +24,17 @@ class GrpcSettings:
     ``grpc_id_max_bytes``: of a member, instance, client or rack id, an assignor's name or a
     request id.
 
-    ``grpc_ping_interval_ms``: silence after which a session is sent a Ping; 0 for the heartbeat
-    interval. ``grpc_keepalive_interval_ms`` and ``grpc_keepalive_timeout_ms``: HTTP/2 pings, which
-    find connections that nobody answers; ``grpc_client_ping_min_interval_ms``: clients that
-    send HTTP/2 pings faster are cut off.
+    ``grpc_ping_interval_ms``: silence after which a session is sent a Ping; 0 for a sixth of the
+    shortest session timeout, or a longer heartbeat interval. ``grpc_keepalive_interval_ms`` and
+    ``grpc_keepalive_timeout_ms``: HTTP/2 pings, which find connections that nobody answers;
+    ``grpc_client_ping_min_interval_ms``: clients that send HTTP/2 pings faster are cut off.
 
     ``grpc_page_size`` and ``grpc_page_size_max``: entries on one page of a list.
     ``grpc_request_ids_max``: how many answers are remembered for repeated request ids.
 
     ``grpc_history_readers_max``: processes at a time that read the log for questions about the
-    past; ``grpc_history_reader_bytes``: the memory that each may take;
-    ``grpc_history_timeout_ms``: how long such a question may take, waiting included.
+    past; ``grpc_history_reader_bytes``: the memory that each may take; ``grpc_history_timeout_ms``:
+    how long such a question may take, waiting included.
     """
 
     grpc_message_max_bytes: int = 4 * 1024 * 1024

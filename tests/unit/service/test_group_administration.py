@@ -110,7 +110,9 @@ def test_a_session_lives_in_a_group_with_a_short_timeout() -> None:
     )
     assert compute_ping_interval_ms(settings, GrpcSettings()) == 100
     assert compute_ping_interval_ms(settings, GrpcSettings(grpc_ping_interval_ms=20)) == 20
-    assert compute_ping_interval_ms(CoordinatorSettings(), GrpcSettings()) == 5_000
+    assert compute_ping_interval_ms(CoordinatorSettings(), GrpcSettings()) == 7_500
+    rare = CoordinatorSettings(group_consumer_heartbeat_interval_ms=10_000)
+    assert compute_ping_interval_ms(rare, GrpcSettings()) == 10_000
 
 
 async def test_only_an_open_transaction_is_ended(stand: Stand) -> None:

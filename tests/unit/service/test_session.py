@@ -36,7 +36,7 @@ async def test_a_lone_join_is_answered_with_all_partitions(stand: Stand) -> None
     assert partitions_of(assignment) == {0, 1, 2, 3}
     assert assignment.assignment.topics[0].topic_name == "orders"
     assert assignment.member_epoch == 2
-    assert (assignment.heartbeat_interval_ms, assignment.session_timeout_ms) == (5_000, 45_000)
+    assert (assignment.heartbeat_interval_ms, assignment.session_timeout_ms) == (7_500, 45_000)
     member = (await stand.members(GROUP))["m1"]
     assert (member.client_id, member.client_host) == ("app-1", "/127.0.0.1")
     assert member.member_epoch == 2
@@ -230,7 +230,7 @@ async def test_a_half_closed_stream_still_gets_its_answers(stand: Stand) -> None
 
 async def test_an_expired_member_is_told_and_may_join_again() -> None:
     async with running_stand(session_timeout_ms=300) as short:
-        client = SessionClient(short.group_stub())
+        client = SessionClient(short.group_stub(), answers_pings=False)
         await client.settle("m1", await client.join("m1"))
         assert (await client.expect("fenced", "m1")).error.reason == "UNKNOWN_MEMBER_ID"
         again = await client.join("m1", join_id=2)
