@@ -338,12 +338,18 @@ class ClassicClient(Client):
     def _refresh(self) -> None:
         """A leader looks whether topics have changed."""
         self.later(REFRESH_MS, self._refresh)
-        if self._leads is None or self.is_out or not self.world.is_up:
+        if self.is_out or not self.world.is_up:
             return
-        image = self.world.runtime.image.by_name
-        if self._leads != {str(name): topic.partitions for name, topic in image.items()}:
+        if self.leads_what_has_changed:
             self._leads = None
             self.join_again()
+
+    @property
+    def leads_what_has_changed(self) -> bool:
+        """Whether it leads, and topics are not what they were when it assigned them."""
+        image = self.world.runtime.image.by_name
+        counts = {str(name): topic.partitions for name, topic in image.items()}
+        return self._leads is not None and self._leads != counts
 
     # ------------------------------------------------------------------------------ assignments
 

@@ -99,8 +99,11 @@ def _compute_unsettled(client: Client, epoch: int, assigned: set[Place]) -> str 
         return (
             f"{client.member_id} owns {client.owned} at {client.epoch}, not {assigned} at {epoch}"
         )
-    if isinstance(client, ClassicClient) and not client.is_settled:
-        return f"{client.member_id} has a step to take"
+    if isinstance(client, ClassicClient):
+        if not client.is_settled:
+            return f"{client.member_id} has a step to take"
+        if client.leads_what_has_changed:
+            return f"{client.member_id} leads, and has not noticed yet that topics have changed"
     return None
 
 
