@@ -114,7 +114,7 @@ def _run(memory: str, arguments: Sequence[str], said: Path) -> Step:
     _tell(f"{name} begins")
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with PeakMemory() as used, said.open("wb") as output:
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-m", "cli", "pipeline", *arguments],
             cwd=CHECKOUT,
             env=environment,
@@ -123,12 +123,12 @@ def _run(memory: str, arguments: Sequence[str], said: Path) -> Step:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-        )
-        assert process.stderr is not None
-        for line in process.stderr:
-            last.append(line)
-            sys.stderr.write(f"  {line}")
-        code = process.wait()
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                last.append(line)
+                sys.stderr.write(f"  {line}")
+        code = process.returncode
     seconds = time.monotonic() - started
     error = f"`{name}` exits with {code}: {''.join(last).strip()}" if code else None
     return Step(name, seconds, used.cpu_s, used.peak_mib, error)
