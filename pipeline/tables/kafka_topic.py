@@ -17,9 +17,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decoding.kafka_rows import KAFKA_COLUMNS, decode_kafka_rows
 from pipeline.schema import RECORDS, TOPIC
-from pipeline.source.errors import MissingConnector
+from pipeline.source.errors import MissingConnector, NotALog
 
 SCHEME = "kafka://"
+
+_ASKS_A_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Asked through an admin client, which is Spark's default, a cluster's internal topics have no
+partitions for Spark: a read of this one then finds nothing, and says nothing."""
 
 
 def is_kafka(path: str) -> bool:
@@ -30,8 +34,10 @@ def is_kafka(path: str) -> bool:
 def read_kafka_records(spark: SparkSession, path: str) -> DataFrame:
     """Every committed record of the topic, with the columns of ``schema.RECORDS``.
 
-    Raises ``MissingConnector`` where Spark has no Kafka source.
+    Raises ``MissingConnector`` where Spark has no Kafka source, and ``NotALog`` where the topic has
+    no record.
     """
+    spark.conf.set(_ASKS_A_CONSUMER, "true")
     reader = spark.read.format("kafka").option("subscribe", TOPIC)
     reader = reader.option("kafka.bootstrap.servers", path.removeprefix(SCHEME).rstrip("/"))
     reader = reader.option("kafka.isolation.level", "read_committed")
@@ -44,6 +50,8 @@ def read_kafka_records(spark: SparkSession, path: str) -> DataFrame:
             f"{path} needs Spark's Kafka source: set PYSPARK_SUBMIT_ARGS='--packages "
             f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version} pyspark-shell'"
         ) from error
+    if not rows.rdd.getNumPartitions():
+        raise NotALog(f"{path} has no record in {TOPIC}")
     return decode_kafka_frame(rows)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
+
+import pytest
 
 from cli.errors import ExitCode
 from tests.pipeline.logged import SEGMENTS
@@ -36,3 +39,18 @@ def test_without_the_connector_a_line_says_what_to_do(spark: SparkSession, tmp_p
     assert (result.exit_code, len(result.error.splitlines())) == (ExitCode.PRECONDITION, 1)
     assert f"spark-sql-kafka-0-10_2.13:{spark.version}" in result.error
     assert not out.exists()
+
+
+def test_internal_topics_are_read_and_one_without_records_is_no_log() -> None:
+    """Spark's Kafka source leaves internal topics out, silently, unless a consumer is asked."""
+    from pipeline.source.errors import NotALog
+    from pipeline.tables.kafka_topic import read_kafka_records
+
+    spark = MagicMock()
+    reader = spark.read.format.return_value
+    reader.option.return_value = reader
+    reader.load.return_value.rdd.getNumPartitions.return_value = 0
+    with pytest.raises(NotALog, match="__consumer_offsets"):
+        read_kafka_records(spark, "kafka://127.0.0.1:1")
+    name = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+    spark.conf.set.assert_called_once_with(name, "true")
