@@ -132,9 +132,9 @@ def _find_difference_in_settled(
 ) -> str | None:
     assert kafka.group is not None
     assert muster.group is not None
-    if mode is Mode.SETTLED and _gives_unwanted(kafka.group):
+    if is_ahead(mode, kafka):
         return _find_difference_in_unwanted(muster.group)
-    if mode is Mode.SETTLED and kafka.group.state == ASSIGNING:
+    if is_waiting(mode, kafka):
         # Kafka waits for a heartbeat, and classic members, who alone are there, have none such.
         kafka, muster = (_forget_what_they_have(seen) for seen in (kafka, muster))
     assert kafka.group is not None
@@ -214,11 +214,15 @@ def _say_older_generation(theirs: bytes, ours: bytes) -> bytes:
     )
 
 
+def _find_settled(mode: Mode, seen: Seen) -> GroupView | None:
+    """The group, where settled groups are compared and this one is."""
+    return seen.group if mode is Mode.SETTLED and seen.is_settled else None
+
+
 def is_ahead(mode: Mode, kafka: Seen) -> bool:
     """Whether Muster is an epoch ahead from now on, for it gave somebody what it wants."""
-    if mode is not Mode.SETTLED or kafka.group is None or not kafka.is_settled:
-        return False
-    return _gives_unwanted(kafka.group)
+    group = _find_settled(mode, kafka)
+    return group is not None and _gives_unwanted(group)
 
 
 def forget_epochs(seen: Seen) -> Seen:
@@ -236,9 +240,8 @@ def forget_epochs(seen: Seen) -> Seen:
 
 def is_waiting(mode: Mode, kafka: Seen) -> bool:
     """Whether Kafka waits for a heartbeat to compute a target, and gives nobody anything before."""
-    if mode is not Mode.SETTLED or kafka.group is None or not kafka.is_settled:
-        return False
-    return kafka.group.state == ASSIGNING
+    group = _find_settled(mode, kafka)
+    return group is not None and group.state == ASSIGNING
 
 
 def forget_assignments(seen: Seen) -> Seen:
