@@ -1,10 +1,6 @@
 """Computing targets: in the flush where it is quick, in a thread where it is not.
 
 One computation is in flight a group. The target in force stays so until a new one is installed.
-A new target is news for every member and may move every partition, so that a large group rests
-after one until its members have followed and nobody else comes: who joins meanwhile is in the next
-one, with all others that do. Were the next one computed while they are on their way, they would
-never arrive, and those who want to join would wait for all of them.
 """
 
 from __future__ import annotations
@@ -12,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 from assignors.registry import Assignors
-from coordinator.core.move_steps import ContinueMoves, is_target_reached
+from coordinator.core.move_steps import ContinueMoves
 from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget, TargetProblem, find_target_problem
 from coordinator.runtime.assignments import Assignments, Failure, Result
@@ -24,6 +19,7 @@ from coordinator.runtime.local_assignments import LocalAssignments
 from coordinator.runtime.move_steps import MoveSteps
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.target_installs import TargetInstalls
+from coordinator.runtime.target_rests import TargetRests
 from model.ids import GroupId
 from model.settings import CoordinatorSettings
 
@@ -45,26 +41,9 @@ INLINE_TOPICS = 1_000
 GROUPS_IN_A_BATCH = 100
 """Most groups that get a target in one batch; a small one costs some 0.2 ms."""
 
-COST_OF_MEMBER = 50
-"""What a new target costs a member, counted in partitions: two or three heartbeats and records."""
-
-PARTITIONS_PER_REST_MS = 100
-"""A group rests for at most a millisecond for so many partitions, if it is no quick one."""
-
-QUIET_MS = 500
-"""When nobody has come for so long, a group whose members have followed rests no longer."""
-
 FIRST_WAIT_MS = 1_000
 LONGEST_WAIT_MS = 5_000
 """How long after a failure an assignor is asked again; twice as long with each failure."""
-
-
-class _Rest(NamedTuple):
-    """Until when at the latest, and since when the group is seen at its epoch; monotonic times."""
-
-    until_ms: int
-    seen_epoch: int
-    since_ms: int
 
 
 class Targets:
@@ -111,8 +90,7 @@ class Targets:
         self._last_ms: dict[GroupId, float] = {}
         self._failures: dict[GroupId, int] = {}
         """How often in a row the assignor of a group has failed."""
-        self._rests: dict[GroupId, _Rest] = {}
-        """Of large groups with a new target."""
+        self._rests = TargetRests()
         self._put_off_until_ms: dict[GroupId, int] = {}
         """Of groups whose assignor is to be asked again: the monotonic time."""
         self._is_stopped = False
@@ -182,32 +160,8 @@ class Targets:
         if put_off_ms > 0:
             return put_off_ms
         self._put_off_until_ms.pop(group_id, None)
-        return self._compute_rest_ms(group_id)
-
-    def _compute_rest_ms(self, group_id: GroupId) -> int:
-        rest = self._rests.get(group_id)
-        if rest is None:
-            return 0
-        now_ms = self._now_ms()
         group = self._shard_of(group_id).consumer_groups.get(group_id)
-        if group is None or rest.until_ms <= now_ms:
-            del self._rests[group_id]
-            return 0
-        if group.group_epoch != rest.seen_epoch:
-            rest = rest._replace(seen_epoch=group.group_epoch, since_ms=now_ms)
-            self._rests[group_id] = rest
-        quiet_ms = rest.since_ms + QUIET_MS - now_ms
-        if quiet_ms <= 0 and is_target_reached(group):
-            del self._rests[group_id]
-            return 0
-        return min(rest.until_ms - now_ms, QUIET_MS if quiet_ms <= 0 else quiet_ms)
-
-    def _let_rest(self, problem: TargetProblem) -> None:
-        members, partitions = problem.problem.members, problem.problem.partitions
-        if members + partitions > ALWAYS_INLINE_SIZE:
-            now_ms = self._now_ms()
-            rest_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_REST_MS
-            self._rests[problem.group_id] = _Rest(now_ms + rest_ms, problem.group_epoch, now_ms)
+        return self._rests.compute_wait_ms(group_id, group, self._now_ms())
 
     def _compute(self, group_id: GroupId) -> None:
         if self.local.takes(group_id):
@@ -229,7 +183,7 @@ class Targets:
             or len(problem.topics) > INLINE_TOPICS
         ):
             return False
-        size = problem.problem.members + problem.problem.partitions
+        size = _compute_size(problem)
         is_mixed = (
             not problem.problem.subscriptions.is_homogeneous
             or problem.assignor not in WITHOUT_SEARCH
@@ -264,7 +218,8 @@ class Targets:
             self._put_off(problem, command)
             return
         self._failures.pop(problem.group_id, None)
-        self._let_rest(problem)
+        if _compute_size(problem) > ALWAYS_INLINE_SIZE:
+            self._rests.begin(problem, self._now_ms())
         self._stats.targets_installed += 1
         if self._installs.install(command, lambda: self._installed(command)):
             self._moves.note(command)
@@ -285,3 +240,8 @@ class Targets:
         wait_ms = min(FIRST_WAIT_MS << min(failures - 1, 8), LONGEST_WAIT_MS)
         self._put_off_until_ms[group_id] = self._now_ms() + wait_ms
         self._mark_later(group_id, wait_ms)
+
+
+def _compute_size(problem: TargetProblem) -> int:
+    """How many members and partitions it has."""
+    return problem.problem.members + problem.problem.partitions

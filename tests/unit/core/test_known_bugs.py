@@ -34,7 +34,9 @@ def revoking(partitions: int = 2) -> VirtualServer:
     server.join("g", "a", ["foo"])
     server.join("g", "b", ["foo"])
     server.beat(server.heartbeat("g", "a", 2))
-    assert server.group("g").member("a").state.name == "UNREVOKED_PARTITIONS"  # type: ignore
+    a = server.group("g").member("a")
+    assert a is not None
+    assert a.state.name == "UNREVOKED_PARTITIONS"
     return server
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.runtime import targets
+from coordinator.runtime import target_rests, targets
 from tests.sim.server import VirtualServer
 
 REST_MS = 3_000
@@ -19,9 +19,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
     for name in OWNERS:
         join(server, name)
     follow(server)
-    cost = PARTITIONS + 3 * targets.COST_OF_MEMBER
+    cost = PARTITIONS + 3 * target_rests.COST_OF_MEMBER
     monkeypatch.setattr(targets, "ALWAYS_INLINE_SIZE", 1)
-    monkeypatch.setattr(targets, "PARTITIONS_PER_REST_MS", cost / REST_MS)
+    monkeypatch.setattr(target_rests, "PARTITIONS_PER_REST_MS", cost / REST_MS)
     join(server, "m3")
     assert target_epoch(server) == 4
     return server
@@ -62,7 +62,7 @@ def test_who_joins_while_others_are_on_their_way_is_in_the_next_target(
 def test_the_rest_ends_when_all_have_followed_and_nobody_comes(server: VirtualServer) -> None:
     join(server, "m4")
     follow(server)
-    server.advance(targets.QUIET_MS)
+    server.advance(target_rests.QUIET_MS)
     assert target_epoch(server) == 5
 
 
@@ -71,7 +71,7 @@ def test_a_group_that_has_followed_waits_for_no_more_than_others_who_come(
 ) -> None:
     follow(server)
     join(server, "m4")
-    server.advance(targets.QUIET_MS)
+    server.advance(target_rests.QUIET_MS)
     assert target_epoch(server) == 5
 
 
@@ -79,13 +79,13 @@ def test_who_come_one_after_another_are_in_one_target(server: VirtualServer) -> 
     follow(server)
     for number in range(4, 14):
         join(server, f"m{number}")
-        server.advance(targets.QUIET_MS // 2)
+        server.advance(target_rests.QUIET_MS // 2)
         assert target_epoch(server) == 4
-    server.advance(2 * targets.QUIET_MS)
+    server.advance(2 * target_rests.QUIET_MS)
     assert target_epoch(server) == 14
 
 
 def test_who_does_not_follow_makes_nobody_wait_longer(server: VirtualServer) -> None:
     join(server, "m4")
-    server.advance(REST_MS + targets.QUIET_MS)
+    server.advance(REST_MS + target_rests.QUIET_MS)
     assert target_epoch(server) == 5
