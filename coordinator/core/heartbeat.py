@@ -33,7 +33,11 @@ from coordinator.core.outcome import (
     Outcome,
     ResolveRegexes,
 )
-from coordinator.core.reconcile import Standing, compute_next_standing
+from coordinator.core.reconcile import (
+    Standing,
+    compute_kept_standing,
+    compute_next_standing,
+)
 from coordinator.core.regexes import compute_names_after, compute_regex_change
 from coordinator.core.shard import Shard
 from coordinator.core.static_members import compute_replacement, find_member
@@ -391,6 +395,13 @@ def compute_standing_after(
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     topic_index, holder = group.numbers.topic_index, group.holder
     subscribes_to_all = len(subscribed) == len(group.numbers.topics)
+    if (
+        member.state is MemberState.STABLE
+        and member.assigned == member.target
+        and subscribes_to_all
+        and not command.has_subscription_changed
+    ):
+        return compute_kept_standing(standing, group.target_epoch)
     owned = None
     is_as_known = standing.member_epoch == command.epoch_known
     if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
@@ -452,12 +463,12 @@ def _timeout_effects(
     """
     if member.classic is not None:
         return ()
+    was_revoking = standing.state is MemberState.UNREVOKED_PARTITIONS
     if following.state is not MemberState.UNREVOKED_PARTITIONS:
+        if not was_revoking:
+            return ()
         return (CancelRebalanceTimeout(group.group_id, member.member_id),)
-    if (
-        standing.state is MemberState.UNREVOKED_PARTITIONS
-        and standing.pending_revocation.keys() <= following.pending_revocation.keys()
-    ):
+    if was_revoking and standing.pending_revocation.keys() <= following.pending_revocation.keys():
         return ()
     timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else -1
     return (

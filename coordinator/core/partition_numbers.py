@@ -138,6 +138,10 @@ class PartitionNumbers:
     ) -> tuple[AssignedTopicPartitions, ...]:
         """Numbers with their assignment epochs as topics with ascending partitions."""
         numbers = sorted(epochs)
+        if len(self._ranges) == 1 and numbers:
+            # One topic that never grew: each number is its partition.
+            epochs_of_all = tuple([epochs[number] for number in numbers])
+            return (AssignedTopicPartitions(self.topics[0], tuple(numbers), epochs_of_all),)
         found: dict[int, tuple[list[int], list[int]]] = {}
         for own, begin, end in self._runs(numbers):
             shift = own.base - own.first

@@ -70,6 +70,12 @@ def compute_next_standing(
     return _move_towards(standing, epoch, target, target_epoch, is_subscribed, is_free, owned)
 
 
+def compute_kept_standing(standing: Standing, target_epoch: int) -> Standing:
+    """``compute_next_standing`` of a stable member that has what the target of that epoch gives
+    it: the way of most members of a group whenever one comes or goes."""
+    return Standing(target_epoch, standing.member_epoch, MemberState.STABLE, standing.assigned, {})
+
+
 def _owns_any(owned: Collection[int] | None, revoked: Collection[int]) -> bool:
     """Whether the client may still own a revoked partition; one that does not say may."""
     if owned is None:

@@ -58,7 +58,7 @@ from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.turns import Turns
 from coordinator.runtime.watches import RegisteredWatch, Watches
-from coordinator.runtime.writer import Entry, Writer, exit_process
+from coordinator.runtime.writer import Entry, Writer, exit_process, make_entry
 from model.commands import (
     Command,
     ConfigCommand,
@@ -522,14 +522,12 @@ class Runtime:
             self._carry_out_effect(effect)
         if outcome.then is not None:
             if outcome.records:
-                entry = Entry(shard.partition, outcome.records, outcome.side, None, None)
-                self._writer.append(entry)
+                self._writer.append(make_entry(shard.partition, outcome, None))
             self._turns.follow_up(shard, outcome.then, reply)
             return
         assert outcome.response is not None, f"{command} has no answer"
         if outcome.records:
-            entry = Entry(shard.partition, outcome.records, outcome.side, reply, outcome.response)
-            self._writer.append(entry._replace(prepared=outcome.prepared))
+            self._writer.append(make_entry(shard.partition, outcome, reply))
         else:
             self._answer_read((group_id,), reply, outcome.response)
 

@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 import structlog
 
+from coordinator.core.outcome import Outcome
 from coordinator.core.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
@@ -58,6 +59,18 @@ class Entry(NamedTuple):
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
     prepared: PreparedTarget | None = None
+
+
+def make_entry(partition: LogPartition, outcome: Outcome, reply: Reply | None) -> Entry:
+    """What a command comes to; ``None`` for ``reply`` where its answer is still to come."""
+    return Entry(
+        partition,
+        outcome.records,
+        outcome.side,
+        reply,
+        outcome.response,
+        prepared=outcome.prepared,
+    )
 
 
 CommitEntry: TypeAlias = tuple[LogPartition, Commit | CommitBlock, Release]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.core.reconcile import Standing, compute_next_standing
+from coordinator.core.reconcile import Standing, compute_kept_standing, compute_next_standing
 from model.errors import FencedMemberEpoch
 from model.records import MemberState
 
@@ -132,6 +132,25 @@ def test_what_is_kept_keeps_its_epoch_and_what_is_granted_gets_the_targets(case:
     for number, epoch in following.pending_revocation.items():
         before = {**case.standing.assigned, **case.standing.pending_revocation}
         assert epoch == before[number]
+
+
+@given(cases())
+@settings(max_examples=400)
+def test_a_stable_member_that_has_its_target_gets_its_epoch_alone(case: Case) -> None:
+    standing = replace(
+        case.standing,
+        member_epoch=case.target_epoch - 1,
+        state=MemberState.STABLE,
+        pending_revocation={},
+    )
+    kept = replace(
+        case,
+        standing=standing,
+        target=frozenset(standing.assigned),
+        subscribed=frozenset(range(8)),
+        has_subscription_changed=False,
+    )
+    assert kept.next() == compute_kept_standing(standing, case.target_epoch)
 
 
 @given(cases())

@@ -182,7 +182,7 @@ def long_poll(server: MusterServer) -> Iterator[None]:
 
 def test_while_it_drains_it_says_that_it_is_not_ready(tmp_path: Path) -> None:
     server = MusterServer(
-        tmp_path / "data", "--topic", "orders=1", "--shutdown.timeout.ms=3000", "--log.format=json"
+        tmp_path / "data", "--topic", "orders=1", "--shutdown.timeout.ms=20000", "--log.format=json"
     )
     with server, long_poll(server), grpc.insecure_channel(server.grpc) as channel:
         health = health_pb2_grpc.HealthStub(channel)
@@ -195,7 +195,9 @@ def test_while_it_drains_it_says_that_it_is_not_ready(tmp_path: Path) -> None:
         assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
         assert get(server, "/readyz").status_code == 503
         assert get(server, "/livez").status_code == 200
-        assert server.process.wait(30) == 0
+        assert server.process.poll() is None
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 128 + signal.SIGTERM
 
 
 def test_a_write_that_fails_ends_it(server: MusterServer) -> None:
