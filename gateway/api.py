@@ -132,6 +132,7 @@ class RequestContext:
 
     __slots__ = (
         "_abandoned",
+        "_drained",
         "advertised",
         "answered",
         "body",
@@ -168,6 +169,7 @@ class RequestContext:
         self.answered = False
         self.body: bytes | None = None
         self._abandoned: Callable[[], None] | None = None
+        self._drained: Callable[[], None] | None = None
 
     @property
     def api(self) -> Api:
@@ -246,9 +248,22 @@ class RequestContext:
         """
         self._abandoned = callback
 
+    def on_drain(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once if the server stops before the answer was given, to give it.
+
+        What comes after a request that waits is owed an answer too, and gets none before it.
+        """
+        self._drained = callback
+
     def keep(self) -> None:
         """What it waited for has come, so that it must not be abandoned any more."""
-        self._abandoned = None
+        self._abandoned = self._drained = None
+
+    def drain(self) -> None:
+        """The server stops: what the connection calls for each request not answered."""
+        callback, self._drained = self._drained, None
+        if callback is not None and not self.answered:
+            callback()
 
     def abandon(self) -> None:
         """The connection is gone: what the connection calls for each request not answered."""

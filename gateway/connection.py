@@ -493,9 +493,12 @@ class Connection(asyncio.Protocol):
         self._update_reading()
 
     def drain(self) -> None:
-        """Read no more, and answer a parked heartbeat now."""
+        """Read no more, and answer now what waits and need not: heartbeats, and fetches."""
         self._is_draining = True
         self._update_reading()
+        for context in tuple(self._queue):
+            if isinstance(context, RequestContext):
+                context.drain()
         if self.heartbeats.parked is not None:
             self.heartbeats.parked.end()
 

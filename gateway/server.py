@@ -102,7 +102,8 @@ class KafkaServer:
     async def drain(self, grace_s: float) -> None:
         """Accept nobody and read no more; close each connection when it has its answers.
 
-        A fetch that waits for records is abandoned: its client would only ask again.
+        A fetch that waits for records is answered with what there is; who waits for a group to
+        rebalance is not waited for.
         """
         if self._server is None or self._shared is None:
             return

@@ -104,6 +104,7 @@ class _Fetch:
         self._watch = self._topics.watch(keys, missing, self._on_data)
         self._timer = clock.call_later(self._request.max_wait / 1_000, self._finish)
         self._context.on_abandoned(self._cancel)
+        self._context.on_drain(self._finish)
 
     def _on_data(self) -> None:
         """Enough was appended: read it once the append, and what came with it, is done."""
@@ -112,6 +113,7 @@ class _Fetch:
 
     def _finish(self) -> None:
         self._cancel()
+        self._context.keep()
         self._topics.read(self._reads, self._request.max_bytes, self._reply)
 
     def _cancel(self) -> None:

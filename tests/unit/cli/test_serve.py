@@ -20,6 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from cli.errors import ExitCode
 from tests.groups import CHECKOUT
 from tests.server import MusterServer, ServerNotStarted
+from tests.unit.gateway.apis.wire_client import WireClient
 
 
 @pytest.fixture
@@ -134,11 +135,9 @@ def test_topics_are_added_and_grown_and_never_shrink(tmp_path: Path) -> None:
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    server = MusterServer(
-        tmp_path / "data", "--topic", "orders=1", "--shutdown.timeout.ms=20000", "--log.format=json"
-    )
+    server = MusterServer(tmp_path / "data", *DRAINS_LONG, "--log.format=json")
     # An answer that is owed makes the shutdown take its time.
-    with server, long_poll(server):
+    with server, owed_answer(server):
         began = time.monotonic()
         assert server.process is not None
         server.process.send_signal(signal.SIGTERM)
@@ -148,43 +147,38 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert time.monotonic() - began < 10
 
 
-LONG_POLL = """
-import sys, time
-from confluent_kafka import Consumer, Producer, TopicPartition
-producer = Producer({"bootstrap.servers": sys.argv[1], "log_level": 0})
-producer.produce("orders", b"an order", partition=0)
-producer.flush()
-consumer = Consumer({
-    "bootstrap.servers": sys.argv[1], "group.id": "alone", "fetch.wait.max.ms": 20_000,
-    "log_level": 0,
-})
-consumer.assign([TopicPartition("orders", 0, 0)])
-print(consumer.poll(30).value().decode(), flush=True)
-time.sleep(60)
-"""
+DRAINS_LONG = ("--shutdown.timeout.ms=20000", "--group.initial.rebalance.delay.ms=60000")
 
 
 @contextmanager
-def long_poll(server: MusterServer) -> Iterator[None]:
-    """A Kafka client whose fetch for new records is waiting at the server.
-
-    In a process of its own: its `close` would wait long for a server that is gone.
-    """
-    command = [sys.executable, "-c", LONG_POLL, server.kafka]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "an order\n"
-            yield
-        finally:
-            process.kill()
+def owed_answer(server: MusterServer) -> Iterator[None]:
+    """A client whose second answer comes after the first, which waits for a group to gather."""
+    with (
+        WireClient(*server.address("kafka")) as client,
+        WireClient(*server.address("kafka")) as other,
+    ):
+        client.send(
+            "join_group",
+            5,
+            group_id="gathering",
+            session_timeout=10_000,
+            rebalance_timeout=60_000,
+            member_id="",
+            group_instance_id="one",
+            protocol_type="work",
+            protocols=[{"name": "even", "metadata": b""}],
+        )
+        client.send("find_coordinator", 3, key="gathering", key_type=0)
+        while not other.ask("list_groups", 4, states_filter=[])["groups"]:
+            pass
+        # What was sent before this is read before it is answered.
+        other.ask("list_groups", 4, states_filter=[])
+        yield
 
 
 def test_while_it_drains_it_says_that_it_is_not_ready(tmp_path: Path) -> None:
-    server = MusterServer(
-        tmp_path / "data", "--topic", "orders=1", "--shutdown.timeout.ms=20000", "--log.format=json"
-    )
-    with server, long_poll(server), grpc.insecure_channel(server.grpc) as channel:
+    server = MusterServer(tmp_path / "data", *DRAINS_LONG, "--log.format=json")
+    with server, owed_answer(server), grpc.insecure_channel(server.grpc) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         asked = health_pb2.HealthCheckRequest(service="")
         assert health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING

@@ -296,6 +296,19 @@ def test_abandoned_requests_hear_of_it_once_and_late_answers_go_nowhere() -> Non
     assert door.transport.written == b""
 
 
+def test_drain_has_what_waits_answered_so_that_what_came_after_it_is() -> None:
+    held, door = held_door()
+    door.send(ask(1) + ask(2))
+    first = held.contexts[0]
+    first.on_abandoned(lambda: None)
+    first.on_drain(lambda: held.answer(0))
+    held.answer(1)
+    assert not door.connection.is_drained, "the second answer waits for the first"
+    door.connection.drain()
+    assert [correlation_id for correlation_id, _ in door.answers(LIST_GROUPS, 4)] == [1, 2]
+    assert door.connection.is_drained
+
+
 def test_second_answer_to_one_request_is_dropped() -> None:
     held, door = held_door()
     door.send(ask(1))
