@@ -165,19 +165,18 @@ class ClassicSide:
         await self._wait_for_answers(group)
         for _, state in self.list_of(group):
             if state.has_short_session and state.waiting is None:
+                was_gathering = (await self.describe(group)).is_gathering
                 what = f"{state.client_id} did not expire"
                 await admin.wait_until(partial(self._is_gone, group, state), what, _PATIENCE_S)
                 state.has_short_session = False
                 state.forget(ErrorCode.UNKNOWN_MEMBER_ID)
-                await self._wait_while_deserted(group)
+                await self._wait_while_deserted(group, was_gathering=was_gathering)
                 await self._wait_for_answers(group)
 
-    async def _wait_while_deserted(self, group: int) -> None:
-        """A rebalance that nobody is left for ends by a timer, at once.
-
-        With an id that was given it waits for who has that.
-        """
-        if any(state.is_pending for _, state in self.list_of(group)):
+    async def _wait_while_deserted(self, group: int, *, was_gathering: bool) -> None:
+        """A rebalance that nobody is left for ends by a timer, at once; but one that had begun
+        before has the time of those who were there, and waits for who was given an id."""
+        if was_gathering and any(state.is_pending for _, state in self.list_of(group)):
             return
 
         async def is_over() -> bool:
@@ -407,6 +406,7 @@ class ClassicSide:
 
     async def _leave(self, step: ClassicLeave) -> Seen:
         group_id = self.group_id(step.group)
+        was_gathering = (await self.describe(step.group)).is_gathering
         states = [self.member(step.group, member) for member in step.members]
         if any(each.waiting is not None and each.waiting.kind == SYNCING for each in states):
             # Kafka never answers the SyncGroup of who is gone.
@@ -424,7 +424,7 @@ class ClassicSide:
                 state.is_in = state.is_pending = state.is_synced = False
                 # An id that is not there any more is asked with now and then.
                 state.leader, state.owned = "", frozenset()
-        await self._wait_while_deserted(step.group)
+        await self._wait_while_deserted(step.group, was_gathering=was_gathering)
         return Seen(tuple(codes))
 
     @staticmethod

@@ -85,6 +85,11 @@ class ClassicView(NamedTuple):
         """Nobody is left, and the rebalance ends as soon as the coordinator looks at its clock."""
         return self.state == PREPARING and not self.members
 
+    @property
+    def is_gathering(self) -> bool:
+        """A rebalance waits for members that are there."""
+        return self.state == PREPARING and bool(self.members)
+
 
 class Seen(NamedTuple):
     """Of one step: error codes, the member's epoch and assignment, and whatever else it has."""

@@ -162,11 +162,12 @@ async def test_a_short_session_is_waited_for_whenever_it_begins() -> None:
 
 async def test_a_rebalance_that_nobody_is_left_for_is_waited_for() -> None:
     side = Script(PREPARING, PREPARING, EMPTY)
-    await side._wait_while_deserted(0)
+    side.put(0, is_in=False, is_pending=True)
+    await side._wait_while_deserted(0, was_gathering=False)
     assert side.states == [EMPTY]
 
 
 async def test_a_rebalance_that_waits_for_an_id_is_not_waited_for() -> None:
     side = Script(PREPARING)
     side.put(0, is_in=False, is_pending=True)
-    await asyncio.wait_for(side._wait_while_deserted(0), 5)
+    await asyncio.wait_for(side._wait_while_deserted(0, was_gathering=True), 5)
