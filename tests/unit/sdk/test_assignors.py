@@ -316,7 +316,8 @@ async def test_the_server_dies_before_the_assignment_is_durable(stand: Stand) ->
         await stand.stop_server()
         slow.go_on.set()
         await stand.restart()
-        await until(lambda: a.assignment == ALL)
+        # The assignor is told after the member has it.
+        await until(lambda: a.assignment == ALL and bool(notes.told))
         assert len(notes.told) == 1
         assert epoch_of(stand)[0] == epoch_of(stand)[1]
 
