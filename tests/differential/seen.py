@@ -250,9 +250,11 @@ def is_waiting(mode: Mode, kafka: Seen) -> bool:
 
 
 def forget_assignments(seen: Seen) -> Seen:
-    """A side's, without what classic members were given."""
+    """A side's, without what classic members were given, and the generation that they are at:
+    who was given more has more to give up before the next."""
     answers = tuple(
-        (*answer[:5], None) if answer[1] == "sync" else answer for answer in seen.answers
+        (*answer[:5], None) if answer[1] == "sync" else (*answer[:3], 0, *answer[4:])
+        for answer in seen.answers
     )
     return seen._replace(answers=answers)
 

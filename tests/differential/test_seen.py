@@ -188,3 +188,9 @@ def test_kafka_gives_nothing_while_it_waits_for_a_heartbeat() -> None:
     assert find_difference(Mode.SETTLED, *sides, is_range=True) is None
     sides = forget_assignments(theirs), forget_assignments(refused)
     assert find_difference(Mode.SETTLED, *sides, is_range=True) is not None
+    # Who was given more is behind until it has given it up.
+    ahead = Seen((), answers=(("a", "join", 0, 8, "consumer", "range", "a"),))
+    behind = Seen((), answers=(("a", "join", 0, 7, "consumer", "range", "a"),))
+    assert find_difference(Mode.SETTLED, ahead, behind, is_range=True) is not None
+    sides = forget_assignments(ahead), forget_assignments(behind)
+    assert find_difference(Mode.SETTLED, *sides, is_range=True) is None
