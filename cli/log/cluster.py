@@ -101,11 +101,7 @@ class Cluster:
 
     def list_topics(self) -> dict[TopicName, TopicSideValue]:
         """Names, ids, partition counts and racks of all topics but Kafka's own."""
-        try:
-            found = self._admin.list_topics(timeout=self._timeout).topics
-        except kafka.KafkaException as error:
-            self._fail(error)
-        names = [name for name in sorted(found) if not name.startswith("__")]
+        names = [name for name in sorted(self._list_all_topics()) if not name.startswith("__")]
         if not names:
             return {}
         answers = self._ask(self._admin.describe_topics, kafka.TopicCollection(names))
@@ -191,12 +187,16 @@ class Cluster:
                 ExitCode.PRECONDITION,
             )
 
-    def _count_partitions(self) -> int:
+    def _list_all_topics(self) -> dict[str, Any]:
+        """By name, without naming one: a broker may create what an admin client asks for."""
         try:
-            topics = self._admin.list_topics(TOPIC, timeout=self._timeout).topics
+            topics: dict[str, Any] = self._admin.list_topics(timeout=self._timeout).topics
         except kafka.KafkaException as error:
             self._fail(error)
-        found = topics.get(TOPIC)
+        return topics
+
+    def _count_partitions(self) -> int:
+        found = self._list_all_topics().get(TOPIC)
         if found is None or not found.partitions:
             raise CommandError(f"{self._bootstrap} has no topic {TOPIC}", ExitCode.NOT_FOUND)
         return len(found.partitions)

@@ -63,6 +63,16 @@ async def describe(target: str, group_id: str) -> GroupView:
     )
 
 
+async def find(target: str, group_id: str) -> GroupView | None:
+    """The group now; None where nobody has joined it yet."""
+    try:
+        return await describe(target, group_id)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not grpc.StatusCode.NOT_FOUND:
+            raise
+        return None
+
+
 async def wait_until(condition: Callable[[], bool], within_s: float, what: str) -> None:
     """Until the condition holds; fails where it does not in time."""
     loop = asyncio.get_running_loop()
@@ -75,12 +85,12 @@ async def wait_until(condition: Callable[[], bool], within_s: float, what: str) 
 async def wait_for_group(
     target: str, group_id: str, condition: Callable[[GroupView], bool], within_s: float
 ) -> GroupView:
-    """Until the group is as wanted."""
+    """Until the group is there and as wanted."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     while True:
-        view = await describe(target, group_id)
-        if condition(view):
+        view = await find(target, group_id)
+        if view is not None and condition(view):
             return view
         assert loop.time() < deadline, f"not within {within_s} s: {view}"
         await asyncio.sleep(POLL_S)

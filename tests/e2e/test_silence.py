@@ -163,6 +163,7 @@ async def test_a_session_cut_without_fin(server: MusterServer) -> None:
         await far.__aenter__()
         try:
             await wait_for_group(target, GROUP, shared_by(2), 10)
+            await wait_until(lambda: len(far.assignment) > 0, 10, "it knows its partitions")
             relay.cut()
             await wait_for_group(target, GROUP, all_belong_to(near.member_id), WITHIN_S)
             # It gave them up by its own clock, before the server gave them away.

@@ -34,6 +34,8 @@ def broker() -> Iterator[KafkaBroker]:
         assert missing.exit_code == ExitCode.NOT_FOUND
         assert "has no topic __consumer_offsets" in missing.error
         _create_orders(broker)
+        # A broker creates a topic that is asked for by its name, a moment later.
+        assert _list_topics(broker) == {"orders"}
         commit(broker, "plain", {0: 3, 1: 5})
         commit(broker, "plain", {1: 6})
         yield broker
@@ -46,6 +48,11 @@ def _create_orders(broker: KafkaBroker) -> None:
     for number in range(10 * PARTITIONS):
         producer.produce("orders", b"x", partition=number % PARTITIONS)
     assert producer.flush(_DEADLINE_S) == 0
+
+
+def _list_topics(broker: KafkaBroker) -> set[str]:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+    return set(admin.list_topics(timeout=_DEADLINE_S).topics)
 
 
 def make_consumer(broker: KafkaBroker, group: str, **settings: str) -> Consumer:
