@@ -235,11 +235,6 @@ class RequestContext:
 
         self.node.coordinator.submit(command, guarded)
 
-    @property
-    def may_be_abandoned(self) -> bool:
-        """Whether it waits for something that may never come, as a fetch does for records."""
-        return self._abandoned is not None
-
     def on_abandoned(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` once if the connection goes before the answer was given.
 
@@ -255,8 +250,18 @@ class RequestContext:
         """
         self._drained = callback
 
+    def refuse_on_drain(self) -> None:
+        """If the server stops before the answer was given, it is NOT_COORDINATOR.
+
+        For what waits for other members, as Kafka's coordinator answers it when it resigns: they
+        all join again where they find the next one. An answer that comes later is not for it.
+        """
+        self.on_drain(
+            lambda: self.reply_failed(ErrorCode.NOT_COORDINATOR, "The coordinator is stopping.")
+        )
+
     def keep(self) -> None:
-        """What it waited for has come, so that it must not be abandoned any more."""
+        """What it waited for has come: it is neither abandoned nor drained any more."""
         self._abandoned = self._drained = None
 
     def drain(self) -> None:

@@ -483,7 +483,7 @@ class Connection(asyncio.Protocol):
 
     def _resume(self) -> None:
         """Enough answers have left: go on with the frames that had to wait."""
-        if not self._is_held or self._transport is None:
+        if not self._is_held or self._is_draining or self._transport is None:
             return
         self._is_held = False
         data = b"".join(self._chunks)
@@ -493,7 +493,7 @@ class Connection(asyncio.Protocol):
         self._update_reading()
 
     def drain(self) -> None:
-        """Read no more, and answer now what waits and need not: heartbeats, and fetches."""
+        """Read no more, and answer now what waits: heartbeats, fetches, joins and syncs."""
         self._is_draining = True
         self._update_reading()
         for context in tuple(self._queue):
@@ -506,14 +506,6 @@ class Connection(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether every request was answered."""
         return not self._queue and self.heartbeats.parked is None
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether every request was answered, but for those that wait for what may never come."""
-        return self.heartbeats.parked is None and all(
-            isinstance(context, RequestContext) and context.may_be_abandoned
-            for context in self._queue
-        )
 
     def check_deadlines(self, now: float) -> None:
         """Close a connection that is idle, or too slow in sending or in reading."""

@@ -102,8 +102,8 @@ class KafkaServer:
     async def drain(self, grace_s: float) -> None:
         """Accept nobody and read no more; close each connection when it has its answers.
 
-        A fetch that waits for records is answered with what there is; who waits for a group to
-        rebalance is not waited for.
+        A fetch that waits for records is answered with what there is, and who waits for a group
+        to rebalance has to look for its next coordinator.
         """
         if self._server is None or self._shared is None:
             return
@@ -123,7 +123,7 @@ class KafkaServer:
         """Close the connections that have their answers; whether there are others."""
         assert self._shared is not None
         for connection in list(self._shared.connections):
-            if connection.is_drained:
+            if connection.is_idle:
                 connection.close()
         return bool(self._shared.connections)
 

@@ -50,6 +50,9 @@ def handle(context: RequestContext, request: Any) -> None:
         return
 
     def on_answer(answer: Answer) -> None:
+        if context.answered:
+            # The server stops, and has said so.
+            return
         if isinstance(answer, MemberIdRequired):
             context.reply(_refuse(context, answer.code, answer.member_id))
         elif isinstance(answer, MemberRemoved):
@@ -61,8 +64,7 @@ def handle(context: RequestContext, request: Any) -> None:
             context.reply(_respond(context, answer))
 
     context.submit(make_command(context, request), on_answer)
-    # A server that stops need not wait for the other members.
-    context.on_abandoned(_stop_waiting)
+    context.refuse_on_drain()
 
 
 def check_join_sizes(context: RequestContext, request: Any) -> None:
@@ -75,10 +77,6 @@ def check_join_sizes(context: RequestContext, request: Any) -> None:
         ("ProtocolType", request.protocol_type),
         *(("A protocol's name", protocol.name) for protocol in request.protocols),
     )
-
-
-def _stop_waiting() -> None:
-    """The member joins again, wherever it finds its coordinator."""
 
 
 def make_command(context: RequestContext, request: Any) -> JoinGroup:

@@ -53,18 +53,17 @@ def handle(context: RequestContext, request: Any) -> None:
         )
 
     def on_sync(answer: Answer) -> None:
+        if context.answered:
+            # The server stops, and has said so.
+            return
+        context.keep()
         if isinstance(answer, SyncGroupResponse):
             context.node.heartbeats.classic.answer_sync(context, command, answer, on_answer)
         else:
             on_answer(answer)
 
-    # A server that stops need not wait for the other members.
-    context.on_abandoned(_stop_waiting)
+    context.refuse_on_drain()
     context.submit(command, on_sync)
-
-
-def _stop_waiting() -> None:
-    """The member joins again, wherever it finds its coordinator."""
 
 
 def make_command(context: RequestContext, request: Any) -> SyncGroup:

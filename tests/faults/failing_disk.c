@@ -4,6 +4,7 @@
  *
  *     write ENOSPC rocksdb/000     what is written to paths with this in them fails, halfway
  *     sync EIO watermark           fsync and fdatasync of such paths fail
+ *     hold sync rocksdb/000        they do not return while this line is there
  *     free 1000000                 statvfs says that so many bytes are free
  *
  * DISK_SYNCS names a file that gets a line, size and path, for each sync that succeeded: the size
@@ -27,6 +28,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #define REAL(name, type) ((type)dlsym(RTLD_NEXT, name))
@@ -165,12 +167,24 @@ static void note_sync(int fd, off_t size)
     }
 }
 
+static void wait_while_held(int fd)
+{
+    const struct timespec pause = {0, 5000000L};
+    char path[PATH_MAX], value[64];
+    if (!getenv("DISK_FAULTS"))
+        return;
+    path_of(fd, path);
+    while (find_fault("hold", path, value))
+        nanosleep(&pause, NULL);
+}
+
 static int sync_file(const char *name, int fd)
 {
     int (*real)(int) = REAL(name, int (*)(int));
     struct stat before = {0};
     if (is_last_call_of(fd))
         end();
+    wait_while_held(fd);
     if (fails("sync", fd))
         return -1;
     fstat(fd, &before);

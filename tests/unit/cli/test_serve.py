@@ -7,20 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
 import httpx
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cli.errors import ExitCode
 from tests.groups import CHECKOUT
 from tests.server import MusterServer, ServerNotStarted
-from tests.unit.gateway.apis.wire_client import WireClient
 
 
 @pytest.fixture
@@ -134,66 +129,6 @@ def test_topics_are_added_and_grown_and_never_shrink(tmp_path: Path) -> None:
         assert len(run_topic_list(server)) == 3
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    server = MusterServer(tmp_path / "data", *DRAINS_LONG, "--log.format=json")
-    # An answer that is owed makes the shutdown take its time.
-    with server, owed_answer(server):
-        began = time.monotonic()
-        assert server.process is not None
-        server.process.send_signal(signal.SIGTERM)
-        wait_for_event(server, "stopping")
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(30) == 128 + signal.SIGTERM
-        assert time.monotonic() - began < 10
-
-
-DRAINS_LONG = ("--shutdown.timeout.ms=20000", "--group.initial.rebalance.delay.ms=60000")
-
-
-@contextmanager
-def owed_answer(server: MusterServer) -> Iterator[None]:
-    """A client whose second answer comes after the first, which waits for a group to gather."""
-    with (
-        WireClient(*server.address("kafka")) as client,
-        WireClient(*server.address("kafka")) as other,
-    ):
-        client.send(
-            "join_group",
-            5,
-            group_id="gathering",
-            session_timeout=10_000,
-            rebalance_timeout=60_000,
-            member_id="",
-            group_instance_id="one",
-            protocol_type="work",
-            protocols=[{"name": "even", "metadata": b""}],
-        )
-        client.send("find_coordinator", 3, key="gathering", key_type=0)
-        while not other.ask("list_groups", 4, states_filter=[])["groups"]:
-            pass
-        # What was sent before this is read before it is answered.
-        other.ask("list_groups", 4, states_filter=[])
-        yield
-
-
-def test_while_it_drains_it_says_that_it_is_not_ready(tmp_path: Path) -> None:
-    server = MusterServer(tmp_path / "data", *DRAINS_LONG, "--log.format=json")
-    with server, owed_answer(server), grpc.insecure_channel(server.grpc) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
-        asked = health_pb2.HealthCheckRequest(service="")
-        assert health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING
-        watch = health.Watch(asked)
-        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
-        assert server.process is not None
-        server.process.send_signal(signal.SIGTERM)
-        assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
-        assert get(server, "/readyz").status_code == 503
-        assert get(server, "/livez").status_code == 200
-        assert server.process.poll() is None
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(30) == 128 + signal.SIGTERM
-
-
 def test_a_write_that_fails_ends_it(server: MusterServer) -> None:
     # From here on no file of the server may grow beyond a few bytes: as a disk that fails.
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
@@ -228,13 +163,6 @@ def test_a_write_that_fails_is_told_where_that_can_be_written(stderr: str) -> No
     if stderr == "pipe":
         last = done.stderr.splitlines()[-1]
         assert last == "muster: cannot write the log: [Errno 28] No space left"
-
-
-def wait_for_event(server: MusterServer, name: str) -> None:
-    deadline = time.monotonic() + 10
-    while not any(event["event"] == name for event in events(server)):
-        assert time.monotonic() < deadline, f"no event {name}"
-        time.sleep(0.01)
 
 
 def test_a_folder_has_one_server(server: MusterServer, tmp_path: Path) -> None:

@@ -110,6 +110,12 @@ async def has_come(rig: Rig) -> None:
                 return
 
 
+async def has_read(rig: Rig) -> None:
+    """Wait until what was sent before on other connections was read."""
+    async with await rig.connect() as other:
+        await other.ask(DESCRIBE_GROUPS, 5, groups=("g",))
+
+
 async def test_who_is_removed_while_it_waits_is_not_told_its_id_again() -> None:
     async with run_rig(coordinator=AT_ONCE) as rig, await rig.connect() as client:
         assert (await join(client, 9, "g")).error_code == 0
@@ -126,10 +132,46 @@ async def test_who_is_removed_while_it_waits_is_not_told_its_id_again() -> None:
         assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
-async def test_who_waits_does_not_hold_up_a_stop() -> None:
+async def test_who_joins_while_the_server_stops_is_told_so_and_has_its_other_answers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with run_rig() as rig, await rig.connect() as client:
         client.send(JOIN, 3, **join_fields(3, "g"))
+        client.send(DESCRIBE_GROUPS, 5, groups=("other",))
         async with asyncio.timeout(5):
             await has_come(rig)
             await rig.server.drain(60)
             await rig.runtime.stop()
+        _, joined = await client.read(JOIN, 3)
+        assert joined.error_code == ErrorCode.NOT_COORDINATOR
+        _, described = await client.read(DESCRIBE_GROUPS, 5)
+        assert len(described.groups) == 1
+        assert await client.is_closed()
+    assert caplog.text == "", "the join is not answered again"
+
+
+async def test_who_waits_for_its_assignment_while_the_server_stops_is_told_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        run_rig(coordinator=AT_ONCE) as rig,
+        await rig.connect() as client,
+        await rig.connect() as other,
+    ):
+        leader = (await join(client, 9, "g")).member_id
+        joining = asyncio.create_task(join(other, 9, "g"))
+        await has_come(rig)
+        joined = await client.ask(JOIN, 9, **join_fields(9, "g", leader))
+        follower = (await joining).member_id
+        assert (joined.leader, joined.generation_id) == (leader, 2)
+        other.send(SYNC, 4, group_id="g", member_id=follower, generation_id=2)
+        other.send(DESCRIBE_GROUPS, 5, groups=("other",))
+        async with asyncio.timeout(5):
+            await has_read(rig)
+            await rig.server.drain(60)
+            await rig.runtime.stop()
+        _, synced = await other.read(SYNC, 4)
+        assert synced.error_code == ErrorCode.NOT_COORDINATOR
+        _, described = await other.read(DESCRIBE_GROUPS, 5)
+        assert len(described.groups) == 1
+    assert caplog.text == "", "the sync is not answered again"

@@ -299,14 +299,26 @@ def test_abandoned_requests_hear_of_it_once_and_late_answers_go_nowhere() -> Non
 def test_drain_has_what_waits_answered_so_that_what_came_after_it_is() -> None:
     held, door = held_door()
     door.send(ask(1) + ask(2))
-    first = held.contexts[0]
-    first.on_abandoned(lambda: None)
-    first.on_drain(lambda: held.answer(0))
+    held.contexts[0].on_drain(lambda: held.answer(0))
     held.answer(1)
-    assert not door.connection.is_drained, "the second answer waits for the first"
+    assert not door.connection.is_idle, "the second answer waits for the first"
     door.connection.drain()
-    assert [correlation_id for correlation_id, _ in door.answers(LIST_GROUPS, 4)] == [1, 2]
-    assert door.connection.is_drained
+    assert correlations(door) == [1, 2]
+    assert door.connection.is_idle
+
+
+def test_drain_leaves_requests_that_had_to_wait_unserved() -> None:
+    """They would be served for ever, where the client sends as fast as it is answered."""
+    held, door = held_door(gateway_pipelined_requests_max=2)
+    door.send(ask(0) + ask(1) + ask(2))
+    for context in held.contexts:
+        context.refuse_on_drain()
+    door.connection.drain()
+    door.gateway.clock.advance(0.001)
+    assert len(held.contexts) == 2
+    answers = door.answers(LIST_GROUPS, 4)
+    assert [(number, answer.error_code) for number, answer in answers] == [(0, 16), (1, 16)]
+    assert door.connection.is_idle
 
 
 def test_second_answer_to_one_request_is_dropped() -> None:

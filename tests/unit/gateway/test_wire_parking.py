@@ -105,7 +105,7 @@ def test_heartbeat_whose_park_is_over_is_owed_its_answer(door: Door) -> None:
     coordinator.held = []
     door.connection.drain()
     assert len(coordinator.held) == 1
-    assert not door.connection.is_drained
+    assert not door.connection.is_idle
 
 
 def test_another_request_ends_the_park_and_is_answered_after_it(door: Door) -> None:

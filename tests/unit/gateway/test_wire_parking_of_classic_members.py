@@ -287,3 +287,4 @@ def test_a_parked_sync_is_answered_when_parking_is_off_and_when_the_server_stops
     send_sync(door, 1, NOTHING_YET)
     door.connection.drain()
     assert sync_codes(door) == [(1, 0)]
+    assert door.connection.is_idle
