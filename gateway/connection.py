@@ -223,9 +223,14 @@ class Connection(asyncio.Protocol):
                     continue
             if heartbeats.parked is not None:
                 heartbeats.parked.end()
-            self._serve_request(data, pos + 4, end)
-            if self._transport is None:
-                return size
+            kept = self._kept_commit if data[pos + 5] == COMMIT_KEY else None
+            pending = None if kept is None else kept.commit(self, data[pos:end], now_ms)
+            if pending is not None:
+                self._queue.append(pending)
+            else:
+                self._serve_request(data, pos + 4, end)
+                if self._transport is None:
+                    return size
             pos = end
             if len(self._queue) >= self._settings.gateway_pipelined_requests_max:
                 self._is_held = True
