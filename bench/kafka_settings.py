@@ -12,8 +12,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-_NAME = "group.consumer.assignment.interval.ms"
+_INTERVAL = "group.consumer.assignment.interval.ms"
+_FLUSH = "flush.messages"
 _BROKER = "1"
+_OFFSETS_TOPIC = "__consumer_offsets"
 _ERRORS_ALONE = 3
 _TIMEOUT_S = 10.0
 _POLL_S = 0.02
@@ -24,19 +26,31 @@ def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
 
     Raises TimeoutError.
     """
+    _set(bootstrap, ResourceType.BROKER, _BROKER, _INTERVAL, str(interval_ms))
+
+
+def set_fsync_of_commits(bootstrap: str, *, is_on: bool) -> None:
+    """Set whether Kafka fsyncs what it writes of groups before it answers; by default it does not.
+
+    Raises TimeoutError.
+    """
+    value = "1" if is_on else str(2**63 - 1)
+    _set(bootstrap, ResourceType.TOPIC, _OFFSETS_TOPIC, _FLUSH, value)
+
+
+def _set(bootstrap: str, kind: ResourceType, resource: str, name: str, value: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ALONE})
-    entry = ConfigEntry(_NAME, str(interval_ms), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.BROKER, _BROKER, incremental_configs=[entry])
-    for altered in admin.incremental_alter_configs([resource]).values():
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    asked = ConfigResource(kind, resource, incremental_configs=[entry])
+    for altered in admin.incremental_alter_configs([asked]).values():
         altered.result(_TIMEOUT_S)
     deadline = time.monotonic() + _TIMEOUT_S
-    while _read(admin) != str(interval_ms):
+    while _read(admin, ConfigResource(kind, resource), name) != value:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the broker does not take {_NAME}={interval_ms}")
+            raise TimeoutError(f"the broker does not take {name}={value}")
         time.sleep(_POLL_S)
 
 
-def _read(admin: AdminClient) -> str:
-    resource = ConfigResource(ResourceType.BROKER, _BROKER)
+def _read(admin: AdminClient, resource: ConfigResource, name: str) -> str:
     (described,) = admin.describe_configs([resource]).values()
-    return str(described.result(_TIMEOUT_S)[_NAME].value)
+    return str(described.result(_TIMEOUT_S)[name].value)
