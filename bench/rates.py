@@ -102,8 +102,12 @@ def measure_commits(stand: Stand) -> Section:
         ),
         rows=(
             *make_rate_rows("commits of 1 partition", one, rate=Target(min_ratio=1.3)),
-            *make_rate_rows("the same, Kafka fsyncs too", durable, rate=Target(min_ratio=1.3)),
-            *make_rate_rows("the same, 8 in flight", pipelined, rate=Target(min_ratio=1.3)),
+            *make_rate_rows(
+                "commits of 1 partition, Kafka fsyncs too", durable, rate=Target(min_ratio=1.3)
+            ),
+            *make_rate_rows(
+                "commits of 1 partition, 8 in flight", pipelined, rate=Target(min_ratio=1.3)
+            ),
             offsets,
             *make_rate_rows("commits of 100 partitions", hundred),
         ),
