@@ -67,21 +67,24 @@ def measure_commits(stand: Stand) -> Section:
         finally:
             set_fsync_of_commits(stand.broker.bootstrap, is_on=False)
 
+    deep = f"{PIPELINED} in flight"
     runs = stand.interleave(
         {
             "Kafka, 1 partition": lambda: run(kafka, 1),
             "Muster, 1 partition": lambda: run(muster, 1),
             "Kafka, fsynced": run_fsynced,
-            "Kafka, 8 in flight": lambda: run(kafka, 1, PIPELINED),
-            "Muster, 8 in flight": lambda: run(muster, 1, PIPELINED),
+            f"Kafka, {deep}": lambda: run(kafka, 1, PIPELINED),
+            f"Muster, {deep}": lambda: run(muster, 1, PIPELINED),
             "Kafka, 100 partitions": lambda: run(kafka, 100),
             "Muster, 100 partitions": lambda: run(muster, 100),
         }
     )
-    one = {side: runs[f"{side}, 1 partition"] for side in ("Kafka", "Muster")}
+
+    def beside(load: str) -> dict[str, list[Json]]:
+        return {side: runs[f"{side}, {load}"] for side in ("Kafka", "Muster")}
+
+    one, hundred = beside("1 partition"), beside("100 partitions")
     durable = {"Kafka": runs["Kafka, fsynced"], "Muster": one["Muster"]}
-    pipelined = {side: runs[f"{side}, 8 in flight"] for side in ("Kafka", "Muster")}
-    hundred = {side: runs[f"{side}, 100 partitions"] for side in ("Kafka", "Muster")}
     offsets = Row(
         "commits of 100 partitions: offsets",
         "/s",
@@ -95,7 +98,7 @@ def measure_commits(stand: Stand) -> Section:
         title="OffsetCommit",
         method=(
             "32 groups without members, a connection each, one commit in flight on each, ever "
-            "higher offsets of the partitions in turn; and 8 in flight, as from consumers that "
+            f"higher offsets of the partitions in turn; and {deep}, as from consumers that "
             "commit without waiting. **Muster answers when the commit is fsynced; Kafka answers "
             "before, and fsyncs nothing here** (its defaults), but for the rows that say so: "
             "there its topic has flush.messages=1."
@@ -106,7 +109,7 @@ def measure_commits(stand: Stand) -> Section:
                 "commits of 1 partition, Kafka fsyncs too", durable, rate=Target(min_ratio=1.3)
             ),
             *make_rate_rows(
-                "commits of 1 partition, 8 in flight", pipelined, rate=Target(min_ratio=1.3)
+                f"commits of 1 partition, {deep}", beside(deep), rate=Target(min_ratio=1.3)
             ),
             offsets,
             *make_rate_rows("commits of 100 partitions", hundred),

@@ -235,6 +235,23 @@ class RequestContext:
 
         self.node.coordinator.submit(command, guarded)
 
+    def submit_waiting(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
+        """``submit`` what waits for other members; NOT_COORDINATOR if the server stops before.
+
+        So Kafka's coordinator answers when it resigns: they all join again where they find the
+        next one. An answer that comes later is not for them.
+        """
+
+        def unless_refused(answer: Answer) -> None:
+            if not self.answered:
+                self.keep()
+                on_answer(answer)
+
+        self.on_drain(
+            lambda: self.reply_failed(ErrorCode.NOT_COORDINATOR, "The coordinator is stopping.")
+        )
+        self.submit(command, unless_refused)
+
     def on_abandoned(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` once if the connection goes before the answer was given.
 
@@ -249,16 +266,6 @@ class RequestContext:
         What comes after a request that waits is owed an answer too, and gets none before it.
         """
         self._drained = callback
-
-    def refuse_on_drain(self) -> None:
-        """If the server stops before the answer was given, it is NOT_COORDINATOR.
-
-        For what waits for other members, as Kafka's coordinator answers it when it resigns: they
-        all join again where they find the next one. An answer that comes later is not for it.
-        """
-        self.on_drain(
-            lambda: self.reply_failed(ErrorCode.NOT_COORDINATOR, "The coordinator is stopping.")
-        )
 
     def keep(self) -> None:
         """What it waited for has come: it is neither abandoned nor drained any more."""

@@ -164,13 +164,17 @@ class Connection(asyncio.Protocol):
                 return False
             self._transport.write(steady.head + data[8:12] + steady.tail)
             return True
-        kept = self._kept_commit
-        if kept is None or len(queue) >= self._settings.gateway_pipelined_requests_max - 1:
+        if len(queue) >= self._settings.gateway_pipelined_requests_max - 1:
             return False
-        pending = kept.commit(self, data, int(self._heard_at * 1_000))
+        return self._serve_kept_commit(data, int(self._heard_at * 1_000))
+
+    def _serve_kept_commit(self, frame: bytes, now_ms: int) -> bool:
+        """A commit like the last one; ``False`` where it must be looked at."""
+        kept = self._kept_commit
+        pending = None if kept is None else kept.commit(self, frame, now_ms)
         if pending is None:
             return False
-        queue.append(pending)
+        self._queue.append(pending)
         return True
 
     # ------------------------------------------------------------------------------ frames
@@ -223,11 +227,8 @@ class Connection(asyncio.Protocol):
                     continue
             if heartbeats.parked is not None:
                 heartbeats.parked.end()
-            kept = self._kept_commit if data[pos + 5] == COMMIT_KEY else None
-            pending = None if kept is None else kept.commit(self, data[pos:end], now_ms)
-            if pending is not None:
-                self._queue.append(pending)
-            else:
+            is_commit = data[pos + 5] == COMMIT_KEY
+            if not (is_commit and self._serve_kept_commit(data[pos:end], now_ms)):
                 self._serve_request(data, pos + 4, end)
                 if self._transport is None:
                     return size

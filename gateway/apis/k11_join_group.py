@@ -50,9 +50,6 @@ def handle(context: RequestContext, request: Any) -> None:
         return
 
     def on_answer(answer: Answer) -> None:
-        if context.answered:
-            # The server stops, and has said so.
-            return
         if isinstance(answer, MemberIdRequired):
             context.reply(_refuse(context, answer.code, answer.member_id))
         elif isinstance(answer, MemberRemoved):
@@ -63,8 +60,7 @@ def handle(context: RequestContext, request: Any) -> None:
             assert isinstance(answer, JoinGroupResponse)
             context.reply(_respond(context, answer))
 
-    context.submit(make_command(context, request), on_answer)
-    context.refuse_on_drain()
+    context.submit_waiting(make_command(context, request), on_answer)
 
 
 def check_join_sizes(context: RequestContext, request: Any) -> None:

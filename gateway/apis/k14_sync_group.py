@@ -53,17 +53,12 @@ def handle(context: RequestContext, request: Any) -> None:
         )
 
     def on_sync(answer: Answer) -> None:
-        if context.answered:
-            # The server stops, and has said so.
-            return
-        context.keep()
         if isinstance(answer, SyncGroupResponse):
             context.node.heartbeats.classic.answer_sync(context, command, answer, on_answer)
         else:
             on_answer(answer)
 
-    context.refuse_on_drain()
-    context.submit(command, on_sync)
+    context.submit_waiting(command, on_sync)
 
 
 def make_command(context: RequestContext, request: Any) -> SyncGroup:

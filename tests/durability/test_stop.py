@@ -44,13 +44,19 @@ def owed_answer(server: FaultyServer) -> Iterator[WireClient]:
         yield client
 
 
+def begin_stop(server: FaultyServer, channel: grpc.Channel) -> None:
+    """SIGTERM; when this returns its health says that it stops."""
+    assert server.process is not None
+    watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+    assert next(watch).status == SERVING
+    server.process.send_signal(signal.SIGTERM)
+    assert next(watch).status == NOT_SERVING
+
+
 def test_a_second_signal_ends_it_at_once(server: FaultyServer) -> None:
     assert server.process is not None
     with owed_answer(server), grpc.insecure_channel(server.grpc) as channel:
-        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
-        assert next(watch).status == SERVING
-        server.process.send_signal(signal.SIGTERM)
-        assert next(watch).status == NOT_SERVING
+        begin_stop(server, channel)
         began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(30) == 128 + signal.SIGTERM
@@ -64,10 +70,7 @@ def test_while_it_drains_it_says_that_it_is_not_ready_and_then_answers(
     with owed_answer(server) as client, grpc.insecure_channel(server.grpc) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         assert health.Check(health_pb2.HealthCheckRequest()).status == SERVING
-        watch = health.Watch(health_pb2.HealthCheckRequest())
-        assert next(watch).status == SERVING
-        server.process.send_signal(signal.SIGTERM)
-        assert next(watch).status == NOT_SERVING
+        begin_stop(server, channel)
         assert read_status(server, "/readyz") == 503
         assert read_status(server, "/livez") == 200
         assert server.process.poll() is None

@@ -42,7 +42,7 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 def _create_orders(broker: KafkaBroker) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+    admin = _make_admin(broker)
     admin.create_topics([NewTopic("orders", PARTITIONS, 1)])["orders"].result(_DEADLINE_S)
     producer = Producer({"bootstrap.servers": broker.bootstrap, **_QUIET})
     for number in range(10 * PARTITIONS):
@@ -50,9 +50,12 @@ def _create_orders(broker: KafkaBroker) -> None:
     assert producer.flush(_DEADLINE_S) == 0
 
 
+def _make_admin(broker: KafkaBroker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+
+
 def _list_topics(broker: KafkaBroker) -> set[str]:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
-    return set(admin.list_topics(timeout=_DEADLINE_S).topics)
+    return set(_make_admin(broker).list_topics(timeout=_DEADLINE_S).topics)
 
 
 def make_consumer(broker: KafkaBroker, group: str, **settings: str) -> Consumer:
@@ -83,7 +86,8 @@ def send_offsets(broker: KafkaBroker, group: str, name: str, offsets: Offsets) -
 
 def fetch(broker: KafkaBroker, group: str) -> Offsets:
     """What the coordinator says."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+    # Without a name it would be gone before its answer.
+    admin = _make_admin(broker)
     answers = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     found = answers[group].result(_DEADLINE_S).topic_partitions
     return {each.partition: each.offset for each in found if each.offset >= 0}

@@ -132,6 +132,17 @@ async def test_who_is_removed_while_it_waits_is_not_told_its_id_again() -> None:
         assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
+async def check_is_told_of_the_stop(rig: Rig, client: WireClient, key: int, version: int) -> None:
+    """The server stops; who waits with such a request hears it, and has its next answer too."""
+    await rig.server.drain(60)
+    await rig.runtime.stop()
+    _, told = await client.read(key, version)
+    assert told.error_code == ErrorCode.NOT_COORDINATOR
+    _, described = await client.read(DESCRIBE_GROUPS, 5)
+    assert len(described.groups) == 1
+    assert await client.is_closed()
+
+
 async def test_who_joins_while_the_server_stops_is_told_so_and_has_its_other_answers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -140,13 +151,7 @@ async def test_who_joins_while_the_server_stops_is_told_so_and_has_its_other_ans
         client.send(DESCRIBE_GROUPS, 5, groups=("other",))
         async with asyncio.timeout(5):
             await has_come(rig)
-            await rig.server.drain(60)
-            await rig.runtime.stop()
-        _, joined = await client.read(JOIN, 3)
-        assert joined.error_code == ErrorCode.NOT_COORDINATOR
-        _, described = await client.read(DESCRIBE_GROUPS, 5)
-        assert len(described.groups) == 1
-        assert await client.is_closed()
+            await check_is_told_of_the_stop(rig, client, JOIN, 3)
     assert caplog.text == "", "the join is not answered again"
 
 
@@ -168,10 +173,5 @@ async def test_who_waits_for_its_assignment_while_the_server_stops_is_told_so(
         other.send(DESCRIBE_GROUPS, 5, groups=("other",))
         async with asyncio.timeout(5):
             await has_read(rig)
-            await rig.server.drain(60)
-            await rig.runtime.stop()
-        _, synced = await other.read(SYNC, 4)
-        assert synced.error_code == ErrorCode.NOT_COORDINATOR
-        _, described = await other.read(DESCRIBE_GROUPS, 5)
-        assert len(described.groups) == 1
+            await check_is_told_of_the_stop(rig, other, SYNC, 4)
     assert caplog.text == "", "the sync is not answered again"

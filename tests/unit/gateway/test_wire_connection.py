@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any
 
 import pytest
@@ -312,7 +313,7 @@ def test_drain_leaves_requests_that_had_to_wait_unserved() -> None:
     held, door = held_door(gateway_pipelined_requests_max=2)
     door.send(ask(0) + ask(1) + ask(2))
     for context in held.contexts:
-        context.refuse_on_drain()
+        context.on_drain(partial(context.reply_failed, ErrorCode.NOT_COORDINATOR, ""))
     door.connection.drain()
     door.gateway.clock.advance(0.001)
     assert len(held.contexts) == 2
