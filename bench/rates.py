@@ -79,11 +79,8 @@ def measure_commits(stand: Stand) -> Section:
             "Muster, 100 partitions": lambda: run(muster, 100),
         }
     )
-
-    def beside(load: str) -> dict[str, list[Json]]:
-        return {side: runs[f"{side}, {load}"] for side in ("Kafka", "Muster")}
-
-    one, hundred = beside("1 partition"), beside("100 partitions")
+    one, hundred = pick_load(runs, "1 partition"), pick_load(runs, "100 partitions")
+    pipelined = pick_load(runs, deep)
     durable = {"Kafka": runs["Kafka, fsynced"], "Muster": one["Muster"]}
     offsets = Row(
         "commits of 100 partitions: offsets",
@@ -109,13 +106,18 @@ def measure_commits(stand: Stand) -> Section:
                 "commits of 1 partition, Kafka fsyncs too", durable, rate=Target(min_ratio=1.3)
             ),
             *make_rate_rows(
-                f"commits of 1 partition, {deep}", beside(deep), rate=Target(min_ratio=1.3)
+                f"commits of 1 partition, {deep}", pipelined, rate=Target(min_ratio=1.3)
             ),
             offsets,
             *make_rate_rows("commits of 100 partitions", hundred),
         ),
         runs=runs,
     )
+
+
+def pick_load(runs: dict[str, list[Json]], load: str) -> dict[str, list[Json]]:
+    """The runs of one load, by side."""
+    return {side: runs[f"{side}, {load}"] for side in ("Kafka", "Muster")}
 
 
 def measure_joins(stand: Stand) -> Section:
