@@ -16,6 +16,7 @@ In a group that is a classic one everything is answered at once, as Kafka does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from coordinator.runtime.api import Answer
@@ -36,25 +37,32 @@ GAPS_IN_AN_INTERVAL: Final = 16
 
 
 class ParkedClassic(Parked):
-    """A request of a classic member that is held back; at the end ``heartbeat`` is asked."""
+    """A request of a classic member that is held back; at the end ``command`` is asked."""
 
-    __slots__ = ("_answer", "_heartbeat", "_request")
+    __slots__ = ("_answer", "_context", "_heartbeat")
 
     def __init__(
         self,
         heartbeats: Heartbeats,
         context: RequestContext,
-        heartbeat: ClassicHeartbeat,
+        command: ClassicHeartbeat,
         answer: Callable[[Answer], None],
     ) -> None:
-        super().__init__(heartbeats, context.door, heartbeat, None, context, b"")
-        self._request = context
-        self._heartbeat = heartbeat
+        super().__init__(heartbeats, context.door, command)
+        self._context = context
+        self._heartbeat = command
         self._answer = answer
 
+    def _is_as_found(self) -> bool:
+        return False
+
+    def _answer_as_found(self) -> None:
+        self._context.keep()
+        self._answer(ClassicHeartbeatResponse())
+
     def _ask_again(self) -> None:
-        self._request.keep()
-        self._request.submit(self._heartbeat, self._answer)
+        self._context.keep()
+        self._context.submit(self._heartbeat, self._answer)
 
 
 class ClassicHeartbeats:
@@ -79,7 +87,7 @@ class ClassicHeartbeats:
                 answer(found)
                 return
             pace.is_parked = True
-            self._park(context, command, answer, park_ms)
+            self._park(context, replace(command, by_server=True), answer, park_ms)
 
         context.submit(command, on_answer)
 
@@ -116,6 +124,7 @@ class ClassicHeartbeats:
             command.member_id,
             command.generation,
             command.instance_id,
+            by_server=True,
         )
         self._park(context, heartbeat, finish, SYNC_PARK_MS)
 

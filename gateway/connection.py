@@ -23,7 +23,7 @@ from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.decoding import DecodeError
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
 from gateway.kept_commits import AnyKept, PendingCommit
-from gateway.parking import Parked
+from gateway.parking import ParkedSteady
 from gateway.peers import compute_java_host, describe_peer
 from gateway.refusals import Refusals
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
@@ -296,8 +296,7 @@ class Connection(asyncio.Protocol):
                 self._hearts.tell_steady(self.heartbeats, steady)
             self.reopen(steady, correlation).reply_encoded(steady.tail[1:])
         elif park_ms:
-            assert steady.command is not None
-            Parked(self._hearts, self, steady.command, steady, None, correlation).start(park_ms)
+            ParkedSteady(self._hearts, self, steady, correlation).start(park_ms)
         else:
             out += (steady.head, correlation, steady.tail)
 

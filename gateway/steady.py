@@ -65,7 +65,7 @@ class Steady:
 
     ``head`` and ``tail`` go around the correlation id. ``rights`` are what the sender must still
     be allowed to do, ``None`` where everybody may everything. ``is_settled``: the member is where
-    the target wants it. ``command`` is what a parked heartbeat asks again, ``None`` where the
+    the target wants it. ``command`` is what is asked at the end of its park, ``None`` where the
     connection has several members, for none of them is parked. ``start`` is what a frame with
     this heartbeat has before its correlation id.
     """

@@ -85,6 +85,8 @@ class ConsumerGroupHeartbeat:
     any; a member that joins so has none. ``owned`` is ``None`` where the client does
     not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``. ``wants_assignment`` where the
     door cannot know whether the last answer has reached the member: this one says all.
+    ``by_server``: the server asks itself, for a member whose heartbeat it holds back. Such a one
+    claims nothing, says nothing of the member, and is no sign that it is alive.
     """
 
     caller: Caller
@@ -100,6 +102,7 @@ class ConsumerGroupHeartbeat:
     subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
     local_assignors: tuple[LocalAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
     wants_assignment: bool = False
+    by_server: bool = False
 
 
 @value

@@ -74,11 +74,11 @@ MEMBER_ID_MAX_BYTES = 32_767
 
 ClassicCommand: TypeAlias = JoinGroup | SyncGroup | ClassicHeartbeat | ExpireClassicDeadline
 
+MemberCommand: TypeAlias = ConsumerGroupHeartbeat | ConsumerGroupLeave | LeaveGroup | ClassicCommand
+"""What members say, and what is handled in the order of it."""
+
 ShardCommand: TypeAlias = (
-    ConsumerGroupHeartbeat
-    | ConsumerGroupLeave
-    | LeaveGroup
-    | ClassicCommand
+    MemberCommand
     | ConvertToClassicGroup
     | ReconcileMember
     | PrepareAssignment

@@ -179,7 +179,7 @@ def _updated_metadata(
     """What the member says of itself now. The very object where nothing changed."""
     old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names = command.subscribed_topic_names
-    if (
+    if command.by_server or (
         names is UNCHANGED
         and command.rebalance_timeout_ms is UNCHANGED
         and command.rack_id is UNCHANGED

@@ -15,7 +15,7 @@ import structlog
 
 from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import ClassicCommand, ShardCommand, handle
+from coordinator.core.handle import MemberCommand, ShardCommand, handle
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ApplyGroupSettings,
@@ -57,13 +57,12 @@ from coordinator.runtime.ticket import Ticket, make_ticket
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.turns import Turns
-from coordinator.runtime.watches import RegisteredWatch, Watches
+from coordinator.runtime.watches import RegisteredWatch, Watches, ignore_drop
 from coordinator.runtime.writer import Entry, Writer, exit_process, make_entry
 from model.commands import (
     Command,
     ConfigCommand,
     ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     ConvertToClassicGroup,
     DeleteGroup,
     DeleteOffsets,
@@ -73,7 +72,6 @@ from model.commands import (
     ExpireOffsets,
     ExpireProducers,
     InstallAssignment,
-    LeaveGroup,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
@@ -372,7 +370,8 @@ class Runtime:
         match command:
             case OffsetCommit():
                 self._commit(command, reply)
-            case ConsumerGroupHeartbeat() | ConsumerGroupLeave() | LeaveGroup():
+            case _ if isinstance(command, MemberCommand):
+                self._watches.hear(command)
                 self._turns.submit(command, reply)
             case (
                 ReconcileMember()
@@ -396,8 +395,6 @@ class Runtime:
                 self._deletion.submit(command, reply)
             case _ if isinstance(command, ReadCommand):
                 self._reads.submit(command, reply)
-            case _ if isinstance(command, ClassicCommand):
-                self._turns.submit(command, reply)
             case _:
                 self._submit_to_catalogue(command, reply)
 
@@ -426,9 +423,14 @@ class Runtime:
         return entry is not None
 
     def watch(
-        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        on_news: Callable[[], None],
+        speaker: int = 0,
+        on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        watch = self._watches.add(group_id, member_id, on_news, speaker)
+        watch = self._watches.add(group_id, member_id, on_news, speaker, on_dropped)
         # What is not durable yet is looked at when it is.
         if group_id not in self._durability.groups and self._news.has_news(group_id, member_id):
             watch.cancel()
@@ -515,7 +517,7 @@ class Runtime:
             self._replayer.replay(shard, group_id, outcome)
         if self._classic.carry_out(shard, group_id, outcome, reply):
             return
-        if isinstance(command, ConsumerGroupHeartbeat):
+        if isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
             self._deadlines.heard(group_id, command.member_id)
             self._regexes.heard(shard, command)
         for effect in outcome.effects:

@@ -404,7 +404,10 @@ class Session:
             case sm.Watch():
                 self._unwatch(key)
                 on_news = partial(self._on_news, member)
-                self._watches[key] = self._coordinator.watch(*key, on_news, self._number)
+                on_dropped = partial(self.supersede, key)
+                self._watches[key] = self._coordinator.watch(
+                    *key, on_news, self._number, on_dropped
+                )
             case sm.Fence(error):
                 self._detach(key)
                 self._tell(make_fenced(*key, member.join_id, error))
