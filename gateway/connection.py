@@ -301,10 +301,7 @@ class Connection(asyncio.Protocol):
             out += (steady.head, correlation, steady.tail)
 
     def send_steady(self, steady: Steady, correlation: bytes) -> None:
-        if self._out is not None:
-            self._out += (steady.head, correlation, steady.tail)
-        elif self._transport is not None:
-            self._transport.write(steady.head + correlation + steady.tail)
+        self._write(steady.head + correlation + steady.tail)
 
     def reopen(self, steady: Steady, correlation: bytes) -> RequestContext:
         route = self._shared.routes.find(_HEARTBEAT_ROUTE + bytes((steady.version,)))
@@ -414,29 +411,33 @@ class Connection(asyncio.Protocol):
 
     def send_answered(self) -> None:
         """Send the answers that no other has to go before."""
-        queue, transport = self._queue, self._transport
+        queue = self._queue
         while queue and queue[0].answered:
             context = queue.popleft()
             if isinstance(context, RequestContext):
-                self._write(context)
-            elif transport is not None:
-                transport.write(context.frame)
+                self._write_answer(context)
+            else:
+                self._write(context.frame)
         if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
             self._node.clock.call_later(0, self._resume)
 
-    def _write(self, context: RequestContext) -> None:
-        body, transport = context.body, self._transport
-        if body is None or transport is None:
+    def _write_answer(self, context: RequestContext) -> None:
+        body, route = context.body, context.route
+        if body is None:
             return
-        route = context.route
         head = route.pack_head(route.head_size + len(body), context.correlation)
-        if self._out is not None:
-            self._out += (head, body)
-        elif len(body) < _JOIN_LIMIT:
-            transport.write(head + body)
+        if len(body) < _JOIN_LIMIT:
+            self._write(head + body)
         else:
-            transport.write(head)
-            transport.write(body)
+            self._write(head)
+            self._write(body)
+
+    def _write(self, data: bytes) -> None:
+        """Write after all that was written, which may wait for the end of this turn's frames."""
+        if self._out is not None:
+            self._out.append(data)
+        elif self._transport is not None:
+            self._transport.write(data)
 
     def fail(self, context: RequestContext, error: BaseException) -> None:
         logger.error(
