@@ -9,6 +9,7 @@ end that the server did not know of then.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from muster.classic_protocol import (
     GroupProtocol,
 )
 from muster.client import Client
+from muster.commit_order import CommitOrder
 from muster.errors import (
     FENCED_INSTANCE_ID,
     GROUP_AUTHORIZATION_FAILED,
@@ -118,6 +120,7 @@ class ClassicEngine:
         self.generation = NO_GENERATION
         self.leader = ""
         self.phase = Phase.OUT
+        self.commits = CommitOrder()
         self.failure: MusterError | None = None
         self.trouble = ""
         """Why the member is not in its group yet, for people."""
@@ -127,6 +130,7 @@ class ClassicEngine:
         self._lease = ClassicLease(options.session_timeout_ms, options.rebalance_timeout_ms)
         self._lost: _Lost | None = None
         self._rejoin_reason = ""
+        self._join_sequences = itertools.count(1)
         self._is_closing = False
         self._interrupt = asyncio.Event()
         self._wake = asyncio.Event()
@@ -461,6 +465,8 @@ class ClassicEngine:
         backoff_s = _BACKOFF_MIN_S
         timeout_s = self.options.rebalance_timeout_ms / 1000 + _GRACE_S
         while True:
+            if isinstance(request, legacy_pb2.JoinGroupRequest):
+                request.sequence = next(self._join_sequences)
             try:
                 answer = await self._race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from muster.assignor import Assignor
 from muster.callbacks import Callbacks, CallbackStep
 from muster.client import Client
+from muster.commit_order import CommitOrder
 from muster.computing import Computing
 from muster.errors import (
     UNRELEASED_INSTANCE_ID,
@@ -75,6 +76,7 @@ class Engine:
         self.group_id = group_id
         self.member_id = member_id
         self.membership = Membership(join_id=join_id)
+        self.commits = CommitOrder()
         self.failure: MusterError | None = None
         self.leaves_for_good = not options.instance_id
         """Otherwise the group keeps its partitions for it until its session ends."""

@@ -174,6 +174,7 @@ class Member:
     ) -> None:
         """Commits offsets, those of the next records to read; returns when they are durable.
 
+        Calls for one partition go one after another, so that the last call is the last to count.
         Works in ``on_revoked`` too. Raises ``CommitFailed`` for partitions that the member does
         not own or that were refused, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
         """
