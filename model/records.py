@@ -502,9 +502,14 @@ class GroupConfigsSideKey:
 
 @value
 class GroupConfigsSideValue:
-    """Names and values, in the order of the names."""
+    """Names and values, in the order of the names.
+
+    ``longest_session_timeout_ms`` was in force before: members may still count on it. 0 where that
+    is no longer than what is in force.
+    """
 
     configs: tuple[tuple[str, str], ...]
+    longest_session_timeout_ms: int = 0
 
 
 @value

@@ -255,13 +255,14 @@ class ClassicMember(ClassicBase):
     ) -> None:
         """Commits offsets, those of the next records to read; returns when they are durable.
 
+        Calls for one partition go one after another, so that the last call is the last to count.
         Works in ``on_revoked`` too. Raises ``CommitFailed`` for partitions that the member does
         not own or that were refused, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
         """
         engine = self._running()
         self._raise_kept()
         async with asyncio.timeout(timeout_ms / 1000):
-            await commit_offsets(engine, lambda: self.assignment, offsets)
+            await commit_offsets(engine, self._find_grants, offsets)
 
     async def fetch_offsets(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 30_000
@@ -271,6 +272,12 @@ class ClassicMember(ClassicBase):
         wanted = self.assignment if partitions is None else frozenset(partitions)
         async with asyncio.timeout(timeout_ms / 1000):
             return await fetch_offsets(engine, wanted)
+
+    def _find_grants(self) -> Mapping[TopicPartition, int]:
+        engine, protocol = self._engine, self._protocol
+        if engine is None or protocol is None or not engine.holds:
+            return {}
+        return protocol.grants
 
     def _make_protocol(self, client: Client) -> GroupProtocol:
         self._protocol = ConsumerGroupProtocol(

@@ -67,6 +67,8 @@ class WorkerProtocol:
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:
         """Tells the application, also of the same assignment in a new generation."""
+        if not holds():
+            return False
         self.held = assignment
         await self._call("on_assignment", self._on_assignment, assignment, generation)
         return False

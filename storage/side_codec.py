@@ -139,7 +139,8 @@ def _compute_message(value: SideValue) -> Message:
             return side_pb2.ImportGrace(imported_at_ms=value.imported_at_ms)
         case GroupConfigsSideValue():
             return side_pb2.GroupConfigs(
-                configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs]
+                configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs],
+                longest_session_timeout_ms=value.longest_session_timeout_ms,
             )
         case ProducerStateValue():
             return side_pb2.ProducerState(
@@ -214,8 +215,9 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case ImportGraceKey():
             return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
         case GroupConfigsSideKey():
-            configs = side_pb2.GroupConfigs.FromString(data).configs
-            return GroupConfigsSideValue(tuple((config.name, config.value) for config in configs))
+            said = side_pb2.GroupConfigs.FromString(data)
+            own = tuple((config.name, config.value) for config in said.configs)
+            return GroupConfigsSideValue(own, said.longest_session_timeout_ms)
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(

@@ -43,10 +43,12 @@ class ImportGrace(_message.Message):
     def __init__(self, imported_at_ms: _Optional[int] = ...) -> None: ...
 
 class GroupConfigs(_message.Message):
-    __slots__ = ("configs",)
+    __slots__ = ("configs", "longest_session_timeout_ms")
     CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_SESSION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     configs: _containers.RepeatedCompositeFieldContainer[Config]
-    def __init__(self, configs: _Optional[_Iterable[_Union[Config, _Mapping]]] = ...) -> None: ...
+    longest_session_timeout_ms: int
+    def __init__(self, configs: _Optional[_Iterable[_Union[Config, _Mapping]]] = ..., longest_session_timeout_ms: _Optional[int] = ...) -> None: ...
 
 class ProducerState(_message.Message):
     __slots__ = ("producer_epoch", "coordinator_epoch", "last_timestamp")

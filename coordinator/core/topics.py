@@ -70,7 +70,8 @@ class Catalogue:
     restart begins with a new block. ``imported_at_ms`` is the wall time of the last import of a
     log, 0 where there was none: no offset expires before the retention has passed since then.
     ``group_configs`` are the settings that groups have of their own, ``group_settings`` what is in
-    force for these groups on a server with ``settings``.
+    force for these groups on a server with ``settings``. ``longest_session_timeouts_ms`` were in
+    force before, of groups whose session timeout was shortened.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -80,6 +81,7 @@ class Catalogue:
     imported_at_ms: int = 0
     group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
     group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
+    longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
@@ -98,17 +100,28 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.producer_id_end = end
         case ImportGraceKey(), ImportGraceValue(imported_at_ms):
             catalogue.imported_at_ms = imported_at_ms
-        case GroupConfigsSideKey(group_id), GroupConfigsSideValue(configs):
-            own = catalogue.group_configs[group_id] = dict(configs)
-            catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
-        case GroupConfigsSideKey(group_id), None:
-            catalogue.group_configs.pop(group_id, None)
-            catalogue.group_settings.pop(group_id, None)
+        case GroupConfigsSideKey(group_id), value:
+            assert value is None or isinstance(value, GroupConfigsSideValue)
+            _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
         case ProducerStateKey() | LocalAssignorsKey() | InstalledMetadataKey(), _:
             # Of a shard, not of the catalogue.
             pass
         case _:
             raise AssertionError(f"a side record that nothing writes: {record}")
+
+
+def _replay_group_configs(
+    catalogue: Catalogue, group_id: GroupId, value: GroupConfigsSideValue
+) -> None:
+    own = dict(value.configs)
+    catalogue.group_configs.pop(group_id, None)
+    catalogue.group_settings.pop(group_id, None)
+    catalogue.longest_session_timeouts_ms.pop(group_id, None)
+    if own:
+        catalogue.group_configs[group_id] = own
+        catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
+    if value.longest_session_timeout_ms:
+        catalogue.longest_session_timeouts_ms[group_id] = value.longest_session_timeout_ms
 
 
 def handle_topic_command(catalogue: Catalogue, command: TopicCommand, now: Now) -> Outcome:
@@ -136,7 +149,8 @@ def handle_config_command(catalogue: Catalogue, command: ConfigCommand) -> Outco
     match command:
         case AlterGroupConfigs():
             own = catalogue.group_configs.get(command.group_id, {})
-            return handle_alter_group_configs(catalogue.settings, own, command)
+            longest_ms = catalogue.longest_session_timeouts_ms.get(command.group_id, 0)
+            return handle_alter_group_configs(catalogue.settings, own, longest_ms, command)
         case DescribeGroupConfigs(group_id=group_id):
             own = catalogue.group_configs.get(group_id, {})
             return Outcome(response=compute_described_configs(catalogue.settings, own, group_id))

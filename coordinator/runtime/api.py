@@ -99,7 +99,14 @@ class Coordinator(Protocol):
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Note that a member was heard from other than by a heartbeat (a Pong on its stream).
 
-        ``False`` if there is no such member.
+        ``False`` if there is no such member, or none that is renewed any more: its rebalance
+        timeout has passed, and it is put out as soon as it cannot believe any more to be one.
+        """
+
+    def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """A member on a stream is about to be told its session timeout, and counts on it.
+
+        ``False`` where ``touch`` is: it must not be told.
         """
 
     def watch(

@@ -81,6 +81,11 @@ class TopicCatalogueRuntime:
         return self._state.imported_at_ms
 
     @property
+    def longest_session_timeouts_ms(self) -> Mapping[GroupId, int]:
+        """Those that were in force in groups whose session timeout was shortened."""
+        return self._state.longest_session_timeouts_ms
+
+    @property
     def group_settings(self) -> Mapping[GroupId, CoordinatorSettings]:
         """What is in force for groups that have settings of their own; changes as they do."""
         return self._state.group_settings

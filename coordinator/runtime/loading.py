@@ -207,6 +207,7 @@ class Loading:
         entry = liveness.get(group_id, member.member_id)
         if entry is None:
             entry = liveness.heard(group_id, member.member_id, now_ms)
+        liveness.note_loaded(entry, now_ms)
         must_give_up = member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch >= 0
         if must_give_up and entry.rebalance is None and member.metadata is not None:
             timeout_ms = member.metadata.rebalance_timeout_ms

@@ -285,7 +285,7 @@ class Runtime:
             self.liveness,
             self._timers,
             self._targets,
-            self._catalogue.group_settings,
+            self._catalogue,
             submit=self._submit_internal,
         )
         self._background = Background(
@@ -418,9 +418,11 @@ class Runtime:
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         entry = self.liveness.get(group_id, member_id)
-        if entry is not None:
-            self.liveness.renew_lease(entry, self._clock.monotonic_ms())
-        return entry is not None
+        return entry is not None and self.liveness.renew_lease(entry, self._clock.monotonic_ms())
+
+    def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
+        entry = self.liveness.get(group_id, member_id)
+        return entry is not None and self.liveness.note_lease(entry)
 
     def watch(
         self,

@@ -451,6 +451,10 @@ class ObservedRuntime(Runtime):
                 epoch, since_ms = lively.revoking_since.get(key, (-1, now_ms))
                 revoking_ms = lively.compute_passed_ms(since_ms, now_ms)
                 late_ms = revoking_ms - lively.rebalance_timeout_ms.get(key, revoking_ms)
+                entry = self.liveness.get(*key)
+                if entry is not None and (entry.lease_ms or entry.promised_until_ms):
+                    # Its lease, as it was when the timeout had passed, ends first.
+                    late_ms -= longest_session_ms
                 is_revoking = (
                     classic is None
                     and member.state is MemberState.UNREVOKED_PARTITIONS

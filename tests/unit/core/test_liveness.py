@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from coordinator.core.liveness import Liveness
 from model.commands import Deadline
 from model.ids import GroupId, MemberId
@@ -182,3 +187,118 @@ def test_a_lease_is_kept_as_long_as_it_was_promised() -> None:
     assert len(liveness.due(11_200)) == 1
     liveness.heard(G, A, 12_000)
     assert len(liveness.due(16_200)) == 1, "it joined with the shorter one"
+
+
+def leased(liveness: Liveness, now_ms: int = 0) -> None:
+    """The member ``a`` on a stream, which was told its session timeout then."""
+    entry = liveness.heard(G, A, now_ms)
+    assert liveness.note_lease(entry)
+
+
+def test_a_timeout_that_was_told_is_kept_though_nothing_renewed_it_since() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    leased(liveness)
+    liveness.set_session_timeout(G, 200, 10)
+    liveness.heard(G, A, 20)
+    assert due(liveness, 900) == []
+    assert due(liveness, 1_200) == [("a", Deadline.SESSION)]
+
+
+def test_no_rebalance_timeout_ends_a_lease() -> None:
+    """Until then the member believes that it owns what others are waiting for."""
+    liveness = Liveness(TIMEOUT_MS)
+    leased(liveness)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    assert due(liveness, 900) == []
+    assert due(liveness, 1_100) == [("a", Deadline.REBALANCE), ("a", Deadline.SESSION)]
+
+
+def test_who_must_go_is_renewed_no_more() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    leased(liveness)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    entry = liveness.get(G, A)
+    assert entry is not None
+    assert liveness.renew_lease(entry, 250)
+    assert due(liveness, 300) == []
+    assert not liveness.renew_lease(entry, 400)
+    assert not liveness.note_lease(entry)
+    # A heartbeat that does not say that it has stopped puts nothing off.
+    liveness.heard(G, A, 1_200)
+    assert due(liveness, 1_200) == []
+    (command,) = liveness.due(1_400)
+    assert (command.deadline, command.member_epoch) == (Deadline.REBALANCE, 7)
+
+
+def test_who_has_stopped_in_time_or_late_stays() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    leased(liveness)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    assert due(liveness, 300) == []
+    liveness.cancel_rebalance(G, A)
+    entry = liveness.get(G, A)
+    assert entry is not None
+    assert liveness.renew_lease(entry, 500)
+    assert due(liveness, 1_400) == []
+
+
+def test_a_member_without_a_lease_is_put_out_by_the_rebalance_timeout() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    assert due(liveness, 300) == [("a", Deadline.REBALANCE)]
+
+
+def test_leases_from_before_the_start_are_waited_for() -> None:
+    """They are as long as the longest timeout that the group had, and nobody knows who holds one.
+
+    Also of a member that has been heard from: the answer to it may be lost.
+    """
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.set_session_timeout(G, 200, 0)
+    liveness.note_longest_timeout(G, TIMEOUT_MS)
+    for group in (G, H):
+        liveness.note_loaded(liveness.heard(group, A, 0), 0)
+        liveness.arm_rebalance(group, A, 7, 300, 0)
+    liveness.heard(G, A, 100)
+    liveness.note_loaded(liveness.heard(G, B, 0), 0)
+    assert due(liveness, 900) == []
+    assert Counter(due(liveness, 1_300)) == {
+        ("a", Deadline.REBALANCE): 2,
+        ("a", Deadline.SESSION): 2,
+        ("b", Deadline.SESSION): 1,
+    }
+
+
+@given(
+    rebalance_ms=st.integers(0, 3_000),
+    steps=st.lists(
+        st.tuples(
+            st.integers(1, 400), st.sampled_from(("renew", "hear", "tick", "shorten", "arm"))
+        ),
+        max_size=40,
+    ),
+)
+def test_no_deadline_comes_before_the_lease_has_ended(
+    rebalance_ms: int, steps: list[tuple[int, str]]
+) -> None:
+    """The client's belief: so long as it was told, since the last renewal that was granted."""
+    liveness = Liveness(TIMEOUT_MS)
+    leased(liveness)
+    told_ms, now_ms = TIMEOUT_MS, 0
+    believes_until_ms = told_ms
+    for delay_ms, step in steps:
+        now_ms += delay_ms
+        entry = liveness.get(G, A)
+        assert entry is not None
+        if step == "renew" and liveness.renew_lease(entry, now_ms):
+            believes_until_ms = max(believes_until_ms, now_ms + told_ms)
+        elif step == "hear":
+            liveness.heard(G, A, now_ms)
+        elif step == "shorten":
+            liveness.set_session_timeout(G, 300, now_ms)
+        elif step == "arm":
+            liveness.arm_rebalance(G, A, now_ms, rebalance_ms, now_ms)
+        if due(liveness, now_ms):
+            assert now_ms >= believes_until_ms
+            return
