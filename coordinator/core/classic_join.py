@@ -5,11 +5,12 @@ Facts of Kafka's ``classicGroupJoinToClassicGroup`` and what it calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from coordinator.core.classic_draft import ClassicDraft
-from coordinator.core.classic_group import ClassicMember, Phase, compute_new_group
+from coordinator.core.classic_group import ClassicGroup, ClassicMember, Phase, compute_new_group
 from coordinator.core.classic_members import check_member, check_no_other_group
 from coordinator.core.classic_rebalance import (
     compute_event_of_rejoin,
@@ -29,6 +30,7 @@ from model.errors import (
     InconsistentGroupProtocol,
     InvalidSessionTimeout,
     MemberIdRequired,
+    RebalanceInProgress,
     UnknownMemberId,
 )
 from model.ids import InstanceId, MemberId
@@ -163,6 +165,7 @@ def _add(
         protocols=command.protocols,
         awaits=Phase.JOIN,
         is_new=True,
+        awaits_id=command.member_id is None and command.instance_id is None,
     )
     if draft.initial_delay is not None:
         draft.initial_delay = replace(draft.initial_delay, has_new_member=True)
@@ -193,13 +196,47 @@ def _join_known(
         return _add(draft, settings, command, member_id)
     member = check_member(draft.value(), member_id, command.instance_id)
     event = compute_event_of_rejoin(draft, member, member.protocols == command.protocols)
+    reason = _compute_reason(f"member {member_id} joins again", command)
+    change = partial(_update, draft, command, member_id)
+    return _join_again(draft, settings, member, event, reason, change)
+
+
+def _join_again(
+    draft: ClassicDraft,
+    settings: CoordinatorSettings,
+    member: ClassicMember,
+    event: ClassicEvent,
+    reason: str,
+    change: Callable[[], None],
+) -> Outcome:
+    """Answer from the generation as it is, or let the member wait for the others."""
+    member_id = member.member_id
     if draft.reaction(event) is Reaction.ANSWER:
         draft.begin_session(member)
         return draft.finish(compute_join_answer(draft, member_id, compute_joined_members(draft)))
-    reason = _compute_reason(f"member {member_id} joins again", command)
-    change = partial(_update, draft, command, member_id)
     rebalance(draft, settings, event, reason, change=change)
     return draft.finish(wait=Wait(member_id, Phase.JOIN))
+
+
+def handle_join_of_downgraded_member(
+    shard: Shard, group: ClassicGroup, member: ClassicMember, now: Now
+) -> Outcome:
+    """The second half of a JoinGroup whose group was downgraded after the first.
+
+    What the member said is in the group. It waits for the others like any that joins again; were
+    it refused, they would wait for it.
+    """
+    if member.awaits is Phase.JOIN:
+        raise RebalanceInProgress("The member has asked again since.")
+    draft = ClassicDraft(group, now)
+    event = compute_event_of_rejoin(draft, member, same=True)
+
+    def wait() -> None:
+        draft.put(replace(draft.members[member.member_id], awaits=Phase.JOIN))
+
+    settings = shard.settings_of(group.group_id)
+    reason = f"member {member.member_id} joins again: the group was downgraded meanwhile"
+    return _join_again(draft, settings, member, event, reason, wait)
 
 
 def _update(draft: ClassicDraft, command: JoinGroup, member_id: MemberId) -> None:
