@@ -20,6 +20,7 @@ from coordinator.core.classic_rebalance import (
     rebalance,
 )
 from coordinator.core.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.consumer_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.group_tombstones import compute_group_tombstones
 from coordinator.core.outcome import Outcome, Release, Wait
 from coordinator.core.shard import Shard
@@ -263,12 +264,16 @@ def _replace(
 ) -> Outcome:
     """An instance is back as another member (KIP-345); the one that it was is fenced."""
     old_leader, new_id = draft.leader, command.new_member_id
-    _fence(draft, instance_id)
+    old = _fence(draft, instance_id)
     member = draft.rename(instance_id, new_id)
     draft.begin_session(replace(member, session_timeout_ms=command.session_timeout_ms))
     is_stable = draft.state is ClassicGroupState.STABLE
     _update(draft, command, new_id)
-    stays = is_stable and compute_protocol(draft) == draft.protocol_name
+    stays = (
+        is_stable
+        and compute_protocol(draft) == draft.protocol_name
+        and _subscribes_alike(draft, old, draft.members[new_id])
+    )
     event = ClassicEvent.REPLACE if stays else ClassicEvent.REPLACE_OTHERWISE
     if draft.reaction(event) is not Reaction.STORE:
         reason = _compute_reason(f"instance {instance_id} is back as member {new_id}", command)
@@ -280,12 +285,25 @@ def _replace(
     return draft.finish(_compute_return_answer(draft, command, old_leader))
 
 
-def _fence(draft: ClassicDraft, instance_id: InstanceId) -> None:
-    """Row J4: who waits as the member that the instance was is told."""
+def _fence(draft: ClassicDraft, instance_id: InstanceId) -> ClassicMember:
+    """Row J4: who waits as the member that the instance was is told. That member."""
     old = draft.members[draft.instances[instance_id]]
     if old.awaits is not None:
         error = FencedInstanceId(f"Instance {instance_id} is another member now.")
         draft.releases.append(Release(old.member_id, old.awaits, error))
+    return old
+
+
+def _subscribes_alike(draft: ClassicDraft, old: ClassicMember, new: ClassicMember) -> bool:
+    """Whether the leader has heard of all topics that the instance reads now.
+
+    The generation that goes on would leave the others unread. What cannot be read counts as alike.
+    """
+    if draft.protocol_type != PROTOCOL_TYPE:
+        return True
+    before = decode_subscribed_topics(old.metadata)
+    now = decode_subscribed_topics(new.metadata_for(draft.protocol_name))
+    return before is None or now is None or set(before) == set(now)
 
 
 def _compute_return_answer(
