@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, TypeVar
 
+from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import (
     JOIN_EPOCH,
     NOTHING_SAID,
@@ -120,8 +121,18 @@ def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup |
     classic = shard.classic_group(group_id)
     is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
     if command.member_epoch != JOIN_EPOCH or not is_empty:
-        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        raise GroupIdNotFound(
+            f"Group {group_id} is not a consumer group.{_compute_whereabouts(classic, command)}"
+        )
     return None
+
+
+def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHeartbeat) -> str:
+    """Who the instance is since its group was downgraded, for a process that was replaced."""
+    instance_id = command.instance_id
+    if classic is None or instance_id is None or instance_id not in classic.instances:
+        return ""
+    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
 
 
 def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
