@@ -13,7 +13,7 @@ from coordinator.core.topics import (
     handle_topic_command,
     replay_side,
 )
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.loader import load_catalogue
@@ -27,8 +27,8 @@ from model.commands import (
     TopicCommand,
 )
 from model.ids import GroupId, LogPartition, TopicId
-from model.records import TopicDeletionValue
-from model.responses import ProducerIdResponse
+from model.records import ImportGraceKey, ImportGraceValue, SideRecord, TopicDeletionValue
+from model.responses import Done, ProducerIdResponse
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 from storage.log_store import LogStore
@@ -140,6 +140,11 @@ class TopicCatalogueRuntime:
         self._append(outcome, reply)
         return outcome
 
+    def begin_grace(self) -> None:
+        """As after an import: all offsets are kept for one retention from now on."""
+        grace = SideRecord(ImportGraceKey(), ImportGraceValue(self._clock.now().wall_ms))
+        self._append(Outcome(side=(grace,), response=Done()), _ignore)
+
     def settle(self, generation: int) -> None:
         """The generation is durable: show its image."""
         image = self._images.pop(generation, None)
@@ -151,3 +156,7 @@ class TopicCatalogueRuntime:
                 except Exception:
                     # Others follow the topics too, and more becomes durable after this.
                     log.exception("telling_of_topics_failed")
+
+
+def _ignore(answer: Answer) -> None:
+    """Nobody waits for it."""

@@ -18,6 +18,7 @@ from model.ids import LogOffset, LogPartition, ProducerId
 from model.records import OffsetCommitKey, Record, RecordType, RecordValue
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
+from storage.imported import read_imported
 from storage.log_store import LatestEntry, LogStore
 from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefix
 
@@ -39,12 +40,15 @@ _TYPE = struct.Struct(">h")
 
 
 def read_last_timestamp(store: LogStore) -> int:
-    """The wall time (ms) of the last batch of the log, 0 where there is none."""
+    """The wall time (ms) of the last batch that was written here, 0 where there is none.
+
+    The times of an imported log are those of other clocks, one of which may have been ahead.
+    """
     last = 0
     for number in range(store.partitions):
         partition = LogPartition(number)
         end = store.next_offset(partition)
-        if end > 0:
+        if end > read_imported(store, partition).end:
             for batch in store.read_log(partition, LogOffset(end - 1)):
                 last = max(last, read_batch_header(batch).max_timestamp)
     return last
