@@ -227,9 +227,12 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             named = side_pb2.LocalAssignors.FromString(data).assignors
             return LocalAssignorsValue(tuple(map(_decode_assignor, named)))
         case InstalledMetadataKey():
-            said = side_pb2.InstalledMetadata.FromString(data)
+            installed = side_pb2.InstalledMetadata.FromString(data)
             return InstalledMetadataValue(
-                said.assignment_epoch, said.assignor, said.version, said.metadata
+                installed.assignment_epoch,
+                installed.assignor,
+                installed.version,
+                installed.metadata,
             )
         case _:
             assert_never(key)

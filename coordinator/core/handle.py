@@ -77,21 +77,21 @@ ClassicCommand: TypeAlias = JoinGroup | SyncGroup | ClassicHeartbeat | ExpireCla
 MemberCommand: TypeAlias = ConsumerGroupHeartbeat | ConsumerGroupLeave | LeaveGroup | ClassicCommand
 """What members say, and what is handled in the order of it."""
 
-ShardCommand: TypeAlias = (
-    MemberCommand
-    | ConvertToClassicGroup
+ImmediateCommand: TypeAlias = (
+    ConvertToClassicGroup
     | ReconcileMember
     | PrepareAssignment
     | InstallAssignment
     | ExpireMember
-    | InstallTarget
-    | InstallRegexes
     | RefreshTopics
     | RefreshAssignor
-    | ContinueMoves
-    | OffsetCommit
     | DeleteTopicOffsets
     | ExpireOffsets
+)
+"""What is submitted as any command, and is not held up by what members say."""
+
+ShardCommand: TypeAlias = (
+    MemberCommand | ImmediateCommand | InstallTarget | InstallRegexes | ContinueMoves | OffsetCommit
 )
 """What ``handle`` takes. ``OffsetFetch`` reads the store and is the runtime's."""
 

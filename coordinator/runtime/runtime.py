@@ -15,7 +15,7 @@ import structlog
 
 from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import MemberCommand, ShardCommand, handle
+from coordinator.core.handle import ImmediateCommand, MemberCommand, ShardCommand, handle
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ApplyGroupSettings,
@@ -63,23 +63,14 @@ from model.commands import (
     Command,
     ConfigCommand,
     ConsumerGroupHeartbeat,
-    ConvertToClassicGroup,
     DeleteGroup,
     DeleteOffsets,
-    DeleteTopicOffsets,
     DeletionCommand,
-    ExpireMember,
-    ExpireOffsets,
     ExpireProducers,
-    InstallAssignment,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
-    PrepareAssignment,
     ReadCommand,
-    ReconcileMember,
-    RefreshAssignor,
-    RefreshTopics,
     TopicCommand,
     TxnOffsetCommit,
     WriteTxnMarkers,
@@ -373,17 +364,7 @@ class Runtime:
             case _ if isinstance(command, MemberCommand):
                 self._watches.hear(command)
                 self._turns.submit(command, reply)
-            case (
-                ReconcileMember()
-                | ExpireMember()
-                | RefreshTopics()
-                | RefreshAssignor()
-                | DeleteTopicOffsets()
-                | ConvertToClassicGroup()
-                | ExpireOffsets()
-                | PrepareAssignment()
-                | InstallAssignment()
-            ):
+            case _ if isinstance(command, ImmediateCommand):
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
                 self._offsets.fetch(command, reply)

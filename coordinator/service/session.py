@@ -412,9 +412,7 @@ class Session:
                 self._unwatch(key)
                 on_news = partial(self._on_news, member)
                 on_dropped = partial(self.supersede, key)
-                self._watches[key] = self._coordinator.watch(
-                    *key, on_news, self.number, on_dropped
-                )
+                self._watches[key] = self._coordinator.watch(*key, on_news, self.number, on_dropped)
             case sm.Fence(error):
                 self._detach(key)
                 self._tell(make_fenced(*key, member.join_id, error))
