@@ -59,14 +59,15 @@ def _assign_heavy(problem: Problem, weights: Weights) -> Members:
     bundle = graph.bundle_of_topic[problem.topic_of_partition()]
     share = find_shares(graph, bundle, problem.owner) - 1
     fixed = problem.fixed.weight if problem.fixed is not None else np.zeros(problem.members)
-    fair = _compute_fair(graph, bundle, weights.of_partition, fixed)
+    fair = compute_fair(graph, bundle, weights.of_partition, fixed)
     _deal(graph, bundle, share, weights.of_partition, fixed)
     shares = WeightedShares.of(graph, share, weights.of_partition, fixed, fair)
     even_out(shares, weights.skew_limit)
     return np.append(NOBODY, graph.member).astype(np.int32)[shares.share + 1]
 
 
-def _compute_fair(graph: ShareGraph, bundle: Ints, weight: Floats, fixed: Floats) -> Floats:
+def compute_fair(graph: ShareGraph, bundle: Ints, weight: Floats, fixed: Floats) -> Floats:
+    """Per member, its fair load. `bundle`: of each partition; NO_BUNDLE leaves it out."""
     assignable = bundle != NO_BUNDLE
     in_bundle: Floats = np.zeros(graph.bundles)
     np.add.at(in_bundle, bundle[assignable], weight[assignable])
