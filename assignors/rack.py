@@ -43,7 +43,28 @@ def assign_rack(problem: Problem) -> Members:
     if graph.bundles > 1:
         is_local = places.is_local[:, places.rack_of_member]
         exchange_across_bundles(problem, graph, bundle, places.kind, is_local, target)
+    if _is_as_good(problem, places, target):
+        return places.owner
     return target
+
+
+def _is_as_good(problem: Problem, places: _Places, target: Members) -> bool:
+    """Whether the owners are as level as the target and have as much beside replicas.
+
+    Then nothing moves: the search ends at one of several that are as good, by where it began.
+    """
+    owner = places.owner
+    if ((owner == NOBODY) & (target != NOBODY)).any():
+        return False
+    unevenness = [int((_loads(problem, answer) ** 2).sum()) for answer in (owner, target)]
+    local = [_count_local(places, answer) for answer in (owner, target)]
+    return unevenness[0] <= unevenness[1] and local[0] >= local[1]
+
+
+def _count_local(places: _Places, answer: Members) -> int:
+    has = np.flatnonzero(answer != NOBODY)
+    rack = places.rack_of_member[answer[has]]
+    return int(places.is_local[places.kind[has], rack].sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
