@@ -10,6 +10,9 @@ from model.ids import TopicId, TopicName
 from model.layered_map import compute_changed, compute_merged
 from model.value import value
 
+NAME_LENGTH_MAX = 249
+"""Of a topic, as in Kafka."""
+
 
 @value
 class Topic:

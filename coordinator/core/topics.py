@@ -54,6 +54,7 @@ from model.records import (
 from model.responses import Done, ListGroupConfigsResponse, ProducerIdResponse, TopicResponse
 from model.settings import CoordinatorSettings
 from model.topics import (
+    NAME_LENGTH_MAX,
     Topic,
     TopicImage,
     compute_image_with,
@@ -61,7 +62,6 @@ from model.topics import (
     compute_metric_name,
 )
 
-NAME_LENGTH_MAX = 249
 PARTITIONS_MAX = 100_000
 PRODUCER_ID_BLOCK = 1_000
 
