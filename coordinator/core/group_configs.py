@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.outcome import ApplyGroupSettings, Outcome
-from model.assignor_configs import AssignorConfigs, parse_pins, parse_weights
+from model.assignor_configs import AssignorConfigs, Weight, parse_pins, parse_weights
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.errors import InvalidConfig, InvalidRequest
 from model.group_configs import (
@@ -276,11 +276,19 @@ def _compute_assignor_configs(settings: CoordinatorSettings, own: OwnConfigs) ->
 
     return AssignorConfigs(
         parse_pins(_split(text(PINS))),
-        parse_weights(_split(text(WEIGHTS))),
+        _parse_stored_weights(text(WEIGHTS)),
         text(CO_PARTITION) == "true",
         int(text(MOVE_BUDGET)),
         int(text(SKEW_LIMIT)) / 100,
     )
+
+
+def _parse_stored_weights(text: str) -> tuple[Weight, ...]:
+    """A store may have a weight that is refused today: then all partitions weigh the same."""
+    try:
+        return parse_weights(_split(text))
+    except ValueError:
+        return ()
 
 
 def compute_described_configs(

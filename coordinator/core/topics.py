@@ -53,9 +53,15 @@ from model.records import (
 )
 from model.responses import Done, ListGroupConfigsResponse, ProducerIdResponse, TopicResponse
 from model.settings import CoordinatorSettings
-from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
+from model.topics import (
+    NAME_LENGTH_MAX,
+    Topic,
+    TopicImage,
+    compute_image_with,
+    compute_image_without,
+    compute_metric_name,
+)
 
-NAME_LENGTH_MAX = 249
 PARTITIONS_MAX = 100_000
 PRODUCER_ID_BLOCK = 1_000
 
@@ -87,9 +93,8 @@ class Catalogue:
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
     """Apply one side record to the catalogue."""
     match record.key, record.value:
-        case TopicSideKey(name), TopicSideValue(topic_id, partitions, racks):
-            topic = Topic(name, topic_id, partitions, racks)
-            catalogue.image = compute_image_with(catalogue.image, topic)
+        case TopicSideKey() as key, TopicSideValue() as value:
+            catalogue.image = compute_image_with(catalogue.image, make_topic(key, value))
         case TopicSideKey(name), None:
             catalogue.image = compute_image_without(catalogue.image, name)
         case TopicDeletionKey(topic_id), TopicDeletionValue() as deletion:
@@ -122,6 +127,11 @@ def _replay_group_configs(
         catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
     if value.longest_session_timeout_ms:
         catalogue.longest_session_timeouts_ms[group_id] = value.longest_session_timeout_ms
+
+
+def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
+    """The topic that a side record says."""
+    return Topic(key.topic, value.topic_id, value.partitions, value.racks)
 
 
 def handle_topic_command(catalogue: Catalogue, command: TopicCommand, now: Now) -> Outcome:
@@ -171,11 +181,10 @@ def check_topic_name(image: TopicImage, name: TopicName) -> None:
         raise InvalidTopic(
             f"Topic name {name!r} has characters other than ASCII letters, digits, '.', '_', '-'."
         )
-    if "." in name or "_" in name:
-        folded = name.replace(".", "_")
-        for other in image.by_name:
-            if other != name and other.replace(".", "_") == folded:
-                raise InvalidTopic(f"Topic {name!r} collides with the existing topic {other!r}.")
+    metric_name = compute_metric_name(name)
+    other = None if metric_name is None else image.by_metric_name.get(metric_name)
+    if other is not None and other != name:
+        raise InvalidTopic(f"Topic {name!r} collides with the existing topic {other!r}.")
 
 
 def check_partition_count(partitions: int) -> None:

@@ -30,7 +30,7 @@ from model.ids import GroupId, LogPartition, TopicId
 from model.records import ImportGraceKey, ImportGraceValue, SideRecord, TopicDeletionValue
 from model.responses import Done, ProducerIdResponse
 from model.settings import CoordinatorSettings
-from model.topics import TopicImage
+from model.topics import TopicImage, compute_settled_image
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
@@ -145,17 +145,22 @@ class TopicCatalogueRuntime:
         grace = SideRecord(ImportGraceKey(), ImportGraceValue(self._clock.now().wall_ms))
         self._append(Outcome(side=(grace,), response=Done()), _ignore)
 
-    def settle(self, generation: int) -> None:
-        """The generation is durable: show its image."""
+    def settle(self, generation: int) -> bool:
+        """The generation is durable: show its image. Whether ``image`` is another object now."""
         image = self._images.pop(generation, None)
-        if image is not None:
-            old, self.durable_image = self.durable_image, image
-            for callback in self._callbacks:
-                try:
-                    callback(old, image)
-                except Exception:
-                    # Others follow the topics too, and more becomes durable after this.
-                    log.exception("telling_of_topics_failed")
+        if image is None:
+            return False
+        is_last = image is self._state.image
+        if is_last:
+            image = self._state.image = compute_settled_image(image)
+        old, self.durable_image = self.durable_image, image
+        for callback in self._callbacks:
+            try:
+                callback(old, image)
+            except Exception:
+                # Others follow the topics too, and more becomes durable after this.
+                log.exception("telling_of_topics_failed")
+        return is_last
 
 
 def _ignore(answer: Answer) -> None:

@@ -13,9 +13,17 @@ from coordinator.core.producers import replay_producer_state
 from coordinator.core.replay import replay
 from coordinator.core.replay_local import replay_local
 from coordinator.core.shard import Shard
-from coordinator.core.topics import Catalogue, replay_side
+from coordinator.core.topics import Catalogue, make_topic, replay_side
 from model.ids import LogOffset, LogPartition, ProducerId
-from model.records import OffsetCommitKey, Record, RecordType, RecordValue
+from model.records import (
+    OffsetCommitKey,
+    Record,
+    RecordType,
+    RecordValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from model.topics import compute_image_of
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
 from storage.imported import read_imported
@@ -55,11 +63,20 @@ def read_last_timestamp(store: LogStore) -> int:
 
 
 def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
-    """The topics and the producer ids, from the side records."""
+    """The topics and the producer ids, from the side records.
+
+    Topics become one image: an image for each would be as many copies.
+    """
+    topics = []
     for key, value in store.side():
         record = decode_side(key, value)
-        if record is not None:
+        if record is None:
+            continue
+        if isinstance(record.key, TopicSideKey) and isinstance(record.value, TopicSideValue):
+            topics.append(make_topic(record.key, record.value))
+        else:
             replay_side(catalogue, record)
+    catalogue.image = compute_image_of(tuple(topics), len(topics))
 
 
 def load_shard(store: LogStore, shard: Shard) -> int:

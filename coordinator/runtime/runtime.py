@@ -544,7 +544,8 @@ class Runtime:
 
     def _on_durable(self, generation: int) -> None:
         changed = self._durability.settle(generation)
-        self._catalogue.settle(generation)
+        if self._catalogue.settle(generation):
+            self._show_topics()
         if changed:
             self._watches.look_at(changed)
             self._targets.look_at(changed)
@@ -557,11 +558,14 @@ class Runtime:
         except GroupError as error:
             self._answer_read((CATALOGUE,), reply, error)
             return
-        for shard in self._shards:
-            shard.image = self._catalogue.image
+        self._show_topics()
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         self._background.delete_offsets_of_topics()
+
+    def _show_topics(self) -> None:
+        for shard in self._shards:
+            shard.image = self._catalogue.image
 
     def _refresh_groups(self, name: TopicName) -> None:
         self._regexes.topic_changed(name)
