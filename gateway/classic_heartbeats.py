@@ -82,7 +82,8 @@ class ClassicHeartbeats:
         pace.hear(command, self._heartbeats.clock.time())
 
         def on_answer(found: Answer) -> None:
-            park_ms = self._compute_park_ms(pace.interval_ms, found)
+            gap_ms = self._heartbeats.compute_gap_ms(context.door.heartbeats)
+            park_ms = self._compute_park_ms(pace.interval_ms, gap_ms, found)
             if park_ms < SHORTEST_PARK_MS or not context.door.is_latest(context):
                 answer(found)
                 return
@@ -142,11 +143,9 @@ class ClassicHeartbeats:
     def _may_park(self) -> bool:
         return self._heartbeats.settings.gateway_park_ms > 0 and not self._heartbeats.is_draining
 
-    def _compute_park_ms(self, interval_ms: float, answer: Answer) -> int:
-        """How long the answer is held back, 0 for not at all."""
+    def _compute_park_ms(self, interval_ms: float, gap_ms: int, answer: Answer) -> int:
+        """How long the answer is held back, 0 for not at all; ``gap_ms`` is for its way."""
         if not isinstance(answer, ClassicHeartbeatResponse) or not self._may_park():
             return 0
-        settings = self._heartbeats.settings
         longest_ms = min(int(interval_ms), answer.park_max_ms, LONGEST_PARK_MS)
-        gap_ms = max(settings.gateway_park_gap_ms, longest_ms // GAPS_IN_AN_INTERVAL)
-        return max(0, longest_ms - gap_ms)
+        return max(0, longest_ms - max(gap_ms, longest_ms // GAPS_IN_AN_INTERVAL))

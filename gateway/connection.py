@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._have = 0
         self._need = 0
         self._is_first = True
+        self._greeted_at = 0.0
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
         self._is_held = False
@@ -339,6 +340,8 @@ class Connection(asyncio.Protocol):
             return
         if self._request_max_bytes != self._settings.socket_request_max_bytes:
             self._trust()
+        if self._greeted_at or route.api.key == API_VERSIONS_KEY:
+            self._note_greeting(route.api.key == API_VERSIONS_KEY)
         raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
         context = RequestContext(
             self._node,
@@ -355,6 +358,12 @@ class Connection(asyncio.Protocol):
             route.api.handler(context, request)
         except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
             self.fail(context, error)
+
+    def _note_greeting(self, is_greeting: bool) -> None:
+        """Clients ask for the versions first, and next when they have them: once a round trip."""
+        if self._greeted_at:
+            self.heartbeats.round_trip.begin((self._heard_at - self._greeted_at) * 1_000)
+        self._greeted_at = self._time() if is_greeting else 0.0
 
     def _trust(self) -> None:
         """The client has sent a whole request, which is all that is asked of the anonymous."""

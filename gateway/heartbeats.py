@@ -15,8 +15,17 @@ from coordinator.runtime.api import Answer, Coordinator, MemberTicket
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from gateway.classic_heartbeats import ClassicHeartbeats
 from gateway.clock import Clock
-from gateway.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
+from gateway.pacing import (
+    Pace,
+    compute_gap_ms,
+    compute_pace,
+    compute_park_ms,
+    compute_probe_ms,
+    compute_rest_ms,
+    compute_told_ms,
+)
 from gateway.parking import SHORTEST_PARK_MS, ParkedHeartbeat, ParkEnds
+from gateway.round_trip import RecentDelay
 from gateway.settings import GatewaySettings
 from gateway.steady import (
     ConnectionHeartbeats,
@@ -34,6 +43,8 @@ if TYPE_CHECKING:
     from gateway.api import RequestContext
 
 _LATENCY_DECAY: Final = 0.8
+_PROBE_EVERY: Final = 8
+"""Of so many answers without news one shows how long the way is, where the gap is a long one."""
 
 EncodeBody: TypeAlias = Callable[[ConsumerGroupHeartbeatResponse, int], tuple[bytes, int]]
 """(response, interval told) -> the body, and where in it the interval stands."""
@@ -58,7 +69,8 @@ class Heartbeats:
         self.settings = settings
         self._authorizer = authorizer
         self._encode = encode
-        self.ends = ParkEnds(clock, settings.gateway_wake_slice)
+        self._delay = RecentDelay()
+        self.ends = ParkEnds(clock, settings.gateway_wake_slice, self._delay)
         self._checks_rights = not isinstance(authorizer, AllowAll)
         self._latency_ms = 0.0
         self.is_draining = False
@@ -90,6 +102,7 @@ class Heartbeats:
                 self.forget_all(connection)
             older = self._speakers.get(key)
             if older is not None:
+                connection.round_trip.inherit(older.round_trip, older.parked is not None)
                 self.forget(older, key)
             member = Member(key)
             # The key of the member, and not another one that is equal: there are very many.
@@ -112,6 +125,26 @@ class Heartbeats:
         connection.members.clear()
         connection.steady.clear()
 
+    def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
+        """How long before its interval ends a client of the connection is to be answered.
+
+        Nothing is learned where several members speak: it would be how busy their process is.
+        """
+        least_ms = self.settings.gateway_park_gap_ms
+        if len(connection.members) > 1:
+            return least_ms
+        delay_ms = self._delay.compute_ms(self.clock.time())
+        return compute_gap_ms(least_ms, connection.round_trip.allowance_ms, delay_ms)
+
+    def _hear(self, connection: ConnectionHeartbeats, member: Member, now: float) -> None:
+        """A heartbeat came: learn how long it took since the last one was answered."""
+        if member.answered_at and len(connection.members) <= 1:
+            took_ms = (now - member.answered_at) * 1_000
+            held_ms = (member.answered_at - member.heard_at) * 1_000
+            connection.round_trip.learn(took_ms, member.told_ms, held_ms)
+        member.heard_at = now
+        member.answered_at = 0.0
+
     def _compute_rest_ms(self, connection: ConnectionHeartbeats, member: Member) -> int:
         """The interval of a member at rest.
 
@@ -120,26 +153,34 @@ class Heartbeats:
         """
         if len(connection.members) > 1 or self.settings.gateway_park_ms == 0:
             return member.heartbeat_interval_ms
-        return min(self.pace.interval_ms, member.heartbeat_interval_ms)
+        least_ms, gap_ms = self.settings.gateway_park_gap_ms, self.compute_gap_ms(connection)
+        return compute_rest_ms(self.pace, least_ms, gap_ms, member.heartbeat_interval_ms)
 
     def _tell(
         self, connection: ConnectionHeartbeats, member: Member, is_news: bool, is_settled: bool
     ) -> int:
-        """The interval to tell a member now; it is noted as told.
+        """The interval to tell a member that is answered now; it is noted as told.
 
         A member that waits for partitions is to come back soon, but no sooner than answers take:
-        it would give them up (a slow disk), and ask again.
+        it would give them up (a slow disk, a long way), and ask again.
         """
-        rest_ms = self._compute_rest_ms(connection, member)
-        told_ms = rest_ms
+        now = self.clock.time()
+        gap_ms = self.compute_gap_ms(connection)
+        told_ms = rest_ms = self._compute_rest_ms(connection, member)
         if self.settings.gateway_park_ms:
             first_ms = step_ms = self.pace.return_ms
             if not is_settled:
                 first_ms, step_ms = self.pace.wait_ms, self.pace.wait_step_ms
-            first_ms = max(first_ms, round(2 * self._latency_ms))
+            first_ms = max(first_ms, round(2 * self._latency_ms), gap_ms)
             previous_ms = 0 if is_news else member.told_ms
-            told_ms = compute_told_ms(previous_ms, first_ms, step_ms, rest_ms)
+            told_ms = compute_told_ms(previous_ms, first_ms, max(step_ms, gap_ms), rest_ms)
+            member.answers = 0 if is_news else member.answers + 1
+            if member.answers % _PROBE_EVERY == _PROBE_EVERY - 1 and member.heard_at:
+                held_ms = (now - member.heard_at) * 1_000
+                least_ms = self.settings.gateway_park_gap_ms
+                told_ms = compute_probe_ms(held_ms, least_ms, gap_ms) or told_ms
         member.told_ms = told_ms
+        member.answered_at = now
         return told_ms
 
     def stop_parking(self) -> None:
@@ -159,8 +200,9 @@ class Heartbeats:
         member.quiet += 1
         if member.quiet > self.settings.gateway_burst_heartbeats:
             return 0
-        gap_ms = self.settings.gateway_park_gap_ms
-        park_ms = compute_park_ms(member.told_ms, gap_ms, self.pace.park_ms)
+        gap_ms = self.compute_gap_ms(connection)
+        longest_ms = max(self.pace.park_ms, gap_ms - self.settings.gateway_park_gap_ms)
+        park_ms = compute_park_ms(member.told_ms, gap_ms, longest_ms)
         return park_ms if park_ms >= SHORTEST_PARK_MS else 0
 
     # ------------------------------------------------------------------------- first time
@@ -181,6 +223,7 @@ class Heartbeats:
         if command.member_epoch > 0:
             ticket = self.coordinator.ticket(command.group_id, command.member_id)
         submitted = self.clock.time()
+        self._hear(context.door.heartbeats, member, submitted)
 
         def on_answer(answer: Answer) -> None:
             now = self._note_latency(submitted)
@@ -210,7 +253,9 @@ class Heartbeats:
     def _note_latency(self, submitted: float) -> float:
         """Note how long an answer took that is there now; the time."""
         now = self.clock.time()
-        self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, (now - submitted) * 1_000)
+        took_ms = (now - submitted) * 1_000
+        self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, took_ms)
+        self._delay.note(took_ms, now)
         return now
 
     def _refuse(self, context: RequestContext, member: Member, error: GroupError) -> None:
@@ -326,8 +371,10 @@ class Heartbeats:
     ) -> int:
         """How long a heartbeat of kept bytes is parked; at 0 its answer is ready to be sent."""
         member = steady.member
+        self._hear(connection, member, now)
         park_ms = self._compute_park_ms(connection, member, now)
         if not park_ms:
+            member.answered_at = now
             rest_ms = self._compute_rest_ms(connection, member)
             if member.told_ms != rest_ms or steady.told_ms != rest_ms:
                 self.tell_steady(connection, steady)

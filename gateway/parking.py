@@ -24,6 +24,7 @@ from model.responses import ConsumerGroupHeartbeatResponse
 if TYPE_CHECKING:
     from gateway.api import Door, RequestContext
     from gateway.heartbeats import Heartbeats
+    from gateway.round_trip import RecentDelay
     from gateway.steady import Member, Steady
 
 TICK_MS: Final = 20
@@ -165,9 +166,11 @@ class ParkEnds:
     together: half the work where a thousand members rest. Ends are early by up to a tick.
     """
 
-    def __init__(self, clock: Clock, slice_size: int) -> None:
+    def __init__(self, clock: Clock, slice_size: int, delay: RecentDelay) -> None:
+        """``delay`` is told how late ends come."""
         self._clock = clock
         self._slice = slice_size
+        self._delay = delay
         self._ticks: dict[int, list[Parked]] = {}
 
     def add(self, parked: Parked, park_ms: int) -> None:
@@ -178,8 +181,13 @@ class ParkEnds:
         if waiting is None:
             waiting = self._ticks[tick] = []
             delay_ms = max(0.0, tick * TICK_MS - now_ms)
-            self._clock.call_later(delay_ms / 1_000, lambda: self._end(self._ticks.pop(tick)))
+            self._clock.call_later(delay_ms / 1_000, lambda: self._end_tick(tick))
         waiting.append(parked)
+
+    def _end_tick(self, tick: int) -> None:
+        now = self._clock.time()
+        self._delay.note(now * 1_000 - tick * TICK_MS, now)
+        self._end(self._ticks.pop(tick))
 
     def _end(self, waiting: list[Parked]) -> None:
         for parked in waiting[: self._slice]:

@@ -40,7 +40,10 @@ class DoorClock:
         return self._scheduler.now_ms / 1_000
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
-        return self._scheduler.call_later_ms(round(delay * 1_000), lambda: callback() and None)
+        def call() -> None:
+            callback()
+
+        return self._scheduler.call_later_ms(round(delay * 1_000), call)
 
 
 class Rig:
@@ -202,9 +205,12 @@ def test_the_end_of_a_park_does_not_take_a_subscription_back_either(rig: Rig) ->
     rig.send(other, join("g", "idle", ()))
     asked: list[Any] = []
     submit = rig.server.runtime.submit
-    rig.server.runtime.submit = lambda command, reply: (  # type: ignore[method-assign]
-        asked.append(command), submit(command, reply)
-    )[1]  # fmt: skip
+
+    def note(command: Any, reply: Any) -> None:
+        asked.append(command)
+        submit(command, reply)
+
+    rig.server.runtime.submit = note  # type: ignore[method-assign]
     rig.server.advance(PARK_MS)
     caller = asked[0].caller
     assert asked == [ConsumerGroupHeartbeat(caller, G, Z, joined.member_epoch, by_server=True)]
