@@ -31,6 +31,7 @@ from muster.client import Client
 from muster.errors import REBALANCE_IN_PROGRESS
 from muster.membership import Assign, Lose, Partitions, Revoke
 from muster.partitions import TopicPartition
+from muster.unary import ask
 from muster.v1 import admin_pb2
 
 _PAGE: Final = 1_000
@@ -183,7 +184,7 @@ class ConsumerGroupProtocol:
         token = ""
         while True:
             request = admin_pb2.ListTopicsRequest(page_size=_PAGE, page_token=token)
-            response = await self._client.admin.ListTopics(request, timeout=_TIMEOUT_S)
+            response = await ask(self._client.admin.ListTopics, request, timeout=_TIMEOUT_S)
             for topic in response.topics:
                 if topic.topic_name in topics:
                     counts[topic.topic_name] = topic.num_partitions

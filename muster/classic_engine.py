@@ -45,6 +45,7 @@ from muster.errors import (
     decode_error,
 )
 from muster.lease import ClassicLease, read_clock
+from muster.unary import ask, is_cancelled, raise_failures
 from muster.v1 import legacy_pb2, types_pb2
 
 _LOG = logging.getLogger("muster")
@@ -121,6 +122,7 @@ class ClassicEngine:
         self.leader = ""
         self.phase = Phase.OUT
         self.commits = CommitOrder()
+        self.has_left = False
         self.failure: MusterError | None = None
         self.trouble = ""
         """Why the member is not in its group yet, for people."""
@@ -224,6 +226,12 @@ class ClassicEngine:
             return
         except MusterError as failure:
             self.failure = failure
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            # The application has awaited something that was cancelled, where it was asked.
+            _LOG.error("member_failed group=%s", self.group_id, exc_info=True)
+            self.failure = MusterError("the member failed: something it awaited was cancelled")
         except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
             _LOG.error("member_failed group=%s", self.group_id, exc_info=error)
             self.failure = MusterError(f"the member failed: {type(error).__name__}: {error}")
@@ -339,7 +347,7 @@ class ClassicEngine:
     async def _assign(self, generation: Generation, request: legacy_pb2.SyncGroupRequest) -> None:
         """Leads: puts what each gets into the request, or why that cannot be said."""
         try:
-            assigned = await self.protocol.assign(generation)
+            assigned = await raise_failures(self.protocol.assign(generation))
         except AssignmentFailed as error:
             request.failure.error_code = error.code
             request.failure.error_message = str(error)
@@ -430,7 +438,7 @@ class ClassicEngine:
             client_id=self.options.client_id,
         )
         try:
-            answer = await self.client.legacy.Heartbeat(request, timeout=timeout_s)
+            answer = await ask(self.client.legacy.Heartbeat, request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             self.trouble = error.details() or error.code().name
             return
@@ -506,6 +514,7 @@ class ClassicEngine:
 
     async def leave(self) -> None:
         """Tells the group; what does not arrive is made up for by the end of the session."""
+        self.has_left = True
         leaving = legacy_pb2.LeavingMember(
             member_id=self.member_id,
             instance_id=self.options.instance_id,
@@ -515,6 +524,6 @@ class ClassicEngine:
             group_id=self.group_id, members=[leaving], client_id=self.options.client_id
         )
         try:
-            await self.client.legacy.LeaveGroup(request, timeout=_LEAVE_TIMEOUT_S)
+            await ask(self.client.legacy.LeaveGroup, request, timeout=_LEAVE_TIMEOUT_S)
         except grpc.aio.AioRpcError:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)

@@ -137,11 +137,10 @@ class ClassicBase:
             raise engine.failure
 
     async def _abandon(self, engine: ClassicEngine) -> None:
-        was_joined = self._is_closing
         self._is_closing = self._is_closed = True
         engine.detach()
-        if not was_joined and engine.member_id and not self._options.instance_id:
-            # A join that is under way would leave a member behind that nobody speaks for.
+        if not engine.has_left and engine.member_id and not self._options.instance_id:
+            # A join or a close that was cancelled would leave a member that nobody speaks for.
             await engine.leave()
         await self._release(engine.client)
 
@@ -232,9 +231,7 @@ class ClassicMember(ClassicBase):
 
         Ends when the member is closed. Raises why the member is out of its group for good.
         """
-        changes = iterate_changes(
-            self._running(), lambda: self.assignment, lambda: self._is_closing
-        )
+        changes = iterate_changes(self._running(), self._find_grants, lambda: self._is_closing)
         async for assignment in changes:
             yield assignment
 

@@ -29,6 +29,7 @@ from muster.offsets import (
     wait_until_available,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
+from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 _GONE: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID})
@@ -81,7 +82,10 @@ async def _commit(
         sequence=engine.commits.next_sequence(),
     )
     try:
-        return await engine.client.stub.CommitOffsets(request)
+        response: group_pb2.CommitOffsetsResponse = await ask(
+            engine.client.stub.CommitOffsets, request
+        )
+        return response
     except grpc.aio.AioRpcError as error:
         await wait_until_available(error)
         return None
@@ -98,7 +102,7 @@ async def fetch_offsets(
     )
     while True:
         try:
-            response = await engine.client.stub.FetchOffsets(request)
+            response = await ask(engine.client.stub.FetchOffsets, request)
         except grpc.aio.AioRpcError as error:
             await wait_until_available(error)
             continue

@@ -179,9 +179,14 @@ class Engine:
         self.membership.leave()
 
     def detach(self) -> None:
-        """Forgets everything. The member stays in its group until it expires, if it is there."""
+        """Forgets everything. Where that can be told, the member leaves its group.
+
+        A join or a close that was cancelled would leave a member behind that the stream renews for
+        as long as others are on it.
+        """
         self._is_closing = True
-        if self._stream is not None and self.membership.status is Status.JOINING:
+        is_known = self.membership.status in (Status.JOINING, Status.MEMBER)
+        if self._stream is not None and is_known:
             self._send_leave(self._stream)
         self.membership.leave()
         self._computing.stop()

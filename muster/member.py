@@ -153,9 +153,7 @@ class Member:
 
         Ends when the member is closed. Raises why the member is out of its group for good.
         """
-        changes = iterate_changes(
-            self._running(), lambda: self.assignment, lambda: self._is_closing
-        )
+        changes = iterate_changes(self._running(), self._find_grants, lambda: self._is_closing)
         async for assignment in changes:
             yield assignment
 
@@ -254,6 +252,10 @@ class Member:
         engine.detach()
         if not isinstance(self._target, Client):
             await release_shared_client(engine.client)
+
+    def _find_grants(self) -> Mapping[TopicPartition, int]:
+        engine = self._engine
+        return engine.membership.grants if engine is not None and engine.holds else {}
 
     def _running(self) -> Engine:
         if self._engine is None or self._is_closed:

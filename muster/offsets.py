@@ -20,6 +20,7 @@ from muster.errors import (
     decode_error,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
+from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 RETRY_DELAY_S: Final = 0.1
@@ -72,7 +73,7 @@ async def fetch_offsets(
             partitions=wanted,
         )
         try:
-            response = await engine.client.stub.FetchOffsets(request)
+            response = await ask(engine.client.stub.FetchOffsets, request)
         except grpc.aio.AioRpcError as error:
             await wait_until_available(error)
             continue
