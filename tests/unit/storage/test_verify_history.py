@@ -11,6 +11,7 @@ from model.ids import GroupId, LogOffset, LogPartition
 from model.records import GroupMetadataKey, GroupMetadataValue, Record
 from storage.codec.batches import encode_batch
 from storage.codec.records import encode_key, encode_value
+from storage.fold import PartitionFold
 from storage.imported import Imported, pack_imported
 from storage.log_store import PartitionRewrite
 from storage.memory import MemoryLogStore
@@ -176,7 +177,9 @@ def test_a_group_of_the_id_of_a_deleted_one_may_stay_at_its_first_epoch(regex: s
     server = VirtualServer({"foo": 2}, partitions=1)
     for _ in range(2):
         joining = server.join_command("g", "m", [])
-        server.ask(replace(joining, subscribed_topic_regex=regex))
+        if regex is not None:
+            joining = replace(joining, subscribed_topic_regex=regex)
+        server.ask(joining)
         server.advance(1_000)
         report = verify(server.store)
         assert report.violation is None, str(report.violation)
@@ -209,7 +212,7 @@ def test_one_write_of_several_batches_is_one_step() -> None:
     assert violation.rule == "S1"
 
 
-def _fold(store: MemoryLogStore) -> object:
+def _fold(store: MemoryLogStore) -> PartitionFold:
     log = RawLog(MemoryLogStore(1))
     log.append(0, store.read_log(LogPartition(0), LogOffset(0)))
     return log.folds[0]
