@@ -8,6 +8,7 @@ way until somebody reads the log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
@@ -26,6 +27,7 @@ from storage.log_store import (
     LatestEntry,
     LogStore,
     PartitionAppend,
+    StoreError,
     compute_latest_key,
     unpack_latest,
 )
@@ -59,7 +61,9 @@ def _encode_checked(self: Writer, wall_ms: int) -> list[PartitionAppend]:
     appends = _encode(self, wall_ms)
     try:
         check_appends(self._gathered, appends)
-        check_states(self._store, appends)
+        # A test may have broken the store: what is in it nobody can tell.
+        with suppress(StoreError):
+            check_states(self._store, appends)
     except (AssertionError, CodecError) as failure:
         _found.append(failure)
     return appends
