@@ -17,11 +17,7 @@ from pipeline.tables.group_state import read_topic_id
 from pipeline.tables.history import compute_history, select_group_events, select_table
 from pipeline.tables.history_tables import HISTORY_TABLES, PARTITION_OWNERSHIP
 from pipeline.tables.job import Tell
-from pipeline.tables.offsets import (
-    compute_offset_commits,
-    compute_offset_lives,
-    compute_topic_names,
-)
+from pipeline.tables.offsets import compute_offset_commits, compute_offset_lives
 from pipeline.tables.records import FIRST_GROUP_TYPE, count_problems
 from pipeline.tables.writing import PARQUET, TableFolder
 from storage.codec.errors import CodecError
@@ -112,13 +108,17 @@ def compute_findings(records: DataFrame, retention_ms: int) -> DataFrame:
     offsets = _select_offset_events(compute_offset_lives(commits))
     events = select_group_events(records, with_unknown=True).unionByName(offsets)
     tables = {**AUDIT_TABLES, PARTITION_OWNERSHIP: HISTORY_TABLES[PARTITION_OWNERSHIP]}
-    names = {
-        read_topic_id(row["topic_id"]): row["topic"]
-        for row in compute_topic_names(commits).collect()
-    }
+    names = _find_topic_names(records)
     return compute_history(
         events, tables, lambda rows: make_audit_observers(rows, retention_ms, names)
     )
+
+
+def _find_topic_names(records: DataFrame) -> dict[bytes, str]:
+    """The names of topic ids, as commits tell them."""
+    pairs = records.where(col("topic_id").isNotNull() & col("topic").isNotNull())
+    found = pairs.groupBy("topic_id").agg(sql.max("topic").alias("topic")).collect()
+    return {read_topic_id(row["topic_id"]): row["topic"] for row in found}
 
 
 def _select_offset_events(lives: DataFrame) -> DataFrame:
