@@ -13,8 +13,8 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench spark-submit stream sim differential interop connect migration latency \
-	jars docs python go clean
+.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim differential interop \
+	connect migration latency jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -31,6 +31,7 @@ help:
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
 	@echo "make spark-submit   a job of the pipeline as a background job of a terminal"
 	@echo "make stream  tables that follow a live store for STREAM_SECONDS=$(STREAM_SECONDS), and are killed twice"
+	@echo "make stream-law   streams beside batches over SEEDS=$(SEEDS) logs that are compacted and cut meanwhile"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -49,6 +50,10 @@ lint: setup
 
 stream: setup
 	@$(VENV)/bin/python -m tests.pipeline.live_stream --seconds $(STREAM_SECONDS)
+
+stream-law: setup
+	@STREAM_SEEDS=$(SEEDS) $(VENV)/bin/python -m pytest -q -n 2 --timeout 0 \
+		tests/unit/pipeline/test_stream_law.py tests/pipeline/test_tables_stream.py
 
 sim: setup
 	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)

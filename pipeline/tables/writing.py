@@ -1,8 +1,9 @@
 """Tables as folders of files: whole, or not there.
 
-A table is written beside the one that it replaces and takes its place by a rename, on any file
-system that Hadoop knows. A run that was killed leaves at most folders whose names begin with
-``_``, which readers leave alone and the next run takes away or puts back.
+A table is written beside the one that it replaces and takes its place: at once where folders can
+be exchanged, else by two renames, on any file system that Hadoop knows. A run that was killed
+leaves at most folders whose names begin with ``_``, which readers leave alone and the next run
+takes away or puts back.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DateType, StructField, StructType
+
+from pipeline.tables.exchange import exchange
 
 MANIFEST = "_tables.json"
 _WRITING = "_writing-"
@@ -125,6 +128,10 @@ class TableFolder:
 
     def _swap(self, name: str, writing: Any) -> None:
         table, replaced = self._at(name), self._at(_REPLACED + name)
+        paths = self._local_path(writing), self._local_path(table)
+        if paths[0] and paths[1] and exchange(paths[0], paths[1]):
+            self._files.delete(writing, True)
+            return
         if self._files.exists(table) and not self._files.rename(table, replaced):
             raise OSError(f"{table} could not be moved out of the way")
         if not self._files.rename(writing, table):
@@ -174,9 +181,12 @@ class TableFolder:
 
     def local_scratch(self, name: str) -> Path | None:
         """As ``scratch``; ``None`` where files can be written by Hadoop alone."""
+        return self._local_path(self._at(_WRITING + name))
+
+    def _local_path(self, path: Any) -> Path | None:
         if str(self._files.getScheme()) != "file":
             return None
-        return Path(str(self._files.makeQualified(self._at(_WRITING + name)).toUri().getPath()))
+        return Path(str(self._files.makeQualified(path).toUri().getPath()))
 
     def begin_stream(self) -> None:
         """A streaming run is to begin here: what it writes is said before anything is written."""

@@ -7,6 +7,7 @@ by a query that goes on or is started again.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -20,7 +21,7 @@ from pipeline.source.options import parse_options
 from tests.unit.pipeline.broker_log import BrokerLog, make_batch
 from tests.unit.pipeline.streams import Row, Stream
 
-SEEDS = 25
+SEEDS = int(os.environ.get("STREAM_SEEDS", "25"))
 STEPS = 14
 
 
