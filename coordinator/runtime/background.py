@@ -48,6 +48,7 @@ class Background:
         self._deletion = TopicDeletion(
             store,
             scheduler,
+            image=lambda: catalogue.image,
             write_gathered=writer.write_gathered,
             submit=submit,
             on_deleted=on_offsets_lost,

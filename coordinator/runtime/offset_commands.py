@@ -7,6 +7,7 @@ from functools import partial
 
 import structlog
 
+from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.handle import check_group_id_size
 from coordinator.core.offsets import check_offset_fetch
 from coordinator.core.outcome import Outcome
@@ -42,7 +43,8 @@ log = structlog.get_logger()
 
 
 class OffsetCommands:
-    """Carries out the commands. ``image`` gives the topics that are durable.
+    """Carries out the commands. ``image`` gives the topics that are durable, ``deleted`` those
+    whose offsets nobody is to see.
 
     ``check_space`` raises where nothing may be written; ``answer_error`` answers when what an
     error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left.
@@ -58,6 +60,7 @@ class OffsetCommands:
         slices: Slices,
         *,
         image: Callable[[], TopicImage],
+        deleted: Callable[[], DeletedTopics],
         check_space: Callable[[Outcome], None],
         answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
         on_offsets_lost: Callable[[GroupId], None],
@@ -65,6 +68,7 @@ class OffsetCommands:
         self._store = store
         self._shards = shards
         self._image = image
+        self._deleted = deleted
         self._writer = writer
         self._durability = durability
         self._clock = clock
@@ -91,7 +95,7 @@ class OffsetCommands:
             unstable = frozenset(shard.open_transactions.unstable(group_id))
             generation = self._durability.generation_of_offsets(group_id)
             answer = yield from read_offsets(
-                self._store, shard.partition, self._image(), command, has_offsets
+                self._store, shard.partition, self._image(), command, has_offsets, self._deleted()
             )
         except GroupError as error:
             self._answer_error((group_id,), reply, error)

@@ -267,6 +267,7 @@ class Runtime:
             self._clock,
             self._slices,
             image=lambda: self.image,
+            deleted=lambda: self._catalogue.deleted_topics,
             check_space=self._check_space,
             answer_error=self._answer_read,
             on_offsets_lost=lambda group_id: self._deletion.forget_if_offsetless(group_id),
