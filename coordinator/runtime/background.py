@@ -12,6 +12,7 @@ from coordinator.runtime.expiry import OffsetExpiry
 from coordinator.runtime.history import History
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.topic_deletion import TopicDeletion
+from coordinator.runtime.transaction_timeouts import TransactionTimeouts
 from coordinator.runtime.writer import Writer
 from model.commands import Command
 from model.ids import GroupId
@@ -76,12 +77,23 @@ class Background:
             on_failure=on_failure,
         )
         writer.on_written = self._history.note
+        self.transactions = TransactionTimeouts(
+            scheduler,
+            clock,
+            stats,
+            settings,
+            shards,
+            submit=submit,
+            is_held=is_held,
+            imported_at_ms=lambda: catalogue.imported_at_ms,
+        )
 
     def begin(self) -> None:
         """All groups are loaded."""
         self.delete_offsets_of_topics()
         self._expiry.begin()
         self._history.begin()
+        self.transactions.begin()
 
     def delete_offsets_of_topics(self) -> None:
         """Topics may have been deleted: their offsets go."""
@@ -92,3 +104,4 @@ class Background:
         """Begin nothing more."""
         self._expiry.stop()
         self._history.stop()
+        self.transactions.stop()

@@ -10,12 +10,14 @@ import structlog
 from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.handle import check_group_id_size
 from coordinator.core.offsets import check_offset_fetch
+from coordinator.core.open_transactions import OpenTransaction
 from coordinator.core.outcome import Outcome
 from coordinator.core.producers import handle_expire_producers, replay_producer_state
 from coordinator.core.replay import replay_transaction
 from coordinator.core.shard import Shard
 from coordinator.core.transactions import (
     compute_stable_answer,
+    handle_abort_transaction,
     handle_txn_offset_commit,
     handle_write_txn_markers,
 )
@@ -26,6 +28,7 @@ from coordinator.runtime.offset_reads import read_offsets, read_open_transaction
 from coordinator.runtime.slices import Slices, Steps
 from coordinator.runtime.writer import Entry, Writer
 from model.commands import (
+    AbortTransaction,
     ExpireProducers,
     OffsetFetch,
     TransactionCommand,
@@ -47,7 +50,8 @@ class OffsetCommands:
     whose offsets nobody is to see.
 
     ``check_space`` raises where nothing may be written; ``answer_error`` answers when what an
-    error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left.
+    error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left;
+    ``times_out_ms`` gives the wall time at which a transaction is aborted.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class OffsetCommands:
         check_space: Callable[[Outcome], None],
         answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
         on_offsets_lost: Callable[[GroupId], None],
+        times_out_ms: Callable[[OpenTransaction], int],
     ) -> None:
         self._store = store
         self._shards = shards
@@ -76,6 +81,7 @@ class OffsetCommands:
         self._check_space = check_space
         self._answer_error = answer_error
         self._on_offsets_lost = on_offsets_lost
+        self._times_out_ms = times_out_ms
         self._has_unwritten_marker = False
 
     # ------------------------------------------------------------------------------ fetches
@@ -147,7 +153,7 @@ class OffsetCommands:
             found = [
                 listed
                 for shard in self._shards
-                for listed in read_open_transactions(self._store, shard)
+                for listed in read_open_transactions(self._store, shard, self._times_out_ms)
             ]
         except GroupError as error:
             self._answer_error((), reply, error)
@@ -174,6 +180,9 @@ class OffsetCommands:
             case ExpireProducers():
                 shard = self._shards[command.partition]
                 return shard, handle_expire_producers(shard, command)
+            case AbortTransaction():
+                shard = self._shards[command.partition]
+                return shard, handle_abort_transaction(shard, command, self._clock.now())
 
     def _carry_out(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from coordinator.core.deleted_topics import NOTHING_DELETED, DeletedTopics
 from coordinator.core.offsets import compute_fetched_offset
+from coordinator.core.open_transactions import OpenTransaction
 from coordinator.core.producers import find_state
 from coordinator.core.shard import Shard
 from coordinator.runtime.slices import Steps
@@ -102,20 +104,23 @@ async def read_highest_offsets(
     return highest
 
 
-def read_open_transactions(store: LogStore, shard: Shard) -> Iterator[ListedTransaction]:
+def read_open_transactions(
+    store: LogStore, shard: Shard, times_out_ms: Callable[[OpenTransaction], int]
+) -> Iterator[ListedTransaction]:
     """The open transactions of a shard, in the order of the producers."""
-    for producer_id, transaction in sorted(shard.open_transactions.producers()):
+    for producer_id, transaction in sorted(shard.open_transactions.producers(), key=itemgetter(0)):
         entries = [entry for _, entry in store.pending(shard.partition, producer_id)]
         yield ListedTransaction(
             producer_id,
             transaction.producer_epoch,
             shard.partition,
-            min((entry.timestamp for entry in entries), default=0),
+            transaction.since_ms,
             tuple(
                 PendingOffset(stored.group_id, stored.topic, stored.partition, stored.value.offset)
                 for stored in decode_stored_offsets(entries)
             ),
             max(find_state(shard, producer_id).coordinator_epoch, 0),
+            times_out_ms(transaction),
         )
 
 
