@@ -101,9 +101,9 @@ class TransactionTimeouts:
             # The process stood still: markers that came meanwhile are not read yet.
             self._not_before_ms = now_ms + self._grace_ms
         self._note_new(now_ms)
+        found = list(islice(self._find(now_ms), SLICE))
         is_more = False
-        if now_ms >= self._not_before_ms and not self._is_held():
-            found = list(islice(self._find(now_ms), SLICE))
+        if found and now_ms >= self._not_before_ms and not self._is_held():
             for shard, producer_id, transaction in found:
                 self._abort(shard, producer_id, transaction)
             is_more = len(found) == SLICE
