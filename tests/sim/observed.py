@@ -101,9 +101,8 @@ class ObservedRuntime(Runtime):
         self.on_converted: Callable[[Kind, str, tuple[Record, ...]], None] = options.pop(
             "on_converted"
         )
-        self.on_timed_out: Callable[[AbortTransaction, Collection[int]], None] = options.pop(
-            "on_timed_out"
-        )
+        self.on_timed_out: Callable[[AbortTransaction, Collection[int], Reply], Reply]
+        self.on_timed_out = options.pop("on_timed_out")
         self.classic: ClassicChecker = options.pop("classic")
         super().__init__(*arguments, **options)
         self._refused: GroupError | None = None
@@ -134,7 +133,8 @@ class ObservedRuntime(Runtime):
             elif isinstance(command, AbortTransaction):
                 producer = command.partition, command.producer_id
                 waiting = self.offsets_with_gathered().waiting.get(producer, {})
-                self.on_timed_out(command, [logged.offset for logged, _ in waiting.values()])
+                offsets = [logged.offset for logged, _ in waiting.values()]
+                reply = self.on_timed_out(command, offsets, reply)
             change(command, reply)
 
         self._offsets.fetch = tally  # type: ignore[method-assign]

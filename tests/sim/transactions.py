@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.runtime.api import Answer
+from coordinator.runtime.api import Answer, Reply
 from model.commands import AbortTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
@@ -175,15 +175,26 @@ class TransactionCoordinator:
 
     # ------------------------------------------------------------------- as the server sees it
 
-    def note_timed_out(self, command: AbortTransaction, offsets: Collection[int]) -> None:
+    def note_timed_out(
+        self, command: AbortTransaction, offsets: Collection[int], reply: Reply
+    ) -> Reply:
         """The server aborts, and fences the producer: nobody has ended what waits there."""
         self.world.faults.note("transaction timed out")
         self.timed_out.add((command.partition, int(command.producer_id)))
+        aborted = []
         for offset in offsets:
             transaction = self.world.offsets.transaction_of(offset)
             assert transaction is not None, f"{offset} waits, and is of no transaction"
             transaction.is_marked.add(command.partition)
             transaction.timed_out.add(command.partition)
+            aborted.append(transaction)
+
+        def note_and_reply(answer: Answer) -> None:
+            for transaction in aborted:
+                transaction.ended.add(command.partition)
+            reply(answer)
+
+        return note_and_reply
 
     def note_taken(self, command: WriteTxnMarkers) -> SentMarker:
         """The server takes a marker."""
