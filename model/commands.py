@@ -297,6 +297,16 @@ class ExpireProducers:
 
 
 @value
+class AbortTransaction:
+    """Nobody has ended the producer's transaction in time, which is open since ``since_ms``."""
+
+    caller: Caller
+    partition: LogPartition
+    producer_id: ProducerId
+    since_ms: int
+
+
+@value
 class TopicToFetch:
     """Partitions of one topic, named by id, by name, or by both."""
 
@@ -533,7 +543,9 @@ ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupC
 DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
 """Commands of one group that have to look into its offsets."""
 
-TransactionCommand: TypeAlias = TxnOffsetCommit | WriteTxnMarkers | ExpireProducers
+TransactionCommand: TypeAlias = (
+    TxnOffsetCommit | WriteTxnMarkers | ExpireProducers | AbortTransaction
+)
 """Commands of transactions: of one group, and of one partition of the log."""
 
 ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration

@@ -524,12 +524,14 @@ class ProducerStateKey:
 class ProducerStateValue:
     """The highest epochs of the producer, and of the coordinators that ended its transactions.
 
-    ``coordinator_epoch`` is -1 before the first of them; ``last_timestamp`` is wall ms.
+    ``coordinator_epoch`` is -1 before the first of them; ``last_timestamp`` is wall ms, and so is
+    ``transaction_since_ms``, from when on a transaction that began here is open, -1 where none is.
     """
 
     producer_epoch: int
     coordinator_epoch: int
     last_timestamp: int
+    transaction_since_ms: int = -1
 
 
 SideKey: TypeAlias = (

@@ -147,6 +147,9 @@ def _compute_message(value: SideValue) -> Message:
                 producer_epoch=value.producer_epoch,
                 coordinator_epoch=value.coordinator_epoch,
                 last_timestamp=value.last_timestamp,
+                transaction_since_ms=None
+                if value.transaction_since_ms < 0
+                else value.transaction_since_ms,
             )
         case LocalAssignorsValue():
             return side_pb2.LocalAssignors(
@@ -221,7 +224,10 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(
-                state.producer_epoch, state.coordinator_epoch, state.last_timestamp
+                state.producer_epoch,
+                state.coordinator_epoch,
+                state.last_timestamp,
+                state.transaction_since_ms if state.HasField("transaction_since_ms") else -1,
             )
         case LocalAssignorsKey():
             named = side_pb2.LocalAssignors.FromString(data).assignors

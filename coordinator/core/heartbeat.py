@@ -481,7 +481,7 @@ def _timeout_effects(
         return (CancelRebalanceTimeout(group.group_id, member.member_id),)
     if was_revoking and standing.pending_revocation.keys() <= following.pending_revocation.keys():
         return ()
-    timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else -1
+    timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else 0
     return (
         ArmRebalanceTimeout(group.group_id, member.member_id, following.member_epoch, timeout_ms),
     )

@@ -1,8 +1,10 @@
 """Soft state: when members were last heard from, and which deadlines run.
 
-Rebuilt on load, never in the log. Deadlines are data, kept in buckets of 100 ms; the shell asks
-``next_deadline_ms`` when to come back. A tick that comes late moves every deadline by as much:
-all times here are on a clock that stands still while the process does.
+Rebuilt on load, never in the log. Deadlines are data; the shell asks ``next_deadline_ms`` when to
+come back. They are kept in buckets of 100 ms: when one begins, nearly all of its members have been
+heard from since and go to later ones. What is left falls within the bucket, and is kept to the
+millisecond. A tick that comes late moves every deadline by as much: all times here are on a clock
+that stands still while the process does.
 
 A member on a stream was promised a session timeout, and believes for so long after each renewal
 that it owns its partitions (``muster.lease``). No deadline takes them from it earlier:
@@ -81,6 +83,15 @@ class MemberLiveness:
         self.is_gone = False
 
 
+class _Near(NamedTuple):
+    """A deadline of a member in a bucket that has begun; no two have the same number."""
+
+    at_ms: int
+    number: int
+    entry: MemberLiveness
+    bucket: int
+
+
 def _heard_ms(entry: MemberLiveness) -> int:
     return entry.kept_since_ms if entry.last_heard_ms == NOT_HEARD_MS else entry.last_heard_ms
 
@@ -102,6 +113,9 @@ class Liveness:
         self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
         """By number; the number is in it again, to be shared."""
         self._order: list[int] = []
+        self._near: list[_Near] = []
+        """What falls in buckets that have begun, by time."""
+        self._sequence = 0
         self._heard_ms = 0
         self._promised_until_ms = 0
         self.classic = ClassicDeadlines()
@@ -216,11 +230,15 @@ class Liveness:
     def arm_rebalance(
         self, group_id: GroupId, member_id: MemberId, epoch: int, timeout_ms: int, now_ms: int
     ) -> None:
-        """The member must leave ``epoch`` within the timeout. Replaces what was armed."""
+        """The member must leave ``epoch`` within the timeout. Replaces what was armed.
+
+        A timeout below 0, which an imported log may have, passes at once, as in Kafka.
+        """
         self.catch_up(now_ms)
         entry = self.get(group_id, member_id)
-        if entry is not None and timeout_ms >= 0:
-            entry.rebalance = RebalanceDeadline(now_ms - self.stalled_ms + timeout_ms, epoch)
+        if entry is not None:
+            at_ms = now_ms - self.stalled_ms + max(timeout_ms, 0)
+            entry.rebalance = RebalanceDeadline(at_ms, epoch)
             entry.must_go = False
             self._put(entry, entry.rebalance.at_ms)
 
@@ -267,7 +285,7 @@ class Liveness:
     # ------------------------------------------------------------------------------ deadlines
 
     def _put(self, entry: MemberLiveness, deadline_ms: int) -> int:
-        number = deadline_ms // BUCKET_MS + 1
+        number = deadline_ms // BUCKET_MS
         bucket = self._buckets.get(number)
         if bucket is None:
             self._buckets[number] = (number, [entry])
@@ -281,6 +299,8 @@ class Liveness:
         soonest_ms = self.classic.next_ms()
         if self._order and (soonest_ms is None or self._order[0] * BUCKET_MS < soonest_ms):
             soonest_ms = self._order[0] * BUCKET_MS
+        if self._near and (soonest_ms is None or self._near[0].at_ms < soonest_ms):
+            soonest_ms = self._near[0].at_ms
         return None if soonest_ms is None else soonest_ms + self.stalled_ms
 
     def expect(self, at_ms: int) -> None:
@@ -307,13 +327,34 @@ class Liveness:
         while self._order and self._order[0] * BUCKET_MS <= now_ms:
             bucket = heapq.heappop(self._order)
             for entry in self._buckets.pop(bucket)[1]:
-                if entry.is_gone:
-                    continue
-                if entry.rebalance is not None and entry.rebalance.at_ms <= now_ms:
-                    self._look_at_rebalance(entry, entry.rebalance.epoch, now_ms, found)
-                if bucket == entry.session_bucket:
-                    self._look_at_session(entry, now_ms, found)
+                self._look(entry, bucket, now_ms, found)
+        while self._near and self._near[0].at_ms <= now_ms:
+            _, _, entry, bucket = heapq.heappop(self._near)
+            self._look(entry, bucket, now_ms, found)
         return found
+
+    def _look(
+        self,
+        entry: MemberLiveness,
+        bucket: int,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
+    ) -> None:
+        """At what of a member was entered in a bucket that has begun."""
+        if entry.is_gone:
+            return
+        rebalance = entry.rebalance
+        if rebalance is not None:
+            if rebalance.at_ms <= now_ms:
+                self._look_at_rebalance(entry, rebalance.epoch, now_ms, found)
+            elif rebalance.at_ms // BUCKET_MS == bucket:
+                self._put_near(entry, bucket, rebalance.at_ms)
+        if bucket == entry.session_bucket:
+            self._look_at_session(entry, bucket, now_ms, found)
+
+    def _put_near(self, entry: MemberLiveness, bucket: int, at_ms: int) -> None:
+        self._sequence += 1
+        heapq.heappush(self._near, _Near(at_ms, self._sequence, entry, bucket))
 
     def _look_at_rebalance(
         self,
@@ -335,6 +376,7 @@ class Liveness:
     def _look_at_session(
         self,
         entry: MemberLiveness,
+        bucket: int,
         now_ms: int,
         found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
@@ -349,7 +391,10 @@ class Liveness:
             # It may be heard from any time, and has the shorter timeout from then on.
             soonest_ms = now_ms + self.session_timeout_ms(entry.group_id)
             deadline_ms = min(deadline_ms, soonest_ms)
-        entry.session_bucket = self._put(entry, deadline_ms)
+        if deadline_ms // BUCKET_MS == bucket:
+            self._put_near(entry, bucket, deadline_ms)
+        else:
+            entry.session_bucket = self._put(entry, deadline_ms)
 
     @staticmethod
     def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:

@@ -14,6 +14,7 @@ from coordinator.runtime.expiry import OffsetExpiry
 from coordinator.runtime.history import History
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.topic_deletion import TopicDeletion
+from coordinator.runtime.transaction_timeouts import TransactionTimeouts
 from coordinator.runtime.writer import Writer
 from model.commands import Command
 from model.ids import GroupId
@@ -56,6 +57,7 @@ class Background:
         self._deletion = TopicDeletion(
             store,
             scheduler,
+            image=lambda: catalogue.image,
             write_gathered=writer.write_gathered,
             submit=submit,
             on_deleted=on_offsets_lost,
@@ -83,6 +85,16 @@ class Background:
             on_failure=on_failure,
         )
         writer.on_written = self._history.note
+        self.transactions = TransactionTimeouts(
+            scheduler,
+            clock,
+            stats,
+            settings,
+            shards,
+            submit=submit,
+            is_held=is_held,
+            imported_at_ms=lambda: catalogue.imported_at_ms,
+        )
 
     def begin(self) -> None:
         """All groups are loaded."""
@@ -90,6 +102,7 @@ class Background:
         self.delete_offsets_of_topics()
         self._expiry.begin()
         self._history.begin()
+        self.transactions.begin()
 
     def _begin_grace_after_silence(self) -> None:
         """Nothing expires at once where nothing was written for long, by the clock.
@@ -112,3 +125,4 @@ class Background:
         """Begin nothing more."""
         self._expiry.stop()
         self._history.stop()
+        self.transactions.stop()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.outcome import Outcome
 from coordinator.core.topics import (
     Catalogue,
@@ -63,6 +64,7 @@ class TopicCatalogueRuntime:
         self._callbacks: list[TopicsCallback] = []
         load_catalogue(store, self._state)
         self.durable_image = self._state.image
+        self._deleted: DeletedTopics | None = None
         self._next_producer_id = self._state.producer_id_end
 
     @property
@@ -74,6 +76,13 @@ class TopicCatalogueRuntime:
     def deleted(self) -> list[tuple[TopicId, TopicDeletionValue]]:
         """Topics whose committed offsets are still to be tombstoned."""
         return list(self._state.deleted.items())
+
+    @property
+    def deleted_topics(self) -> DeletedTopics:
+        """Those of whose offsets nobody is to see any, as far as that is durable."""
+        if self._deleted is None:
+            self._deleted = DeletedTopics(self.durable_image, self._state.deleted.items())
+        return self._deleted
 
     @property
     def imported_at_ms(self) -> int:
@@ -121,6 +130,7 @@ class TopicCatalogueRuntime:
         before = self._state.image
         for record in outcome.side:
             replay_side(self._state, record)
+        self._deleted = None
         generation = self._writer.generation
         self._durability.note_group(CATALOGUE, generation)
         if self._state.image is not before:
@@ -154,6 +164,7 @@ class TopicCatalogueRuntime:
         if is_last:
             image = self._state.image = compute_settled_image(image)
         old, self.durable_image = self.durable_image, image
+        self._deleted = None
         for callback in self._callbacks:
             try:
                 callback(old, image)

@@ -44,6 +44,8 @@ SCAN_COST = 20
 ALIKE_MAX = 10_000
 """Values that are kept to be compared."""
 
+NOT_KNOWN = -1
+
 _TYPE = struct.Struct(">h")
 
 
@@ -122,24 +124,33 @@ class ShardLoader:
         for group_id in store.offset_group_ids(shard.partition):
             add_group(group_id)
             yield OFFSET_GROUP_COST
-        self.records += load_open_transactions(store, shard)
         load_producers(store, shard)
+        self.records += load_open_transactions(store, shard)
         yield from load_local_state(store, shard)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> int:
-    """What waits for markers, from ``pending``; how many offsets there are.
+    """What waits for markers, from ``pending``; how many offsets there are. Wants the producers.
 
-    The producers' epochs are in the headers of the batches.
+    The producers' epochs are in the headers of the batches. A transaction that did not begin here,
+    or under a version that did not note when, is open since the first offset that waits.
     """
-    count = 0
+    found: dict[ProducerId, list[LatestEntry]] = {}
     for producer_id, entry in store.pending(shard.partition):
-        key = decode_key(entry.key)
-        assert isinstance(key, OffsetCommitKey), "only offsets wait"
-        epoch = _read_producer_epoch(store, shard, entry)
-        shard.open_transactions.add(ProducerId(producer_id), epoch, key)
-        count += 1
-    return count
+        found.setdefault(ProducerId(producer_id), []).append(entry)
+    began = []
+    for producer, entries in found.items():
+        state = shard.producers.get(producer)
+        first_ms = min(entry.timestamp for entry in entries)
+        since_ms = NOT_KNOWN if state is None else state.transaction_since_ms
+        began.append((first_ms if since_ms == NOT_KNOWN else since_ms, producer))
+    for since_ms, producer in sorted(began):
+        for entry in found[producer]:
+            key = decode_key(entry.key)
+            assert isinstance(key, OffsetCommitKey), "only offsets wait"
+            epoch = _read_producer_epoch(store, shard, entry)
+            shard.open_transactions.add(producer, epoch, key, since_ms)
+    return sum(map(len, found.values()))
 
 
 def load_producers(store: LogStore, shard: Shard) -> None:

@@ -66,14 +66,12 @@ from model.commands import (
     DeleteGroup,
     DeleteOffsets,
     DeletionCommand,
-    ExpireProducers,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
     ReadCommand,
     TopicCommand,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
+    TransactionCommand,
 )
 from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
@@ -256,9 +254,11 @@ class Runtime:
             self._clock,
             self._slices,
             image=lambda: self.image,
+            deleted=lambda: self._catalogue.deleted_topics,
             check_space=self._check_space,
             answer_error=self._answer_read,
             on_offsets_lost=lambda group_id: self._deletion.forget_if_offsetless(group_id),
+            times_out_ms=lambda found: self._background.transactions.deadline_ms(found),
         )
         self._deletion = OffsetDeletion(
             self._store,
@@ -368,7 +368,7 @@ class Runtime:
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
                 self._offsets.fetch(command, reply)
-            case TxnOffsetCommit() | WriteTxnMarkers() | ExpireProducers():
+            case _ if isinstance(command, TransactionCommand):
                 self._offsets.change(command, reply)
             case ListTransactions():
                 self._offsets.list_transactions(reply)

@@ -357,6 +357,19 @@ async def test_row_12_ten_thousand_pipelined_requests_unread(rig: Rig) -> None:
             await client.read_frame()
 
 
+@pytest.mark.parametrize("version", range(3))
+async def test_versions_of_produce_that_are_only_advertised_are_closed(
+    rig: Rig, version: int
+) -> None:
+    """As Kafka 4.3 does with versions 0 to 2, of which its ApiVersions tells for librdkafka."""
+    no_client_id, acks, timeout_ms, topics = -1, 1, 1_000, 0
+    request = struct.pack(">hhihhii", 0, version, 7, no_client_id, acks, timeout_ms, topics)
+    await check_closed_by(rig, struct.pack(">i", len(request)) + request)
+    async with await rig.connect() as client:
+        (produce,) = [row for row in (await client.ask(18, 2)).api_keys if row.api_key == 0]
+        assert (produce.min_version, produce.max_version) == (0, 13)
+
+
 INVALID = ErrorCode.INVALID_REQUEST
 OWNED = (request_schema(HEARTBEAT).TopicPartitions(topic_id=topic_id_of("t"), partitions=(0,)),)
 
@@ -374,6 +387,9 @@ OWNED = (request_schema(HEARTBEAT).TopicPartitions(topic_id=topic_id_of("t"), pa
         (1, join("g", "m", ("t",), instance_id=""), INVALID),
         (1, join("g", "m", ("t",), rack_id=" "), INVALID),
         (1, join("g", "m", ("t",), rebalance_timeout=-1), INVALID),
+        (1, join("g", "m", ("t",), rebalance_timeout=-2), INVALID),
+        (1, join("g", "m", ("t",), rebalance_timeout=-(2**31)), INVALID),
+        (1, beat("g", "m", 5, rebalance_timeout=-2), INVALID),
         (1, join("g", "m", ("t",), topic_partitions=None), INVALID),
         (1, join("g", "m", ("t",), topic_partitions=OWNED), INVALID),
         (1, join("g", "m", ("t",), subscribed_topic_names=None), INVALID),

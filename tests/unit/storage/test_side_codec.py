@@ -54,6 +54,8 @@ RECORDS = [
     SideRecord(
         ProducerStateKey(LogPartition(49), ProducerId(2**62)),
         ProducerStateValue(32_767, -1, 1_700_000_000_000),
+        ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_000),
+        ProducerStateValue(3, 7, 0, 0),
     ),
     SideRecord(
         LocalAssignorsKey(LogPartition(3), GroupId("g\u00fc"), MemberId("m")),
