@@ -62,7 +62,8 @@ def member(subscription: bytes) -> ClassicGroupMember:
 
 def classic(*members: ClassicGroupMember, since_ms: int = OLD_MS) -> GroupMetadataValue:
     protocol = "range" if members else None
-    return GroupMetadataValue("consumer", 1, protocol, None, since_ms, members)
+    leader = members[0].member_id if members else None
+    return GroupMetadataValue("consumer", 1, protocol, leader, since_ms, members)
 
 
 def commit(topic: str, committed_ms: int, expire_ms: int = -1) -> tuple[RecordKey, RecordValue]:
