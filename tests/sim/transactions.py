@@ -344,7 +344,10 @@ class Producer:
     def _finish(self, transaction: Transaction, commit: bool) -> None:
         if self.transaction is transaction and not self.is_ending:
             if self.world.faults.strikes("transaction abandoned"):
-                return  # Until the end of the faults nobody ends it but the server.
+                # Until the end of the faults nobody ends it but the server, and it goes on.
+                again = partial(self._speak_as_zombie, [step.command for step in self._steps])
+                self._later(self.random.randint(1_000, 30_000), again)
+                return
             self._end(commit)
 
     def _replace(self, transaction: Transaction) -> None:

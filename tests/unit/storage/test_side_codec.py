@@ -54,8 +54,6 @@ RECORDS = [
     SideRecord(
         ProducerStateKey(LogPartition(49), ProducerId(2**62)),
         ProducerStateValue(32_767, -1, 1_700_000_000_000),
-        ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_000),
-        ProducerStateValue(3, 7, 0, 0),
     ),
     SideRecord(
         LocalAssignorsKey(LogPartition(3), GroupId("g\u00fc"), MemberId("m")),
@@ -68,6 +66,11 @@ RECORDS = [
         InstalledMetadataValue(7, "mine", -1, bytes(range(256))),
     ),
     SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"),), 45_000)),
+    SideRecord(
+        ProducerStateKey(LogPartition(0), ProducerId(0)),
+        ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_001),
+    ),
+    SideRecord(ProducerStateKey(LogPartition(0), ProducerId(1)), ProducerStateValue(0, 0, 0, 0)),
 ]
 
 
@@ -104,13 +107,14 @@ def test_the_bytes_do_not_change() -> None:
             "0a1b0a046d696e6510ffffffffffffffffff01180320022a0200ff30050a070a056f74686572",
         ),
         ("0567", "0a060a016112013110c8df02"),
+        ("06000000000000000000000000", "080310071880d095ffbc312081d095ffbc31"),
     ]
 
 
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 11
+    ] * 13
 
 
 @pytest.mark.parametrize(
