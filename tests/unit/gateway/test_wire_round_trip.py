@@ -169,7 +169,7 @@ def test_a_way_that_becomes_shorter_is_learned_too(kind: str) -> None:
     assert client.told_ms[-1] > REST_MS
     client.way_ms = constant(10)
     client.run(150)
-    assert client.told_ms[-1] <= REST_MS + 150
+    assert client.told_ms[-1] <= REST_MS + 200
 
 
 def test_one_stall_of_a_client_is_forgotten() -> None:
@@ -213,8 +213,8 @@ def test_an_end_that_comes_late_makes_the_gap_longer_for_a_while() -> None:
     delay.note(200, 10.0)
     delay.note(50, 10.1)
     assert delay.compute_ms(10.0) == 200
-    assert delay.compute_ms(10.5) == pytest.approx(100)
-    assert delay.compute_ms(15) < 1
+    assert delay.compute_ms(11.0) == pytest.approx(100)
+    assert delay.compute_ms(20.0) < 1
 
 
 @given(st.floats(0, 5_000), st.floats(0, 5_000), st.integers(0, 1_000))
