@@ -107,9 +107,9 @@ def compute_longest_park_ms(pace: Pace, least_gap_ms: int, gap_ms: int) -> int:
     """How long a heartbeat of a member at rest is parked whose gap this is.
 
     Where the gap is long so is the park: a member is in reach for half of the time at least, and
-    its answer can tell a short wait (``compute_probe_ms``).
+    its answer can tell a short wait (``compute_probe_ms``). 0 where parking is off.
     """
-    if gap_ms <= least_gap_ms:
+    if gap_ms <= least_gap_ms or not pace.park_ms:
         return pace.park_ms
     return max(pace.park_ms, gap_ms - least_gap_ms + PROBE_ROOM_MS)
 
