@@ -25,7 +25,7 @@ from gateway.pacing import (
 from gateway.round_trip import RecentDelay, RoundTrip
 from tests.unit.gateway.fake_coordinator import answer_of
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import beat, join
+from tests.unit.gateway.wire_rig import beat, join, with_settings
 
 HEARTBEAT, VERSIONS = 68, 18
 STEP_S = 0.001
@@ -123,6 +123,15 @@ def test_a_client_that_is_near_is_told_what_it_always_was(kind: str, round_trip_
     client.run(30)
     assert client.told_ms[:7] == [100, 200, 300, 400, 500, REST_MS, REST_MS]
     assert set(client.told_ms[7:]) == {REST_MS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("round_trip_ms", [0, 300])
+def test_nothing_is_held_where_parking_is_off(kind: str, round_trip_ms: int) -> None:
+    client = Client(kind, constant(round_trip_ms), Gateway(with_settings(gateway_park_ms=0)))
+    client.begin()
+    client.run(20)
+    assert max(client.held_ms) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
