@@ -152,7 +152,10 @@ class Group:
             # Two at once, sometimes: a worker need not wait before it reads on.
             count = self._chaos.chance.choice((1, 1, 2))
             commits = (self._commit(member, partition, offset + each + 1) for each in range(count))
-            await asyncio.gather(*commits)
+            # Of one that failed the other must not be under way when the worker begins anew.
+            for result in await asyncio.gather(*commits, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
 
     async def _commit(self, member: AnyMember, partition: TopicPartition, offset: int) -> None:
         await member.commit({partition: offset}, timeout_ms=CALL_TIMEOUT_MS)
