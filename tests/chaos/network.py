@@ -113,6 +113,8 @@ class Connection:
         finally:
             self._client.transport.abort()
             self._server.transport.abort()
+            # Sockets are closed in the next turn of the loop.
+            await asyncio.sleep(0)
 
     def reset(self) -> None:
         """Both ends see it, and what was under way is gone."""
@@ -200,6 +202,7 @@ class Network:
         except OSError:
             # The server is being started again.
             writer.transport.abort()
+            await asyncio.sleep(0)
             return
         connection = Connection((reader, writer), server, self._delay, self._tally)
         self._connections.append(connection)

@@ -98,8 +98,9 @@ class Echo:
                 writer.write(data)
         except OSError:
             pass
+        writer.transport.abort()
+        await asyncio.sleep(0)
         self.ended += 1
-        writer.close()
 
 
 @asynccontextmanager
@@ -111,26 +112,33 @@ async def running_echo() -> AsyncIterator[tuple[Echo, Network]]:
         delay = DelayRange(chance, 0.0, 0.01)
         async with running_network(port, chance, delay, Counter()) as network:
             yield echo, network
+        await until(lambda: echo.ended == len(echo.heard))
+        await asyncio.sleep(0)
 
 
-async def connect(network: Network) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection("127.0.0.1", network.port)
+@asynccontextmanager
+async def connected(
+    network: Network,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", network.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)
 
 
 async def test_bytes_come_in_order_however_long_each_takes() -> None:
-    async with running_echo() as (_, network):
-        reader, writer = await connect(network)
+    async with running_echo() as (_, network), connected(network) as (reader, writer):
         sent = bytes(range(200))
         for byte in sent:
             writer.write(bytes([byte]))
             await asyncio.sleep(0)
         assert await reader.readexactly(len(sent)) == sent
-        writer.close()
 
 
 async def test_what_an_abandoned_connection_holds_arrives_after_a_newer_one() -> None:
-    async with running_echo() as (echo, network):
-        reader, writer = await connect(network)
+    async with running_echo() as (echo, network), connected(network) as (reader, writer):
         writer.write(b"a")
         assert await reader.readexactly(1) == b"a"
         (old,) = network._connections
@@ -141,20 +149,18 @@ async def test_what_an_abandoned_connection_holds_arrives_after_a_newer_one() ->
         with pytest.raises(OSError):  # noqa: PT012 - whichever of the two hears it
             assert await reader.read(1) == b""
             raise ConnectionResetError
-        again, other = await connect(network)
-        other.write(b"new")
-        assert await again.readexactly(3) == b"new"
-        assert echo.heard == [b"a", b"new"]
-        assert not echo.ended
-        network.heal()
-        await until(lambda: echo.heard == [b"alate", b"new"])
-        await until(lambda: echo.ended == 1)
-        other.close()
+        async with connected(network) as (again, other):
+            other.write(b"new")
+            assert await again.readexactly(3) == b"new"
+            assert echo.heard == [b"a", b"new"]
+            assert not echo.ended
+            network.heal()
+            await until(lambda: echo.heard == [b"alate", b"new"])
+            await until(lambda: echo.ended == 1)
 
 
 async def test_a_reset_throws_away_what_is_under_way() -> None:
-    async with running_echo() as (echo, network):
-        _, writer = await connect(network)
+    async with running_echo() as (echo, network), connected(network) as (_, writer):
         await until(lambda: network._connections)
         (connection,) = network._connections
         connection.up.hold(60)
