@@ -8,7 +8,7 @@ from coordinator.service.sessions import MemberKey
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, legacy_pb2, types_pb2
 from tests.unit.service.session_client import GROUP, SessionClient
-from tests.unit.service.stand import Stand
+from tests.unit.service.stand import Stand, running_stand
 
 KEY: MemberKey = (GroupId("g"), MemberId("m"))
 
@@ -69,6 +69,42 @@ async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
     )
     assert response.topics[0].partitions[0].offset == 10
     assert await commit(11, 3) == ""
+
+
+class Deaf:
+    """Allows everybody everything, or nobody anything."""
+
+    def __init__(self) -> None:
+        self.allows = True
+
+    def authorize(self, *_: object) -> bool:
+        return self.allows
+
+
+async def test_who_may_not_read_the_group_stops_no_commits_of_its_members() -> None:
+    rights = Deaf()
+    async with running_stand(authorizer=rights) as stand:
+        joined = await SessionClient(stand.group_stub()).join("m1")
+
+        async def commit(sequence: int) -> str:
+            partition = types_pb2.PartitionOffset(partition=0, offset=sequence)
+            topic = types_pb2.TopicOffsets(topic_name="orders", partitions=[partition])
+            response = await stand.group_stub().CommitOffsets(
+                group_pb2.CommitOffsetsRequest(
+                    group_id=GROUP,
+                    member_id="m1",
+                    member_epoch=joined.member_epoch,
+                    topics=[topic],
+                    sequence=sequence,
+                )
+            )
+            reason: str = response.error.reason
+            return reason
+
+        rights.allows = False
+        assert await commit(2**62) == "GROUP_AUTHORIZATION_FAILED"
+        rights.allows = True
+        assert await commit(1) == ""
 
 
 async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
