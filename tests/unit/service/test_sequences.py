@@ -40,6 +40,40 @@ def test_a_bounded_number_of_members_is_remembered() -> None:
     assert sequences.note((KEY[0], MemberId("m0")), 1)
 
 
+def test_what_was_refused_counts_as_if_it_had_not_come() -> None:
+    sequences = Sequences()
+    sequences.note(KEY, 2)
+    before = sequences.find(KEY)
+    assert sequences.note(KEY, 2**62)
+    sequences.withdraw(KEY, 2**62, before)
+    assert sequences.note(KEY, 3)
+    sequences.withdraw(KEY, 2, 0)
+    assert not sequences.note(KEY, 2), "what came since stays"
+
+
+async def test_a_commit_at_a_wrong_epoch_stops_no_later_one(stand: Stand) -> None:
+    joined = await SessionClient(stand.group_stub()).join("m1")
+
+    async def commit(epoch: int, sequence: int) -> str:
+        partition = types_pb2.PartitionOffset(partition=0, offset=sequence % 100)
+        topic = types_pb2.TopicOffsets(topic_name="orders", partitions=[partition])
+        response = await stand.group_stub().CommitOffsets(
+            group_pb2.CommitOffsetsRequest(
+                group_id=GROUP,
+                member_id="m1",
+                member_epoch=epoch,
+                topics=[topic],
+                sequence=sequence,
+            )
+        )
+        reason: str = response.error.reason
+        return reason
+
+    assert await commit(joined.member_epoch, 1) == ""
+    assert await commit(joined.member_epoch + 50, 2**62) == "STALE_MEMBER_EPOCH"
+    assert await commit(joined.member_epoch, 2) == ""
+
+
 async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
     client, stub = SessionClient(stand.group_stub()), stand.group_stub()
     joined = await client.join("m1")
