@@ -45,7 +45,7 @@ class Administrator:
 
     async def create_again(self, name: str, partitions: int, pause_s: float) -> None:
         """Deletes a topic and makes another one of its name."""
-        if name in self._busy:
+        if name in self._busy or name not in self.topics:
             return
         self._busy.add(name)
         self._ledger.begin_deletion(name)

@@ -137,7 +137,6 @@ class Application:
         await self._wait_for_end()
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
-        self._raise_violation(worker)
         self._note("closes")
         try:
             await self._maybe_interrupted("cancelled close", member.close(), 0.5)
@@ -150,11 +149,6 @@ class Application:
         self._tokens.clear()
         self._positions.clear()
         self._note("is out")
-
-    @staticmethod
-    def _raise_violation(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
 
     async def _wait_for_end(self) -> None:
         lives_s = self._random.uniform(0.3, 2.0) * self.options.lives_s
@@ -250,6 +244,12 @@ class Application:
     # ---------------------------------------------------------------------------------- work
 
     async def _work(self, member: AnyMember) -> None:
+        try:
+            await self._go_round(member)
+        except Violation as violation:
+            self._around.loop.fail(violation)
+
+    async def _go_round(self, member: AnyMember) -> None:
         """Fetch an offset, process a record, commit the next one, and so on."""
         while True:
             if self._around.loop.time() >= self._polls_again_s:

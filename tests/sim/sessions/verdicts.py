@@ -1,8 +1,8 @@
 """What the checkers of this simulation find, and which of them speak.
 
-``S2``, ``S11``, ``S15`` and ``S20`` are of the specification. ``unread``: nobody reads what somebody
-is there to read. ``ghost``: a member that nobody speaks for. ``cancelled``: ``CancelledError`` where
-nobody cancelled. ``renamed``: a member is fenced by its own past.
+``S2``, ``S11``, ``S15`` and ``S20`` are of the specification. ``unread``: nobody reads what
+somebody is there to read. ``ghost``: a member that nobody speaks for. ``cancelled``:
+``CancelledError`` where nobody cancelled. ``renamed``: a member is fenced by its own past.
 """
 
 from __future__ import annotations
