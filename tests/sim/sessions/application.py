@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextvars import Context
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol, TypeAlias
 
 from muster import ClassicMember, Member, MusterError, TopicPartition
+from muster.engine import Engine
 from muster.membership import Partitions
 from tests.sim.sessions.faults import Faults
 from tests.sim.sessions.interrupt import Interrupted, interrupt, uncancelled
 from tests.sim.sessions.ledger import Ledger, Place
 from tests.sim.sessions.loop import Machine, VirtualLoop
+from tests.sim.sessions.owners import Holding
 from tests.sim.violations import Violation
 
 AnyMember: TypeAlias = Member | ClassicMember
 _COMMIT_TIMEOUT_MS = 6_000
-_CLOSED: Partitions = frozenset()
+_TURNS_TO_CALL = 3
 
 
 class Surroundings(Protocol):
@@ -90,11 +92,11 @@ class Application:
 
     # ------------------------------------------------------------------------ of the checkers
 
-    def believes(self) -> Partitions:
+    def believes(self) -> Collection[Holding]:
         """What it owns at this moment, as it would say itself, by its own clock."""
         member = self.member
         if member is None or self.machine.is_dead:
-            return _CLOSED
+            return ()
         return self._view.run(_look, member)
 
     def speaks_as(self) -> str:
@@ -289,6 +291,9 @@ class Application:
             earlier = asyncio.ensure_future(
                 self._commit(member, {partition: position}, _COMMIT_TIMEOUT_MS)
             )
+            # The order of the two is that of their calls, and the first must have been made.
+            for _ in range(_TURNS_TO_CALL):
+                await asyncio.sleep(0)
             await self._sleep(self._random.choice((0.0, 0.0, 0.001, 0.05)))
             is_done = False
             if self._still(member, partition, token):
@@ -365,8 +370,11 @@ class Application:
         self._around.note(f"{self.name} {what}")
 
 
-def _look(member: AnyMember) -> Partitions:
-    return member.assignment
+def _look(member: AnyMember) -> Collection[Holding]:
+    """``assignment``, and of which topic: one that was created again is another one."""
+    engine = member._engine
+    ids = engine.membership.owned if isinstance(engine, Engine) else {}
+    return [(*partition, ids.get(partition, b"")) for partition in member.assignment]
 
 
 def _describe(partitions: Partitions) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol, TypeAlias
 
 from coordinator.runtime.runtime import Runtime
-from muster.partitions import TopicPartition
 from tests.sim.sessions.verdicts import check
 
 GHOST_SLACK_S = 4.0
+
+
+Holding: TypeAlias = tuple[str, int, bytes]
+"""A partition by the name of its topic, and by the id, where the application was told one."""
 
 
 class Believer(Protocol):
@@ -18,7 +21,7 @@ class Believer(Protocol):
     name: str
     group: str
 
-    def believes(self) -> frozenset[TopicPartition]:
+    def believes(self) -> Collection[Holding]:
         """What it owns at this moment, as it would say itself, by its own clock."""
 
     def speaks_as(self) -> str:
@@ -27,14 +30,14 @@ class Believer(Protocol):
 
 def check_owners(applications: Iterable[Believer]) -> None:
     """S2: no two own a partition."""
-    owners: dict[tuple[str, TopicPartition], Believer] = {}
+    owners: dict[tuple[str, Holding], Believer] = {}
     for application in applications:
         for partition in application.believes():
             other = owners.setdefault((application.group, partition), application)
             check(
                 other is application,
                 "S2",
-                f"{application.name} and {other.name} own {partition} of {application.group}",
+                f"{application.name} and {other.name} own {partition[:2]} of {application.group}",
             )
 
 
@@ -52,10 +55,13 @@ def find_members(runtime: Runtime) -> set[tuple[str, str]]:
 
 
 class Ghosts:
-    """Members that no application speaks for: they are gone within a session timeout."""
+    """Members that no application speaks for: they are gone within a session timeout.
 
-    def __init__(self, longest_session_s: Callable[[], float]) -> None:
-        self._longest_session_s = longest_session_s
+    ``longest_s`` says how long one may be there, of a group.
+    """
+
+    def __init__(self, longest_s: Callable[[str], float]) -> None:
+        self._longest_s = longest_s
         self._since: dict[tuple[str, str], float] = {}
 
     def forget(self) -> None:
@@ -64,12 +70,13 @@ class Ghosts:
 
     def look(
         self, members: set[tuple[str, str]], speakers: Mapping[tuple[str, str], str], now_s: float
-    ) -> None:
-        """Checks who is there; to be called often."""
+    ) -> set[tuple[str, str]]:
+        """Checks who is there; to be called often. The ghosts."""
         ghosts = members - speakers.keys()
         for ghost in self._since.keys() - ghosts:
             del self._since[ghost]
-        bound_s = self._longest_session_s() + GHOST_SLACK_S
         for ghost in ghosts:
+            bound_s = self._longest_s(ghost[0]) + GHOST_SLACK_S
             passed_s = now_s - self._since.setdefault(ghost, now_s)
             check(passed_s < bound_s, "ghost", f"{ghost} is there for {passed_s:.1f} s")
+        return ghosts

@@ -46,6 +46,9 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
             world.loop.run_for(FAULTS_S)
             scenario.end()
             converged_ms = check_all_is_read(world, scenario)
+            while world.ghosts_left:
+                # Until the checker says that they are there for too long.
+                world.loop.run_for(0.5)
             check_all_leave(world)
             return Result(
                 seed,

@@ -10,7 +10,7 @@ from typing import Any
 from tests.sim.sessions.admin import Administrator
 from tests.sim.sessions.application import Application, Options
 from tests.sim.sessions.network import Connection
-from tests.sim.sessions.world import World
+from tests.sim.sessions.world import LONGEST_HOLD_S, World
 
 FAULTS_S = 30.0
 CONSUMER, CLASSIC = "shop", "legacy"
@@ -69,6 +69,7 @@ class Scenario:
         world = self._world
         world.faults.is_healed = True
         world.network.heal()
+        world.ghosts.forget()
         for group in self.groups:
             if not any(app.group == group and not app.is_done for app in world.applications):
                 machine = world.make_machine()
@@ -140,7 +141,7 @@ class Scenario:
         match kind:
             case "blackout":
                 world.faults.note(kind)
-                world.network.darken(machine, rng.uniform(0.5, 12.0))
+                world.network.darken(machine, rng.uniform(0.5, LONGEST_HOLD_S))
             case "client stall":
                 if not machine.stalls:
                     world.faults.note(kind)

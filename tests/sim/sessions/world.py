@@ -20,6 +20,7 @@ from tests.sim.sessions.process import Server
 from tests.sim.violations import Violation
 
 LOOK_EVERY_S = 0.25
+LONGEST_HOLD_S = 12.0
 
 
 def choose_settings(rng: random.Random) -> CoordinatorSettings:
@@ -59,7 +60,8 @@ class World:
         self.read_s: dict[Place, float] = {}
         self.admin_machine = Machine("admin")
         self.admin: Administrator | None = None
-        self.ghosts = Ghosts(self.longest_session_s)
+        self.ghosts = Ghosts(self._longest_ghost_s)
+        self.ghosts_left: set[tuple[str, str]] = set()
         self._frame_watches: dict[str, list[Callable[[], None]]] = {}
         self._server_count = 0
         self._names = 0
@@ -87,6 +89,18 @@ class World:
             timeouts_ms |= self.admin.timeouts_ms
         return max(timeouts_ms) / 1000
 
+    def _longest_ghost_s(self, group: str) -> float:
+        """How long a member may be there that nobody speaks for."""
+        bound_s = self.longest_session_s()
+        if not self.faults.is_healed:
+            # What comes late speaks for it once more.
+            bound_s += LONGEST_HOLD_S
+        members = [app for app in self.applications if app.group == group]
+        if any(app.options.is_classic for app in members):
+            # While it joins its session does not run, as in Kafka.
+            bound_s += max(app.options.rebalance_timeout_ms for app in members) / 1000
+        return bound_s
+
     # ------------------------------------------------------------------------------ checking
 
     def on_gained(self) -> None:
@@ -113,7 +127,7 @@ class World:
             self.ghosts.forget()
             return
         speakers = {(app.group, app.speaks_as()): app.name for app in self.applications}
-        self.ghosts.look(find_members(runtime), speakers, self.loop.time())
+        self.ghosts_left = self.ghosts.look(find_members(runtime), speakers, self.loop.time())
 
     def _on_write(self, write: Write) -> None:
         try:
