@@ -17,6 +17,7 @@ from tests.sim.sessions.interrupt import Interrupted, interrupt, uncancelled
 from tests.sim.sessions.ledger import Ledger, Place
 from tests.sim.sessions.loop import Machine, VirtualLoop
 from tests.sim.sessions.owners import Holding
+from tests.sim.sessions.verdicts import check
 from tests.sim.violations import Violation
 
 AnyMember: TypeAlias = Member | ClassicMember
@@ -258,9 +259,17 @@ class Application:
                 self._poll(member)
             for partition in sorted(member.assignment):
                 await self._process(member, partition)
+            self._check_id(member)
             if isinstance(member, Member) and self._faults.strikes("asks for an assignment"):
                 member.request_assignment(self._random.randint(1, 9))
             await self._sleep(self._random.uniform(0.5, 1.5) * self.options.pace_s)
+
+    def _check_id(self, member: AnyMember) -> None:
+        """Nobody else uses its id: whoever says so has heard what the member said before."""
+        if isinstance(member, Member):
+            is_own = self._member_id in ("", member.member_id)
+            check(is_own, "renamed", f"{self.name} is fenced, and nobody else used its id")
+            self._member_id = member.member_id
 
     def _poll(self, member: AnyMember) -> None:
         try:

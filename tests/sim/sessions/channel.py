@@ -353,5 +353,11 @@ class SimStreamCall(_Call):
             self.cancel()
             raise
 
+    async def done_writing(self) -> None:
+        """Says that nothing more comes from here."""
+        if self._code is None:
+            await self._started.wait()
+            self._channel.send(self, ("half", self.number))
+
 
 _SHORT = {kind: kind for kind in ("join", "acknowledge", "commit", "leave")}

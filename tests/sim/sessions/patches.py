@@ -51,6 +51,8 @@ def _find_patches(loop: VirtualLoop, random: Random) -> Iterator[tuple[Any, str,
         found = vars(module)
         if "read_clock" in found:
             yield module, "read_clock", read_clock
+        if "read_wall_clock_us" in found:
+            yield module, "read_wall_clock_us", lambda: int(loop.time() * 1_000_000)
         if found.get("time") is time and name != "muster.lease":
             yield module, "time", virtual_time
         if found.get("uuid") is uuid:

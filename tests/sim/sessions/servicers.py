@@ -74,6 +74,9 @@ class SimServer:
                 if (call := self._calls.get((connection.number, number))) is not None:
                     call.on_message(data)
                 self._maybe_unanswered(connection, kinds)
+            case ("half", number):
+                if (call := self._calls.get((connection.number, number))) is not None:
+                    call.on_half_closed()
             case ("cancel", number):
                 if (call := self._calls.get((connection.number, number))) is not None:
                     call.cancel()
@@ -145,6 +148,7 @@ class ServerCall:
         self._changed = asyncio.Event()
         self._callbacks: list[Callable[[Any], object]] = []
         self._is_over = False
+        self._is_half_closed = False
 
     # --------------------------------------------------------------------- as ServicerContext
 
@@ -157,7 +161,7 @@ class ServerCall:
     async def read(self) -> Any:
         """A message, or EOF where the client has gone."""
         while not self._inbox:
-            if self._is_over:
+            if self._is_over or self._is_half_closed:
                 return EOF
             self._changed.clear()
             await self._changed.wait()
@@ -184,6 +188,11 @@ class ServerCall:
         self._changed.set()
         if not self._handler.request_streaming and self.task is None:
             self.run()
+
+    def on_half_closed(self) -> None:
+        """The client sends no more."""
+        self._is_half_closed = True
+        self._changed.set()
 
     def run(self) -> None:
         """The servicer begins."""
