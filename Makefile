@@ -6,13 +6,15 @@ MINUTES ?= 60
 FIRST ?= 0
 RECORDS ?= 50000000
 MEMBERS ?= 60
+CLOSES ?= 200
+BUSY ?= 0
 STREAM_SECONDS ?= 300
 VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench spark-submit stream sim differential interop connect migration jars docs \
-	python go clean
+.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim differential interop \
+	connect migration latency jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -23,11 +25,13 @@ help:
 	@echo "make interop   every client, in both protocols, with every strategy that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
+	@echo "make latency   every client closes CLOSES=$(CLOSES) times over each of six ways of 0 to 800 ms"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
 	@echo "make spark-submit   a job of the pipeline as a background job of a terminal"
 	@echo "make stream  tables that follow a live store for STREAM_SECONDS=$(STREAM_SECONDS), and are killed twice"
+	@echo "make stream-law   streams beside batches over SEEDS=$(SEEDS) logs that are compacted and cut meanwhile"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -47,6 +51,10 @@ lint: setup
 stream: setup
 	@$(VENV)/bin/python -m tests.pipeline.live_stream --seconds $(STREAM_SECONDS)
 
+stream-law: setup
+	@STREAM_SEEDS=$(SEEDS) $(VENV)/bin/python -m pytest -q -n 2 --timeout 0 \
+		tests/unit/pipeline/test_stream_law.py tests/pipeline/test_tables_stream.py
+
 sim: setup
 	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)
 
@@ -63,6 +71,9 @@ connect: setup
 
 migration: jars
 	@$(VENV)/bin/python -m tests.migration --members $(MEMBERS)
+
+latency: jars go
+	@$(VENV)/bin/python -m tests.latency --closes $(CLOSES) --busy $(BUSY)
 
 bench: jars go
 	@$(VENV)/bin/python -m bench

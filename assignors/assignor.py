@@ -19,7 +19,8 @@ with one.
 class Assignor:
     """`assign_sets`, where there is one, assigns partitions that stand for different numbers of
     partitions; their weights say how many. `is_custom`: it is somebody else's, may take for ever
-    and answer anything. `uses_racks` and `uses_weights`: whether it looks at those at all."""
+    and answer anything. `uses_racks` and `uses_weights`: whether it looks at those at all.
+    `levels_weight`: its target gives members equal weight, and depends on who has what."""
 
     name: str
     assign: Assign
@@ -27,3 +28,4 @@ class Assignor:
     is_custom: bool = False
     uses_racks: bool = True
     uses_weights: bool = True
+    levels_weight: bool = False

@@ -249,6 +249,18 @@ class Problem:
         )
 
 
+def compute_fixed(problem: Problem, pinned: Members) -> Fixed:
+    """What members have by pins; `pinned` has NOBODY where a partition is free."""
+    is_pinned = pinned != NOBODY
+    owner = pinned[is_pinned]
+    partitions = np.bincount(owner, minlength=problem.members)
+    weight = partitions.astype(np.float64)
+    if problem.weights is not None:
+        weight = np.zeros(problem.members)
+        np.add.at(weight, owner, problem.weights.of_partition[is_pinned])
+    return Fixed(partitions, weight)
+
+
 def _check_length(name: str, length: int, expected: int) -> None:
     if length != expected:
         raise ValueError(f"{name} has {length} entries, not {expected}")

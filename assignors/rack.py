@@ -15,7 +15,7 @@ from assignors.leveling import pour
 from assignors.placement import deal_in_turns, find_excess
 from assignors.problem import NO_RACK, NOBODY, Flags, Ints, Members, Problem, Racks
 from assignors.rack_exchange import exchange_across_bundles
-from assignors.rack_transport import Transport, deal_locally, improve
+from assignors.rack_transport import Transport, Work, deal_locally, improve
 from assignors.shares import NO_BUNDLE, ShareGraph, find_shares, make_graph
 from assignors.uniform import assign_uniform
 
@@ -37,12 +37,34 @@ def assign_rack(problem: Problem) -> Members:
         return target
     bundle = graph.bundle_of_topic[problem.topic_of_partition()]
     places = _Places.of(problem, graph, bundle, racks)
+    work = Work()
     for which in range(graph.bundles):
-        _improve_bundle(problem, places, which, target)
+        _improve_bundle(problem, places, which, target, work)
     if graph.bundles > 1:
         is_local = places.is_local[:, places.rack_of_member]
         exchange_across_bundles(problem, graph, bundle, places.kind, is_local, target)
+    if _is_as_good(problem, places, target):
+        return places.owner
     return target
+
+
+def _is_as_good(problem: Problem, places: _Places, target: Members) -> bool:
+    """Whether the owners are as level as the target and have as much beside replicas.
+
+    Then nothing moves: the search ends at one of several that are as good, by where it began.
+    """
+    owner = places.owner
+    if ((owner == NOBODY) & (target != NOBODY)).any():
+        return False
+    unevenness = [int((_loads(problem, answer) ** 2).sum()) for answer in (owner, target)]
+    local = [_count_local(places, answer) for answer in (owner, target)]
+    return unevenness[0] <= unevenness[1] and local[0] >= local[1]
+
+
+def _count_local(places: _Places, answer: Members) -> int:
+    has = np.flatnonzero(answer != NOBODY)
+    rack = places.rack_of_member[answer[has]]
+    return int(places.is_local[places.kind[has], rack].sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +126,9 @@ def _find_kinds(replica: Ints, replica_start: Ints, racks: int) -> tuple[Ints, F
     return kind, is_local
 
 
-def _improve_bundle(problem: Problem, places: _Places, bundle: int, target: Members) -> None:
+def _improve_bundle(
+    problem: Problem, places: _Places, bundle: int, target: Members, work: Work
+) -> None:
     """Hand the partitions of one bundle out anew: as many to each rack, of kinds that fit."""
     partition = places.by_bundle[places.bundle_start[bundle] : places.bundle_start[bundle + 1]]
     kinds, kind = np.unique(places.kind[partition], return_inverse=True)
@@ -121,7 +145,8 @@ def _improve_bundle(problem: Problem, places: _Places, bundle: int, target: Memb
     is_whole = places.graph.bundles == 1 and _add_odd_ones(
         transport, places.rack_of_member[members], _loads(problem, target)[members]
     )
-    improve(transport)
+    if work.left > 0:
+        improve(transport, work)
     rack = _choose_racks(kind, owner, places, transport.count[: len(kinds)])
     before = target[partition]
     for which in np.unique(rack).tolist():

@@ -13,6 +13,8 @@ from assignors.problem import Flags, Ints, Members, Problem
 from assignors.share_placement import place_shares
 from assignors.shares import NO_BUNDLE, ShareGraph, Shares, find_shares
 
+_MOST_SHARES = 1_000_000
+
 
 def exchange_across_bundles(
     problem: Problem,
@@ -24,8 +26,11 @@ def exchange_across_bundles(
 ) -> None:
     """Change `target` so that more of it is local, and loads stay as even.
 
+    Not where there are so many shares to exchange between that it would not end in time.
     `kind`: of each partition; `is_local`: per kind and member.
     """
+    if _count_fine_shares(graph, bundle, kind) > _MOST_SHARES:
+        return
     fine, fine_bundle = _split_bundles(graph, bundle, kind)
     kind_of_bundle = np.zeros(fine.bundles, dtype=np.int64)
     assignable = fine_bundle != NO_BUNDLE
@@ -45,6 +50,13 @@ def exchange_across_bundles(
     save_moves(shares, Budget.for_graph(fine), local)
     if (shares.count != before).any():
         target[:] = place_shares(shares, fine_bundle, holder_plus_one)
+
+
+def _count_fine_shares(graph: ShareGraph, bundle: Ints, kind: Ints) -> int:
+    assignable = bundle != NO_BUNDLE
+    kinds = int(kind.max(initial=0)) + 1
+    coarse = np.unique(bundle[assignable] * kinds + kind[assignable]) // kinds
+    return int(np.diff(graph.bundle_start)[coarse].sum())
 
 
 def _split_bundles(graph: ShareGraph, bundle: Ints, kind: Ints) -> tuple[ShareGraph, Ints]:

@@ -18,7 +18,15 @@ from assignors.problem import Flags, Ints
 _FAR = 1 << 40
 _NONE = -1
 _LITTLE_WORK = 100_000
-_MOST_WORK = 4_000_000_000  # how often a kind is looked at as what one rack could give another
+_MOST_WORK = 60_000_000  # how often a kind is looked at as what one rack could give another
+_TURN_WORK = 20_000  # what a search for rings takes besides
+
+
+@dataclass(slots=True)
+class Work:
+    """How much may be looked at for all bundles of an assignment, so that it ends in time."""
+
+    left: int = _MOST_WORK
 
 
 @dataclass(slots=True, eq=False)
@@ -73,30 +81,87 @@ def deal_locally(transport: Transport) -> None:
             take(kind, rack, rest[kind])
 
 
-def improve(transport: Transport) -> None:
-    """Turn rings until none is left that helps, or so much was looked at that it takes too long."""
-    kinds, racks = transport.count.shape
-    for _ in range(_MOST_WORK // (kinds * racks * racks + 1)):
-        if not _turn_rings(transport):
+def improve(transport: Transport, work: Work) -> None:
+    """Turn rings until none is left that helps, or the work is used up."""
+    prices = _Prices.of(transport, work)
+    while work.left > 0:
+        work.left -= _TURN_WORK + len(prices.cost) ** 3
+        rings = _find_rings(prices.cost)
+        if not rings:
             return
+        for ring in rings:
+            steps = [(int(prices.kind[giver, taker]), giver, taker) for giver, taker in ring]
+            _turn(transport, steps)
+        prices.update(transport, sorted({giver for ring in rings for giver, _ in ring}))
 
 
-def _turn_rings(transport: Transport) -> bool:
-    count, held, racks = transport.count, transport.held, transport.count.shape[1]
-    local = transport.is_local * (racks + 2)  # more than all moves of one ring
-    giving = np.where(count > 0, local + (count <= held), _FAR)
-    taking = np.where(transport.room > 0, -local - (count < held), _FAR)
-    kind = np.zeros((racks, racks), dtype=np.int64)
-    cost = np.empty((racks, racks), dtype=np.int64)
-    for giver in range(racks):
-        through = giving[:, giver, None] + taking
-        kind[giver] = through.argmin(axis=0)
-        cost[giver] = through.min(axis=0)
-    np.fill_diagonal(cost, _FAR)
-    rings = _find_rings(cost)
-    for ring in rings:
-        _turn(transport, [(int(kind[giver, taker]), giver, taker) for giver, taker in ring])
-    return bool(rings)
+@dataclass(slots=True, eq=False)
+class _Prices:
+    """What the cheapest step costs from each rack to each other, and of which kind it is.
+
+    Only what a rack has can be given by it, and rings change few racks: so that is what is
+    looked at.
+    """
+
+    giving: Ints
+    taking: Ints
+    givers: list[Ints]
+    """Per rack: the kinds that it has."""
+    kind: Ints
+    cost: Ints
+    work: Work
+
+    @staticmethod
+    def of(transport: Transport, work: Work) -> _Prices:
+        racks = transport.count.shape[1]
+        square = (racks, racks)
+        nothing: Ints = np.empty((0,), dtype=np.int64)
+        found = _Prices(
+            np.empty_like(transport.count),
+            np.empty_like(transport.count),
+            [nothing] * racks,
+            np.zeros(square, dtype=np.int64),
+            np.full(square, _FAR),
+            work,
+        )
+        found._look_at(transport, list(range(racks)))
+        for giver in range(racks):
+            found._compare_takers(giver)
+        return found
+
+    def update(self, transport: Transport, changed: list[int]) -> None:
+        """These racks have other counts now."""
+        self._look_at(transport, changed)
+        for giver in range(len(self.cost)):
+            if giver in changed:
+                self._compare_takers(giver)
+            else:
+                self._compare_takers(giver, changed)
+
+    def _look_at(self, transport: Transport, racks: list[int]) -> None:
+        count, held = transport.count[:, racks], transport.held[:, racks]
+        # More than all moves of one ring.
+        local = transport.is_local[:, racks] * (transport.count.shape[1] + 2)
+        self.giving[:, racks] = np.where(count > 0, local + (count <= held), _FAR)
+        room = transport.room[:, racks]
+        self.taking[:, racks] = np.where(room > 0, -local - (count < held), _FAR)
+        for rack in racks:
+            self.givers[rack] = np.flatnonzero(self.giving[:, rack] < _FAR)
+
+    def _compare_takers(self, giver: int, takers: list[int] | None = None) -> None:
+        """To all racks, or to these."""
+        at = slice(None) if takers is None else np.array(takers)
+        kinds = self.givers[giver]
+        if len(kinds):
+            rows = self.taking[kinds] if takers is None else self.taking[kinds][:, takers]
+            through = self.giving[kinds, giver, None] + rows
+            self.work.left -= through.size
+            cheapest = through.argmin(axis=0)
+            self.kind[giver, at] = kinds[cheapest]
+            self.cost[giver, at] = through[cheapest, np.arange(len(cheapest))]
+        else:
+            self.cost[giver, at] = _FAR
+        self.cost[giver, giver] = _FAR
 
 
 def _turn(transport: Transport, steps: list[tuple[int, int, int]]) -> None:

@@ -21,7 +21,7 @@ _ALL = (
     ),
     Assignor("range", assign_range, uses_racks=False, uses_weights=False),
     Assignor("rack", assign_rack, uses_weights=False),
-    Assignor("weighted", assign_weighted, uses_racks=False),
+    Assignor("weighted", assign_weighted, uses_racks=False, levels_weight=True),
 )
 
 Assignors = Mapping[str, Assignor]

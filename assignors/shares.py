@@ -50,6 +50,12 @@ class ShareGraph:
         """The shares of a bundle."""
         return slice(int(self.bundle_start[bundle]), int(self.bundle_start[bundle + 1]))
 
+    def shares_of(self, member: int) -> Ints:
+        """The shares of a member that has any."""
+        place = int(np.searchsorted(self.active, member))
+        end = self.active_start[place + 1] if place + 1 < len(self.active) else self.shares
+        return self.by_member[self.active_start[place] : end]
+
     def regroup(self, size: Ints, bundle_start: Ints, member: Ints) -> ShareGraph:
         """The same members with other bundles, of these sizes and subscribers; no topics."""
         return _index_members(self.members, self.bundle_of_topic, size, bundle_start, member)

@@ -13,6 +13,7 @@ import numpy as np
 from assignors.legality import find_legal
 from assignors.problem import (
     NOBODY,
+    Flags,
     Floats,
     HeterogeneousSubscriptions,
     Ints,
@@ -36,6 +37,15 @@ class Units:
     def spread(self, target: Members) -> Members:
         """The member of each partition, from that of each unit."""
         return target[self.unit_of_partition]
+
+    def find_split(self, problem: Problem) -> Flags:
+        """Per partition of `problem`: whether its unit is at more than one member, or at nobody."""
+        least = np.full(self.problem.partitions, np.iinfo(np.int32).max, dtype=np.int32)
+        most = np.full(self.problem.partitions, NOBODY, dtype=np.int32)
+        np.minimum.at(least, self.unit_of_partition, problem.owner)
+        np.maximum.at(most, self.unit_of_partition, problem.owner)
+        split: Flags = (least != most)[self.unit_of_partition]
+        return split
 
     def gather_pins(self, pinned: Members | None) -> Members | None:
         """A unit is pinned where the first of its partitions is that has a pin."""

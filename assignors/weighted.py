@@ -31,6 +31,9 @@ from assignors.shares import (
 from assignors.uniform import assign_uniform
 from assignors.weighted_moves import WeightedShares, even_out
 
+_VERY_MANY = 1_000
+_FAR_TOO_MUCH = 2.0  # times the fair share
+
 
 def assign_weighted(problem: Problem) -> Members:
     """The member of each partition; NOBODY where nobody subscribes.
@@ -59,18 +62,36 @@ def _assign_heavy(problem: Problem, weights: Weights) -> Members:
     bundle = graph.bundle_of_topic[problem.topic_of_partition()]
     share = find_shares(graph, bundle, problem.owner) - 1
     fixed = problem.fixed.weight if problem.fixed is not None else np.zeros(problem.members)
-    fair = _compute_fair(graph, bundle, weights.of_partition, fixed)
+    fair = compute_fair(graph, bundle, weights.of_partition, fixed)
+    _release(graph, share, weights.of_partition, fixed, fair)
     _deal(graph, bundle, share, weights.of_partition, fixed)
     shares = WeightedShares.of(graph, share, weights.of_partition, fixed, fair)
     even_out(shares, weights.skew_limit)
     return np.append(NOBODY, graph.member).astype(np.int32)[shares.share + 1]
 
 
-def _compute_fair(graph: ShareGraph, bundle: Ints, weight: Floats, fixed: Floats) -> Floats:
+def compute_fair(graph: ShareGraph, bundle: Ints, weight: Floats, fixed: Floats) -> Floats:
+    """Per member, its fair load. `bundle`: of each partition; NO_BUNDLE leaves it out."""
     assignable = bundle != NO_BUNDLE
     in_bundle: Floats = np.zeros(graph.bundles)
     np.add.at(in_bundle, bundle[assignable], weight[assignable])
     return compute_fair_loads(graph, in_bundle, fixed)
+
+
+def _release(graph: ShareGraph, share: Ints, weight: Floats, fixed: Floats, fair: Floats) -> None:
+    """Take from members that have far too much, and very many, all but the lightest.
+
+    Moving them one by one would take a step for each.
+    """
+    held = np.flatnonzero(share >= 0)
+    owner = graph.member[share[held]]
+    load = np.bincount(owner, weight[held], minlength=graph.members) + fixed
+    count = np.bincount(owner, minlength=graph.members)
+    for member in np.flatnonzero((count > _VERY_MANY) & (load > _FAR_TOO_MUCH * fair)).tolist():
+        own = held[owner == member]
+        own = own[np.lexsort((own, weight[own]))]
+        kept = np.cumsum(weight[own]) <= fair[member] - fixed[member]
+        share[own[~kept]] = -1
 
 
 def _deal(
@@ -80,35 +101,41 @@ def _deal(
     weight: Floats,
     fixed: Floats,
 ) -> None:
-    """Give what nobody has, heaviest first, to the subscriber with the least load.
-
-    Loads only grow here: a load in a heap that is out of date is too low, and is put right when
-    it comes up.
-    """
+    """Give what nobody has, heaviest first, to the subscriber with the least load."""
     free = np.flatnonzero((share < 0) & (bundle != NO_BUNDLE))
     if len(free) == 0:
         return
     free = free[np.lexsort((free, -weight[free]))]
     kept = share >= 0
-    load = (
-        np.bincount(graph.member[share[kept]], weight[kept], minlength=graph.members) + fixed
-    ).tolist()
-    heaps: dict[int, list[tuple[float, int, int]]] = {}
+    load = np.bincount(graph.member[share[kept]], weight[kept], minlength=graph.members) + fixed
+    in_order = zip(bundle[free].tolist(), weight[free].tolist(), strict=True)
+    deal = _deal_one_bundle if graph.bundles == 1 else _deal_bundles
+    share[free] = deal(graph, list(in_order), load)
+
+
+def _deal_one_bundle(
+    graph: ShareGraph, in_order: list[tuple[int, float]], load: Floats
+) -> list[int]:
+    heap = [(load, share) for share, load in enumerate(load[graph.member].tolist())]
+    heapq.heapify(heap)
     chosen = []
-    for in_bundle, heavy in zip(bundle[free].tolist(), weight[free].tolist(), strict=True):
-        heap = heaps.get(in_bundle)
-        if heap is None:
-            first, end = graph.bundle_start[in_bundle : in_bundle + 2].tolist()
-            members = graph.member[first:end].tolist()
-            heap = [(load[member], member, first + n) for n, member in enumerate(members)]
-            heapq.heapify(heap)
-            heaps[in_bundle] = heap
-        while True:
-            known, member, which = heap[0]
-            if known == load[member]:
-                break
-            heapq.heapreplace(heap, (load[member], member, which))
-        load[member] += heavy
-        heapq.heapreplace(heap, (load[member], member, which))
-        chosen.append(which)
-    share[free] = chosen
+    for _, heavy in in_order:
+        least, share = heap[0]
+        heapq.heapreplace(heap, (least + heavy, share))
+        chosen.append(share)
+    return chosen
+
+
+def _deal_bundles(graph: ShareGraph, in_order: list[tuple[int, float]], load: Floats) -> list[int]:
+    """As one bundle is dealt; but what a member gets of one counts in all."""
+    load_of_share = load[graph.member]
+    shares_of = {member: graph.shares_of(member) for member in graph.active.tolist()}
+    members = graph.member.tolist()
+    starts = graph.bundle_start.tolist()
+    chosen = []
+    for bundle, heavy in in_order:
+        first = starts[bundle]
+        share = first + int(load_of_share[first : starts[bundle + 1]].argmin())
+        load_of_share[shares_of[members[share]]] += heavy
+        chosen.append(share)
+    return chosen

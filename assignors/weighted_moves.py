@@ -43,6 +43,8 @@ class WeightedShares:
     share_start: Ints
     lightest: Floats
     """Per share: the least weight in it; infinite where it is empty."""
+    excess: Floats
+    """Per share: what its member has above its fair load."""
     lists: dict[int, list[Entry]] = field(default_factory=dict)
     """Per share that was looked at: what is in it, lightest first."""
 
@@ -51,14 +53,18 @@ class WeightedShares:
         graph: ShareGraph, share: Ints, weight: Floats, fixed: Floats, fair: Floats
     ) -> WeightedShares:
         placed = np.flatnonzero(share >= 0)
-        load = np.bincount(graph.member[share[placed]], weight[placed], minlength=graph.members)
+        load: Floats = np.bincount(
+            graph.member[share[placed]], weight[placed], minlength=graph.members
+        ).astype(np.float64)
         order = placed[np.lexsort((placed, weight[placed], share[placed]))]
         start = np.searchsorted(share[order], np.arange(graph.shares + 1))
         count = np.diff(start)
         lightest = np.full(graph.shares, np.inf)
         lightest[count > 0] = weight[order[start[:-1][count > 0]]]
+        load = load + fixed
+        excess = (load - fair)[graph.member]
         return WeightedShares(
-            graph, share, weight, load + fixed, fair, count, order, start, lightest
+            graph, share, weight, load, fair, count, order, start, lightest, excess
         )
 
     def entries(self, share: int) -> list[Entry]:
@@ -73,7 +79,8 @@ class WeightedShares:
     def move(self, entry: Entry, giver: int, taker: int) -> None:
         """From one share of a bundle to another."""
         weight, partition = entry
-        self.entries(giver).remove(entry)
+        given = self.entries(giver)
+        del given[bisect_left(given, entry)]
         insort(self.entries(taker), entry)
         for share in (giver, taker):
             left = self.entries(share)
@@ -81,15 +88,16 @@ class WeightedShares:
         self.share[partition] = taker
         self.count[giver] -= 1
         self.count[taker] += 1
-        self.load[self.graph.member[giver]] -= weight
-        self.load[self.graph.member[taker]] += weight
+        self._load(int(self.graph.member[giver]), -weight)
+        self._load(int(self.graph.member[taker]), weight)
+
+    def _load(self, member: int, weight: float) -> None:
+        self.load[member] += weight
+        self.excess[self.graph.shares_of(member)] = self.load[member] - self.fair[member]
 
     def shares_of(self, member: int) -> list[int]:
         """All shares of a member that has any."""
-        graph = self.graph
-        place = int(np.searchsorted(graph.active, member))
-        end = graph.active_start[place + 1] if place + 1 < len(graph.active) else graph.shares
-        found: list[int] = graph.by_member[graph.active_start[place] : end].tolist()
+        found: list[int] = self.graph.shares_of(member).tolist()
         return found
 
 
@@ -175,13 +183,19 @@ def _choose_gift(entries: list[Entry], need: float, room: float, below: float) -
 
 def _find_taker(shares: WeightedShares, giver: int) -> int:
     """The share of the same bundle whose member has the most room."""
-    graph = shares.graph
-    first, end = (
-        graph.bundle_start[graph.bundle[giver]],
-        graph.bundle_start[graph.bundle[giver] + 1],
-    )
-    member = graph.member[first:end]
-    return int(first) + int(np.argmin(shares.load[member] - shares.fair[member]))
+    at = shares.graph.subscribers(int(shares.graph.bundle[giver]))
+    return int(at.start) + int(np.argmin(shares.excess[at]))
+
+
+def _find_lowest(values: Floats, count: int) -> list[int]:
+    """The places of the least values, ascending; of equal ones the first."""
+    if len(values) > 4 * count:
+        limit = np.partition(values, count)[count]
+        places = np.flatnonzero(values <= limit)
+    else:
+        places = np.arange(len(values))
+    found: list[int] = places[np.argsort(values[places], kind="stable")[:count]].tolist()
+    return found
 
 
 def _exchange(shares: WeightedShares, member: int, highest: Floats) -> bool:
@@ -192,10 +206,9 @@ def _exchange(shares: WeightedShares, member: int, highest: Floats) -> bool:
         if not shares.count[giver]:
             continue
         at = graph.subscribers(int(graph.bundle[giver]))
-        others = graph.member[at]
-        excess = shares.load[others] - shares.fair[others]
+        excess = shares.excess[at]
         own = float(shares.load[member] - shares.fair[member])
-        for place in np.argsort(excess, kind="stable")[:_PARTNERS].tolist():
+        for place in _find_lowest(excess, _PARTNERS):
             below = own - float(excess[place])
             partner = at.start + place
             if below <= need or partner == giver or not shares.count[partner]:
@@ -234,34 +247,43 @@ def feed(shares: WeightedShares, lowest: Floats, highest: Floats) -> bool:
     active = graph.active
     has = np.bincount(graph.member, shares.count, minlength=graph.members)
     many = max(1, int(_MANY * float(shares.count.sum()) / len(active)))
+    slack = (shares.fair - hungry)[graph.member]
     moved = False
     for member in active[np.flatnonzero(shares.load[active] < hungry[active])].tolist():
         left = many - int(has[member])
         while left > 0 and shares.load[member] < lowest[member]:
-            if not _take(shares, member, hungry, highest):
+            if not _take(shares, member, slack, float(highest[member])):
                 break
             left -= 1
             moved = True
     return moved
 
 
-def _take(shares: WeightedShares, member: int, hungry: Floats, highest: Floats) -> bool:
-    """Take the heaviest partition there is that leaves its owner well fed."""
+def _take(shares: WeightedShares, member: int, slack: Floats, highest: float) -> bool:
+    """Take the heaviest partition there is that leaves its owner well fed.
+
+    `slack`: per share, how much less than its fair load its member may have.
+    """
     graph = shares.graph
-    room = float(highest[member] - shares.load[member])
+    room = highest - float(shares.load[member])
     own = float(shares.load[member] - shares.fair[member])
+    takers = shares.shares_of(member)
+    ranges = [graph.subscribers(int(graph.bundle[taker])) for taker in takers]
+    excess = np.concatenate([shares.excess[at] for at in ranges])
+    most = np.minimum(excess + np.concatenate([slack[at] for at in ranges]), excess - own)
+    most = np.minimum(most, room) * (1 - _ROUNDING)
+    lightest = np.concatenate([shares.lightest[at] for at in ranges])
+    excess[lightest >= most] = -np.inf
     best: tuple[float, int, Entry, int] | None = None
-    for taker in shares.shares_of(member):
-        at = graph.subscribers(int(graph.bundle[taker]))
-        others = graph.member[at]
-        excess = shares.load[others] - shares.fair[others]
-        most = np.minimum(shares.load[others] - hungry[others], excess - own)
-        most = np.minimum(most, room) * (1 - _ROUNDING)
-        excess[(shares.lightest[at] >= most) | (others == member)] = -np.inf
-        place = int(np.argmax(excess))
+    first = 0
+    for taker, at in zip(takers, ranges, strict=True):
+        end = first + at.stop - at.start
+        excess[first + taker - at.start] = -np.inf
+        place = first + int(excess[first:end].argmax())
+        giver = at.start + place - first
+        first = end
         if excess[place] == -np.inf:
             continue
-        giver = at.start + place
         entries = shares.entries(giver)
         entry = entries[bisect_left(entries, (float(most[place]), -1)) - 1]
         if best is None or (-entry[0], giver) < (-best[0], best[1]):

@@ -73,6 +73,7 @@ _PLAIN_COUNTERS = (
     "offsets_committed",
     "offsets_expired",
     "groups_expired",
+    "transactions_timed_out",
     "history_bytes",
     "history_age_ms",
     "history_trimmed_bytes",
@@ -273,6 +274,11 @@ class SnapshotCollector(Collector):
             "muster_groups_expired",
             "Groups removed for they were empty and had no offsets left.",
             counters["groups_expired"],
+        )
+        yield _counter(
+            "muster_transactions_timed_out",
+            "Transactions aborted for nobody had ended them.",
+            counters["transactions_timed_out"],
         )
         yield _gauge(
             "muster_kafka_connections",

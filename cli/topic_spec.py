@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-NAME_LENGTH_MAX = 249
+from model.topics import NAME_LENGTH_MAX
+
 PARTITIONS_MAX = 2**31 - 1
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 

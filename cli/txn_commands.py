@@ -1,7 +1,7 @@
 """`muster txn`: transactions whose offsets wait for an end that may never come.
 
 Muster coordinates no transactions. Those that an import brought, open, wait for a coordinator
-that is not told of it: people end them.
+that is not told of it: people end them, or they are aborted when they time out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,16 @@ PartitionOption = Annotated[
     typer.Option("--partition", help="Only in this partition of the log; by default in all."),
 ]
 
-COLUMNS = ("PRODUCER-ID", "EPOCH", "LOG-PARTITION", "SINCE", "GROUP", "#OFFSETS", "OFFSETS")
+COLUMNS = (
+    "PRODUCER-ID",
+    "EPOCH",
+    "LOG-PARTITION",
+    "SINCE",
+    "GROUP",
+    "#OFFSETS",
+    "TIMES-OUT",
+    "OFFSETS",
+)
 
 
 @app.command("list")
@@ -153,6 +162,7 @@ def compute_listing(transactions: Sequence[admin_pb2.Transaction]) -> Listing:
                 render_time(listed.since_ms),
                 group_id,
                 len(offsets),
+                render_time(listed.times_out_at_ms),
                 " ".join(f"{row.topic_name}-{row.partition}={row.offset}" for row in offsets),
             ]
             for group_id, offsets in groups.items()

@@ -67,7 +67,8 @@ class Api:
     ``failed`` makes the response for an error of the whole request, such as a bug in the handler
     or a coordinator that is stopping; without it the connection is closed. ``decode`` is for the
     few whose requests are read by hand: (version, most array elements) -> a decoder, or ``None``
-    for the common one.
+    for the common one. ``least_advertised`` is the first version that ApiVersions tells of, where
+    that is not the first that is served.
     """
 
     key: int
@@ -76,6 +77,13 @@ class Api:
     handler: Handler
     failed: Failed | None = None
     decode: Callable[[int, int], Decoder | None] | None = None
+    least_advertised: int | None = None
+
+    @property
+    def advertised(self) -> tuple[int, int]:
+        """The first and the last version that ApiVersions tells of."""
+        least = self.versions[0] if self.least_advertised is None else self.least_advertised
+        return least, self.versions[-1]
 
 
 @dataclass(frozen=True, slots=True)

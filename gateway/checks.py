@@ -13,6 +13,8 @@ from model.errors import InvalidRequest
 LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 CLIENT_MADE_MEMBER_ID_VERSION: Final = 1
+UNCHANGED_TIMEOUT: Final = -1
+"""The rebalance timeout of a heartbeat that says none."""
 
 
 def check_heartbeat(request: Any, version: int, client_id: str, id_max_bytes: int) -> None:
@@ -30,6 +32,8 @@ def check_heartbeat(request: Any, version: int, client_id: str, id_max_bytes: in
         raise InvalidRequest("MemberEpoch -2 is for static members: InstanceId is missing.")
     elif epoch < STATIC_LEAVE_EPOCH:
         raise InvalidRequest(f"MemberEpoch {epoch} is below -2, the lowest there is.")
+    if epoch >= 0 and request.rebalance_timeout < UNCHANGED_TIMEOUT:
+        raise InvalidRequest(f"RebalanceTimeoutMs {request.rebalance_timeout} is below 0.")
 
 
 _BLANK: Final = "".join(map(chr, range(ord(" ") + 1)))

@@ -16,6 +16,7 @@ In a group that is a classic one everything is answered at once, as Kafka does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from coordinator.runtime.api import Answer
@@ -36,25 +37,32 @@ GAPS_IN_AN_INTERVAL: Final = 16
 
 
 class ParkedClassic(Parked):
-    """A request of a classic member that is held back; at the end ``heartbeat`` is asked."""
+    """A request of a classic member that is held back; at the end ``command`` is asked."""
 
-    __slots__ = ("_answer", "_heartbeat", "_request")
+    __slots__ = ("_answer", "_context", "_heartbeat")
 
     def __init__(
         self,
         heartbeats: Heartbeats,
         context: RequestContext,
-        heartbeat: ClassicHeartbeat,
+        command: ClassicHeartbeat,
         answer: Callable[[Answer], None],
     ) -> None:
-        super().__init__(heartbeats, context.door, heartbeat, None, context, b"")
-        self._request = context
-        self._heartbeat = heartbeat
+        super().__init__(heartbeats, context.door, command)
+        self._context = context
+        self._heartbeat = command
         self._answer = answer
 
+    def _is_as_found(self) -> bool:
+        return False
+
+    def _answer_as_found(self) -> None:
+        self._context.keep()
+        self._answer(ClassicHeartbeatResponse())
+
     def _ask_again(self) -> None:
-        self._request.keep()
-        self._request.submit(self._heartbeat, self._answer)
+        self._context.keep()
+        self._context.submit(self._heartbeat, self._answer)
 
 
 class ClassicHeartbeats:
@@ -74,12 +82,13 @@ class ClassicHeartbeats:
         pace.hear(command, self._heartbeats.clock.time())
 
         def on_answer(found: Answer) -> None:
-            park_ms = self._compute_park_ms(pace.interval_ms, found)
+            gap_ms = self._heartbeats.compute_gap_ms(context.door.heartbeats)
+            park_ms = self._compute_park_ms(pace.interval_ms, gap_ms, found)
             if park_ms < SHORTEST_PARK_MS or not context.door.is_latest(context):
                 answer(found)
                 return
             pace.is_parked = True
-            self._park(context, command, answer, park_ms)
+            self._park(context, replace(command, by_server=True), answer, park_ms)
 
         context.submit(command, on_answer)
 
@@ -116,6 +125,7 @@ class ClassicHeartbeats:
             command.member_id,
             command.generation,
             command.instance_id,
+            by_server=True,
         )
         self._park(context, heartbeat, finish, SYNC_PARK_MS)
 
@@ -133,11 +143,9 @@ class ClassicHeartbeats:
     def _may_park(self) -> bool:
         return self._heartbeats.settings.gateway_park_ms > 0 and not self._heartbeats.is_draining
 
-    def _compute_park_ms(self, interval_ms: float, answer: Answer) -> int:
-        """How long the answer is held back, 0 for not at all."""
+    def _compute_park_ms(self, interval_ms: float, gap_ms: int, answer: Answer) -> int:
+        """How long the answer is held back, 0 for not at all; ``gap_ms`` is for its way."""
         if not isinstance(answer, ClassicHeartbeatResponse) or not self._may_park():
             return 0
-        settings = self._heartbeats.settings
         longest_ms = min(int(interval_ms), answer.park_max_ms, LONGEST_PARK_MS)
-        gap_ms = max(settings.gateway_park_gap_ms, longest_ms // GAPS_IN_AN_INTERVAL)
-        return max(0, longest_ms - gap_ms)
+        return max(0, longest_ms - max(gap_ms, longest_ms // GAPS_IN_AN_INTERVAL))

@@ -23,7 +23,7 @@ from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.decoding import DecodeError
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
 from gateway.kept_commits import AnyKept, PendingCommit
-from gateway.parking import Parked
+from gateway.parking import ParkedSteady
 from gateway.peers import compute_java_host, describe_peer
 from gateway.refusals import Refusals
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._have = 0
         self._need = 0
         self._is_first = True
+        self._greeted_at = 0.0
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
         self._is_held = False
@@ -296,16 +297,12 @@ class Connection(asyncio.Protocol):
                 self._hearts.tell_steady(self.heartbeats, steady)
             self.reopen(steady, correlation).reply_encoded(steady.tail[1:])
         elif park_ms:
-            assert steady.command is not None
-            Parked(self._hearts, self, steady.command, steady, None, correlation).start(park_ms)
+            ParkedSteady(self._hearts, self, steady, correlation).start(park_ms)
         else:
             out += (steady.head, correlation, steady.tail)
 
     def send_steady(self, steady: Steady, correlation: bytes) -> None:
-        if self._out is not None:
-            self._out += (steady.head, correlation, steady.tail)
-        elif self._transport is not None:
-            self._transport.write(steady.head + correlation + steady.tail)
+        self._write(steady.head + correlation + steady.tail)
 
     def reopen(self, steady: Steady, correlation: bytes) -> RequestContext:
         route = self._shared.routes.find(_HEARTBEAT_ROUTE + bytes((steady.version,)))
@@ -343,6 +340,8 @@ class Connection(asyncio.Protocol):
             return
         if self._request_max_bytes != self._settings.socket_request_max_bytes:
             self._trust()
+        if self._greeted_at or route.api.key == API_VERSIONS_KEY:
+            self._note_greeting(route.api.key == API_VERSIONS_KEY)
         raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
         context = RequestContext(
             self._node,
@@ -359,6 +358,12 @@ class Connection(asyncio.Protocol):
             route.api.handler(context, request)
         except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
             self.fail(context, error)
+
+    def _note_greeting(self, is_greeting: bool) -> None:
+        """Clients ask for the versions first, and next when they have them: once a round trip."""
+        if self._greeted_at:
+            self.heartbeats.round_trip.begin((self._heard_at - self._greeted_at) * 1_000)
+        self._greeted_at = self._time() if is_greeting else 0.0
 
     def _trust(self) -> None:
         """The client has sent a whole request, which is all that is asked of the anonymous."""
@@ -415,29 +420,33 @@ class Connection(asyncio.Protocol):
 
     def send_answered(self) -> None:
         """Send the answers that no other has to go before."""
-        queue, transport = self._queue, self._transport
+        queue = self._queue
         while queue and queue[0].answered:
             context = queue.popleft()
             if isinstance(context, RequestContext):
-                self._write(context)
-            elif transport is not None:
-                transport.write(context.frame)
+                self._write_answer(context)
+            else:
+                self._write(context.frame)
         if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
             self._node.clock.call_later(0, self._resume)
 
-    def _write(self, context: RequestContext) -> None:
-        body, transport = context.body, self._transport
-        if body is None or transport is None:
+    def _write_answer(self, context: RequestContext) -> None:
+        body, route = context.body, context.route
+        if body is None:
             return
-        route = context.route
         head = route.pack_head(route.head_size + len(body), context.correlation)
-        if self._out is not None:
-            self._out += (head, body)
-        elif len(body) < _JOIN_LIMIT:
-            transport.write(head + body)
+        if len(body) < _JOIN_LIMIT:
+            self._write(head + body)
         else:
-            transport.write(head)
-            transport.write(body)
+            self._write(head)
+            self._write(body)
+
+    def _write(self, data: bytes) -> None:
+        """Write after all that was written, which may wait for the end of this turn's frames."""
+        if self._out is not None:
+            self._out.append(data)
+        elif self._transport is not None:
+            self._transport.write(data)
 
     def fail(self, context: RequestContext, error: BaseException) -> None:
         logger.error(

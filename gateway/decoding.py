@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from gateway.schema import FIXED, Field, compute_fields
 
 ZERO_UUID: Final = bytes(16)
+STRING_BYTES_MAX: Final = 32_767
 
 
 class DecodeError(Exception):
@@ -69,7 +70,7 @@ def read_unsigned_varint(cursor: Cursor) -> int:
     raise DecodeError("a varint that is too long or cut off")
 
 
-def _read_compact_length(cursor: Cursor) -> int:
+def read_compact_length(cursor: Cursor) -> int:
     """The length of a compact string or array; -1 for null."""
     pos = cursor.pos
     if pos < cursor.end:
@@ -109,11 +110,44 @@ def _check_null(length: int, nullable: bool, name: str) -> bool:
     return True
 
 
+def read_compact_text(cursor: Cursor) -> str | None:
+    """A compact string; ``None`` for null."""
+    length = read_compact_length(cursor)
+    if length <= 0:
+        return None if length else ""
+    return take_text(cursor, length, "a string")
+
+
+def take_text(cursor: Cursor, length: int, name: str) -> str:
+    """A string of so many bytes, of which Kafka allows no more than fit into an int16."""
+    if length > STRING_BYTES_MAX:
+        raise DecodeError(f"{name} has {length} bytes, more than {STRING_BYTES_MAX}")
+    try:
+        return cursor.take(length).decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{name} is not UTF-8") from error
+
+
+def skip_tags(cursor: Cursor) -> None:
+    """Pass over the tagged fields of an entity that knows none."""
+    pos = cursor.pos
+    if pos < cursor.end and cursor.data[pos] == 0:
+        cursor.pos = pos + 1
+        return
+    last = -1
+    for _ in range(read_unsigned_varint(cursor)):
+        tag = read_unsigned_varint(cursor)
+        if tag <= last:
+            raise DecodeError(f"tagged field {tag} is out of order")
+        last = tag
+        cursor.take(read_unsigned_varint(cursor))
+
+
 def _bytes_reader(field: Field, flexible: bool, nullable: bool) -> Step:
     name = field.name
     length_of: Step
     if flexible:
-        length_of = _read_compact_length
+        length_of = read_compact_length
     elif field.kafka_type == "string":
         length_of = _read_int16
     else:
@@ -129,10 +163,7 @@ def _bytes_reader(field: Field, flexible: bool, nullable: bool) -> Step:
         length: int = length_of(cursor)
         if length < 0 and _check_null(length, nullable, name):
             return None
-        try:
-            return cursor.take(length).decode()
-        except UnicodeDecodeError as error:
-            raise DecodeError(f"{name} is not UTF-8") from error
+        return take_text(cursor, length, name)
 
     return read_text if field.kafka_type == "string" else read_bytes
 
@@ -162,7 +193,7 @@ def _element_reader(field: Field, flexible: bool, nullable: bool) -> Step:
 
 def _array_reader(field: Field, flexible: bool) -> Step:
     name, nullable = field.name, field.nullable and field.kafka_type != "uuid"
-    length_of = _read_compact_length if flexible else _read_int32
+    length_of = read_compact_length if flexible else _read_int32
     letter = FIXED.get(field.kafka_type, "")
     is_numbers = field.entity is None and letter not in ("", "16s")
     width = struct.calcsize(">" + letter) if is_numbers else 1
@@ -174,6 +205,7 @@ def _array_reader(field: Field, flexible: bool) -> Step:
             return None
         if is_numbers:
             numbers = cursor.take(length * width)
+            cursor.spend(length)
             return struct.unpack(f">{length}{letter}", numbers)
         cursor.spend(length)
         return tuple([element(cursor) for _ in range(length)])

@@ -15,8 +15,17 @@ from coordinator.runtime.api import Answer, Coordinator, MemberTicket
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from gateway.classic_heartbeats import ClassicHeartbeats
 from gateway.clock import Clock
-from gateway.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
-from gateway.parking import SHORTEST_PARK_MS, Parked, ParkEnds
+from gateway.pacing import (
+    Pace,
+    compute_gap_ms,
+    compute_pace,
+    compute_park_ms,
+    compute_probe_ms,
+    compute_rest_ms,
+    compute_told_ms,
+)
+from gateway.parking import SHORTEST_PARK_MS, ParkedHeartbeat, ParkEnds
+from gateway.round_trip import RecentDelay
 from gateway.settings import GatewaySettings
 from gateway.steady import (
     ConnectionHeartbeats,
@@ -34,6 +43,8 @@ if TYPE_CHECKING:
     from gateway.api import RequestContext
 
 _LATENCY_DECAY: Final = 0.8
+_PROBE_EVERY: Final = 8
+"""Of so many answers without news one shows how long the way is, where the gap is a long one."""
 
 EncodeBody: TypeAlias = Callable[[ConsumerGroupHeartbeatResponse, int], tuple[bytes, int]]
 """(response, interval told) -> the body, and where in it the interval stands."""
@@ -58,11 +69,14 @@ class Heartbeats:
         self.settings = settings
         self._authorizer = authorizer
         self._encode = encode
-        self.ends = ParkEnds(clock, settings.gateway_wake_slice)
+        self._delay = RecentDelay()
+        self.ends = ParkEnds(clock, settings.gateway_wake_slice, self._delay)
         self._checks_rights = not isinstance(authorizer, AllowAll)
         self._latency_ms = 0.0
         self.is_draining = False
         self.members = 0
+        self._speakers: dict[MemberKey, ConnectionHeartbeats] = {}
+        """The connection that each member was last heard by, which alone knows it."""
         self.classic = ClassicHeartbeats(self)
         self.pace = self._compute_pace()
 
@@ -77,27 +91,59 @@ class Heartbeats:
         self.pace = self._compute_pace()
 
     def _member_of(self, connection: ConnectionHeartbeats, key: MemberKey) -> Member:
-        """The member as this connection knows it; made when first heard from."""
+        """The member as this connection knows it; made when first heard from.
+
+        Whichever connection knew it until now forgets it, and what it keeps of it: should the
+        member be heard there again, then as for the first time.
+        """
         member = connection.members.get(key)
         if member is None:
             if len(connection.members) >= self.settings.gateway_steady_cache_entries:
                 self.forget_all(connection)
+            older = self._speakers.get(key)
+            if older is not None:
+                connection.round_trip.inherit(older.round_trip, older.parked is not None)
+                self.forget(older, key)
             member = Member(key)
             # The key of the member, and not another one that is equal: there are very many.
             connection.members[member.key] = member
+            self._speakers[member.key] = connection
             self._count_members(1)
         return member
 
     def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
-        """The member has left, or is none."""
+        """The member has left, is none, or is heard by another connection now."""
         if connection.forget(key):
+            del self._speakers[key]
             self._count_members(-1)
 
     def forget_all(self, connection: ConnectionHeartbeats) -> None:
         """The connection is gone, or has too many members to remember."""
         self._count_members(-len(connection.members))
+        for key in connection.members:
+            del self._speakers[key]
         connection.members.clear()
         connection.steady.clear()
+
+    def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
+        """How long before its interval ends a client of the connection is to be answered.
+
+        Nothing is learned where several members speak: it would be how busy their process is.
+        """
+        least_ms = self.settings.gateway_park_gap_ms
+        if len(connection.members) > 1:
+            return least_ms
+        delay_ms = self._delay.compute_ms(self.clock.time())
+        return compute_gap_ms(least_ms, connection.round_trip.allowance_ms, delay_ms)
+
+    def _hear(self, connection: ConnectionHeartbeats, member: Member, now: float) -> None:
+        """A heartbeat came: learn how long it took since the last one was answered."""
+        if member.answered_at and len(connection.members) <= 1:
+            took_ms = (now - member.answered_at) * 1_000
+            held_ms = (member.answered_at - member.heard_at) * 1_000
+            connection.round_trip.learn(took_ms, member.told_ms, held_ms)
+        member.heard_at = now
+        member.answered_at = 0.0
 
     def _compute_rest_ms(self, connection: ConnectionHeartbeats, member: Member) -> int:
         """The interval of a member at rest.
@@ -107,26 +153,34 @@ class Heartbeats:
         """
         if len(connection.members) > 1 or self.settings.gateway_park_ms == 0:
             return member.heartbeat_interval_ms
-        return min(self.pace.interval_ms, member.heartbeat_interval_ms)
+        least_ms, gap_ms = self.settings.gateway_park_gap_ms, self.compute_gap_ms(connection)
+        return compute_rest_ms(self.pace, least_ms, gap_ms, member.heartbeat_interval_ms)
 
     def _tell(
         self, connection: ConnectionHeartbeats, member: Member, is_news: bool, is_settled: bool
     ) -> int:
-        """The interval to tell a member now; it is noted as told.
+        """The interval to tell a member that is answered now; it is noted as told.
 
         A member that waits for partitions is to come back soon, but no sooner than answers take:
-        it would give them up (a slow disk), and ask again.
+        it would give them up (a slow disk, a long way), and ask again.
         """
-        rest_ms = self._compute_rest_ms(connection, member)
-        told_ms = rest_ms
+        now = self.clock.time()
+        gap_ms = self.compute_gap_ms(connection)
+        told_ms = rest_ms = self._compute_rest_ms(connection, member)
         if self.settings.gateway_park_ms:
             first_ms = step_ms = self.pace.return_ms
             if not is_settled:
                 first_ms, step_ms = self.pace.wait_ms, self.pace.wait_step_ms
-            first_ms = max(first_ms, round(2 * self._latency_ms))
+            first_ms = max(first_ms, round(2 * self._latency_ms), gap_ms)
             previous_ms = 0 if is_news else member.told_ms
-            told_ms = compute_told_ms(previous_ms, first_ms, step_ms, rest_ms)
+            told_ms = compute_told_ms(previous_ms, first_ms, max(step_ms, gap_ms), rest_ms)
+            member.answers = 0 if is_news else member.answers + 1
+            if member.answers % _PROBE_EVERY == _PROBE_EVERY - 1 and member.heard_at:
+                held_ms = (now - member.heard_at) * 1_000
+                least_ms = self.settings.gateway_park_gap_ms
+                told_ms = compute_probe_ms(held_ms, least_ms, gap_ms) or told_ms
         member.told_ms = told_ms
+        member.answered_at = now
         return told_ms
 
     def stop_parking(self) -> None:
@@ -146,20 +200,20 @@ class Heartbeats:
         member.quiet += 1
         if member.quiet > self.settings.gateway_burst_heartbeats:
             return 0
-        gap_ms = self.settings.gateway_park_gap_ms
-        park_ms = compute_park_ms(member.told_ms, gap_ms, self.pace.park_ms)
+        gap_ms = self.compute_gap_ms(connection)
+        longest_ms = max(self.pace.park_ms, gap_ms - self.settings.gateway_park_gap_ms)
+        park_ms = compute_park_ms(member.told_ms, gap_ms, longest_ms)
         return park_ms if park_ms >= SHORTEST_PARK_MS else 0
 
     # ------------------------------------------------------------------------- first time
 
-    def submit(
-        self, context: RequestContext, command: ConsumerGroupHeartbeat, may_park: bool = True
-    ) -> None:
+    def submit(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit a heartbeat and answer it, now or after parking it.
 
-        The first one that a connection has of a member is answered in full: a client whose
-        connection broke may have missed an answer, and does not always ask for what it said
-        (librdkafka 2.16, which gives an answer up soon after the interval that it was told).
+        The first one that a connection has of a member, or has again after another one had it, is
+        answered in full: a client whose connection broke may have missed an answer, and does not
+        always ask for what it said (librdkafka 2.16, which gives an answer up soon after the
+        interval that it was told).
         """
         known = context.door.heartbeats.members
         if (command.group_id, command.member_id) not in known and self.settings.gateway_park_ms:
@@ -169,13 +223,50 @@ class Heartbeats:
         if command.member_epoch > 0:
             ticket = self.coordinator.ticket(command.group_id, command.member_id)
         submitted = self.clock.time()
+        self._hear(context.door.heartbeats, member, submitted)
 
         def on_answer(answer: Answer) -> None:
-            now = self.clock.time()
-            self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, (now - submitted) * 1_000)
-            self._answer(context, command, member, ticket, answer, may_park, now)
+            now = self._note_latency(submitted)
+            if isinstance(answer, GroupError):
+                self._refuse(context, member, answer)
+            else:
+                assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+                self._answer(context, command, member, ticket, answer, now)
 
         context.submit(command, on_answer)
+
+    def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
+        """Answer a heartbeat that was parked with what the coordinator says now."""
+        member = self._member_of(context.door.heartbeats, (command.group_id, command.member_id))
+        submitted = self.clock.time()
+
+        def on_answer(answer: Answer) -> None:
+            self._note_latency(submitted)
+            if isinstance(answer, GroupError):
+                self._refuse(context, member, answer)
+            else:
+                assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+                self.reply(context, member, answer)
+
+        context.submit(command, on_answer)
+
+    def _note_latency(self, submitted: float) -> float:
+        """Note how long an answer took that is there now; the time."""
+        now = self.clock.time()
+        took_ms = (now - submitted) * 1_000
+        self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, took_ms)
+        self._delay.note(took_ms, now)
+        return now
+
+    def _refuse(self, context: RequestContext, member: Member, error: GroupError) -> None:
+        if self._knows(context, member):
+            self.forget(context.door.heartbeats, member.key)
+        context.reply_failed(error.code, error.message)
+
+    @staticmethod
+    def _knows(context: RequestContext, member: Member) -> bool:
+        """Whether the connection still is the one that the member was last heard by."""
+        return context.door.heartbeats.members.get(member.key) is member
 
     def _answer(
         self,
@@ -183,40 +274,37 @@ class Heartbeats:
         command: ConsumerGroupHeartbeat,
         member: Member,
         ticket: MemberTicket | None,
-        answer: Answer,
-        may_park: bool,
+        answer: ConsumerGroupHeartbeatResponse,
         now: float,
     ) -> None:
-        connection = context.door.heartbeats
-        if isinstance(answer, GroupError):
-            self.forget(connection, member.key)
-            context.reply_failed(answer.code, answer.message)
-            return
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-        if answer.news:
-            member.quiet_until = 0.0
-        member.heartbeat_interval_ms = answer.heartbeat_interval_ms
         is_quiet = (
             not answer.news
             and answer.parkable
             and command.member_epoch > 0
             and _repeats_owned(command, answer)
         )
-        steady = None
-        if is_quiet and ticket is not None and ticket.is_valid() and context.raw:
-            steady = self._keep(context, command, member, ticket, answer)
-        if is_quiet and may_park:
-            park_ms = self._compute_park_ms(connection, member, now)
+        # One that another connection has overtaken meanwhile is answered, and that is all.
+        if is_quiet and self._knows(context, member):
+            member.heartbeat_interval_ms = answer.heartbeat_interval_ms
+            steady = None
+            if ticket is not None and ticket.is_valid() and context.raw:
+                steady = self._keep(context, command, member, ticket, answer)
+            park_ms = self._compute_park_ms(context.door.heartbeats, member, now)
             if park_ms and context.door.is_latest(context):
-                parked = Parked(self, context.door, command, steady, context, b"")
+                asked = make_asked_again(command, answer)
+                parked = ParkedHeartbeat(self, context, asked, member, answer, steady)
                 context.on_abandoned(parked.drop)
                 parked.start(park_ms)
                 return
-        self._reply(context, member, answer)
+        self.reply(context, member, answer)
 
-    def _reply(
+    def reply(
         self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
     ) -> None:
+        """Answer a heartbeat, with the interval that its member is told now."""
+        if answer.news:
+            member.quiet_until = 0.0
+        member.heartbeat_interval_ms = answer.heartbeat_interval_ms
         told_ms = self._tell(context.door.heartbeats, member, answer.news, answer.settled)
         body, _ = self._encode(answer, told_ms)
         context.reply_encoded(body)
@@ -239,7 +327,7 @@ class Heartbeats:
             make_start(len(context.raw), context.version),
             ticket,
             command.caller,
-            command if may_be_parked else None,
+            make_asked_again(command, answer) if may_be_parked else None,
             member,
             rights,
             answer.settled,
@@ -283,12 +371,32 @@ class Heartbeats:
     ) -> int:
         """How long a heartbeat of kept bytes is parked; at 0 its answer is ready to be sent."""
         member = steady.member
+        self._hear(connection, member, now)
         park_ms = self._compute_park_ms(connection, member, now)
         if not park_ms:
+            member.answered_at = now
             rest_ms = self._compute_rest_ms(connection, member)
             if member.told_ms != rest_ms or steady.told_ms != rest_ms:
                 self.tell_steady(connection, steady)
         return park_ms
+
+
+def make_asked_again(
+    command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse
+) -> ConsumerGroupHeartbeat:
+    """What the server asks by itself for a heartbeat that it parks, whose answer was this.
+
+    It brings the assignment where that answer has it: the client asked for it.
+    """
+    return ConsumerGroupHeartbeat(
+        command.caller,
+        command.group_id,
+        command.member_id,
+        command.member_epoch,
+        instance_id=command.instance_id,
+        wants_assignment=answer.assignment is not None,
+        by_server=True,
+    )
 
 
 def _repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse) -> bool:

@@ -2,14 +2,17 @@
 
 Two facts of real clients shape it. librdkafka gives a heartbeat up when the interval that it was
 last told has passed since it sent it, so a heartbeat is parked at most for that interval less a
-gap. And it sends the next one when the newly told interval has passed since then: whatever the
-new interval is longer than the park, the member is out of reach, and that is what a group's
-convergence waits for. A member at rest is out of reach for the gap alone. But one that is told
-its interval at rest right after news, however early its heartbeat was answered, cannot be reached
-for nearly all of it, and the next member to join waits. So the interval after news is short, and
-grows back in steps of about the gap: a second change then meets members that are in reach. One that
-waits for partitions in a large group is told twice the gap at first: it is parked when it is back,
-for whoever has to give up its partitions may be out of reach for as long as a gap itself.
+gap, which has to be longer than the round trip and what else may delay an answer: a client that is
+closed just then tears the connection down, its leave is lost, and nobody reads its partitions until
+its session ends. And it sends the next one when the newly told interval has passed since then:
+whatever the new interval is longer than the park, the member is out of reach, and that is what a
+group's convergence waits for. A member at rest is out of reach for the gap alone. But one that is
+told its interval at rest right after news, however early its heartbeat was answered, cannot be
+reached for nearly all of it, and the next member to join waits. So the interval after news is
+short, and grows back in steps of about the gap: a second change then meets members that are in
+reach. One that waits for partitions in a large group is told twice the gap at first: it is parked
+when it is back, for whoever has to give up its partitions may be out of reach for as long as a gap
+itself.
 """
 
 from __future__ import annotations
@@ -22,6 +25,12 @@ WAITS_IN_A_ROUND = 20
 WAIT_STEPS_IN_A_ROUND = 5
 """Of the time that one heartbeat of every member takes at ``gateway.park.rate.max``: these parts
 are the first interval of a member that waits for partitions, and its growth."""
+
+
+SAFETY = 1.5
+"""A way of the network that takes 200 ms mostly takes 300 ms sometimes."""
+MARGIN_MS = 20
+GAP_STEP_MS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,41 @@ def compute_told_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int)
     if previous_ms == 0:
         return min(first_ms, rest_ms)
     return min(max(previous_ms + step_ms, first_ms), rest_ms)
+
+
+def compute_gap_ms(least_ms: int, allowance_ms: float, delay_ms: float) -> int:
+    """The gap for a client: what is left of the interval that it was told when it is answered.
+
+    ``allowance_ms`` is what its connection takes (``gateway.round_trip``), ``delay_ms`` what this
+    process does. Never less than ``least_ms``, and in steps: Java's client begins its interval anew
+    with each other one that it is told.
+    """
+    needed_ms = allowance_ms * SAFETY + MARGIN_MS + delay_ms
+    if needed_ms <= least_ms:
+        return least_ms
+    return -(-int(needed_ms) // GAP_STEP_MS) * GAP_STEP_MS
+
+
+def compute_rest_ms(pace: Pace, least_gap_ms: int, gap_ms: int, heartbeat_interval_ms: int) -> int:
+    """The interval at rest of a member whose gap this is.
+
+    Where the gap is long so is the park: a member is in reach for half of the time at least, and
+    a heartbeat can be held for as long as the answer needs to be told the shortest wait
+    (``compute_probe_ms``).
+    """
+    park_ms = max(pace.park_ms, gap_ms - least_gap_ms)
+    return min(max(pace.interval_ms, park_ms + gap_ms), heartbeat_interval_ms)
+
+
+def compute_probe_ms(held_ms: float, least_gap_ms: int, gap_ms: int) -> int:
+    """The interval to tell so that the next heartbeat shows how long the way is; 0 for not now.
+
+    The client is to send it ``least_gap_ms`` after it was answered, that is as soon as it has the
+    answer where the way is longer. It is safe: the heartbeat that was held had time for the whole
+    gap, and so has the next one, which is held for less.
+    """
+    told_ms = round(held_ms) + least_gap_ms
+    return told_ms if told_ms >= gap_ms > least_gap_ms else 0
 
 
 def compute_park_ms(told_ms: int, gap_ms: int, park_ms: int) -> int:

@@ -1,9 +1,15 @@
 """Heartbeats held back until there is news.
 
 A parked heartbeat ends by news for its member, by the park time, by another request of its
-connection (clients expect the answers of one connection in order), by the end of the connection
-or of the server. At the end it is answered with the kept answer where that still holds, else with
-what the coordinator says to the same command again.
+connection (clients expect the answers of one connection in order), by anything that the member
+says elsewhere, by the end of the connection or of the server. At the end it is answered with the
+kept answer where that still holds, else with what the coordinator says when it is asked again.
+
+The server asks in its own name then. What the client said when it sent the heartbeat (what it owns,
+what it subscribes to) may not be so any more, and what is not said now acknowledges nothing; nor
+is the client alive because the server asks. A client that went on over another connection is not
+asked for at all: its old heartbeat gets the answer that was found when it came, as if the network
+had been slow with it, and what is new is for the connection that the client has now.
 """
 
 from __future__ import annotations
@@ -13,11 +19,13 @@ from typing import TYPE_CHECKING, Final
 from coordinator.runtime.api import Watch
 from gateway.clock import Clock
 from model.commands import ClassicHeartbeat, ConsumerGroupHeartbeat
+from model.responses import ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
     from gateway.api import Door, RequestContext
     from gateway.heartbeats import Heartbeats
-    from gateway.steady import Steady
+    from gateway.round_trip import RecentDelay
+    from gateway.steady import Member, Steady
 
 TICK_MS: Final = 20
 SHORTEST_PARK_MS: Final = 2 * TICK_MS
@@ -25,38 +33,20 @@ SHORTEST_PARK_MS: Final = 2 * TICK_MS
 
 
 class Parked:
-    """A heartbeat whose answer is held back.
+    """A request whose answer is held back. ``command`` is what is asked at its end."""
 
-    It has a ``context`` where it was decoded; a repeated one has only its kept answer and its
-    correlation id, for it is mostly answered without either.
-    """
-
-    __slots__ = (
-        "_command",
-        "_context",
-        "_correlation",
-        "_door",
-        "_heartbeats",
-        "_is_done",
-        "_steady",
-        "_watch",
-    )
+    __slots__ = ("_command", "_door", "_heartbeats", "_is_done", "_watch")
 
     def __init__(
         self,
         heartbeats: Heartbeats,
         door: Door,
         command: ConsumerGroupHeartbeat | ClassicHeartbeat,
-        steady: Steady | None,
-        context: RequestContext | None,
-        correlation: bytes,
     ) -> None:
+        assert command.by_server, "what the client said is not said again"
         self._heartbeats = heartbeats
         self._door = door
         self._command = command
-        self._steady = steady
-        self._context = context
-        self._correlation = correlation
         self._is_done = False
         self._watch: Watch | None = None
 
@@ -64,7 +54,9 @@ class Parked:
         """Wait; news that is there already ends the wait before this returns."""
         self._door.heartbeats.parked = self
         heartbeats, command = self._heartbeats, self._command
-        watch = heartbeats.coordinator.watch(command.group_id, command.member_id, self._on_news)
+        watch = heartbeats.coordinator.watch(
+            command.group_id, command.member_id, self._on_news, on_dropped=self.supersede
+        )
         if not self._is_done:
             self._watch = watch
             heartbeats.ends.add(self, park_ms)
@@ -81,29 +73,90 @@ class Parked:
         if self._is_done:
             return
         self.drop()
-        steady = self._steady
-        if steady is None or not steady.ticket.is_valid():
-            self._ask_again()
-        elif self._context is None:
-            self._heartbeats.tell_steady(self._door.heartbeats, steady)
-            self._door.send_steady(steady, self._correlation)
+        if self._is_as_found():
+            self._answer_as_found()
         else:
-            self._heartbeats.tell_steady(self._door.heartbeats, steady)
-            self._context.reply_encoded(steady.tail[1:])
+            self._ask_again()
+
+    def supersede(self) -> None:
+        """The member was heard elsewhere: answer what was found when this came, and ask nothing."""
+        if not self._is_done:
+            self.drop()
+            self._answer_as_found()
 
     def _on_news(self) -> None:
         if not self._is_done:
             self.drop()
             self._ask_again()
 
+    def _is_as_found(self) -> bool:
+        """Whether what was found when it came is known to hold still."""
+        raise NotImplementedError
+
+    def _answer_as_found(self) -> None:
+        raise NotImplementedError
+
     def _ask_again(self) -> None:
-        context, command = self._context, self._command
-        assert isinstance(command, ConsumerGroupHeartbeat), "others are asked otherwise"
-        if context is None:
-            assert self._steady is not None
-            context = self._door.reopen(self._steady, self._correlation)
-        context.keep()
-        self._heartbeats.submit(context, command, may_park=False)
+        raise NotImplementedError
+
+
+class ParkedHeartbeat(Parked):
+    """A heartbeat that was decoded, and the answer that is held back."""
+
+    __slots__ = ("_answer", "_context", "_member", "_steady")
+
+    def __init__(
+        self,
+        heartbeats: Heartbeats,
+        context: RequestContext,
+        command: ConsumerGroupHeartbeat,
+        member: Member,
+        answer: ConsumerGroupHeartbeatResponse,
+        steady: Steady | None,
+    ) -> None:
+        super().__init__(heartbeats, context.door, command)
+        self._context = context
+        self._member = member
+        self._answer = answer
+        self._steady = steady
+
+    def _is_as_found(self) -> bool:
+        return self._steady is not None and self._steady.ticket.is_valid()
+
+    def _answer_as_found(self) -> None:
+        self._context.keep()
+        self._heartbeats.reply(self._context, self._member, self._answer)
+
+    def _ask_again(self) -> None:
+        assert isinstance(self._command, ConsumerGroupHeartbeat)
+        self._context.keep()
+        self._heartbeats.ask_again(self._context, self._command)
+
+
+class ParkedSteady(Parked):
+    """A repeated heartbeat: it was not decoded, and mostly need not be to be answered."""
+
+    __slots__ = ("_correlation", "_steady")
+
+    def __init__(
+        self, heartbeats: Heartbeats, door: Door, steady: Steady, correlation: bytes
+    ) -> None:
+        assert steady.command is not None
+        super().__init__(heartbeats, door, steady.command)
+        self._steady = steady
+        self._correlation = correlation
+
+    def _is_as_found(self) -> bool:
+        return self._steady.ticket.is_valid()
+
+    def _answer_as_found(self) -> None:
+        self._heartbeats.tell_steady(self._door.heartbeats, self._steady)
+        self._door.send_steady(self._steady, self._correlation)
+
+    def _ask_again(self) -> None:
+        assert self._steady.command is not None
+        context = self._door.reopen(self._steady, self._correlation)
+        self._heartbeats.ask_again(context, self._steady.command)
 
 
 class ParkEnds:
@@ -113,9 +166,11 @@ class ParkEnds:
     together: half the work where a thousand members rest. Ends are early by up to a tick.
     """
 
-    def __init__(self, clock: Clock, slice_size: int) -> None:
+    def __init__(self, clock: Clock, slice_size: int, delay: RecentDelay) -> None:
+        """``delay`` is told how late ends come."""
         self._clock = clock
         self._slice = slice_size
+        self._delay = delay
         self._ticks: dict[int, list[Parked]] = {}
 
     def add(self, parked: Parked, park_ms: int) -> None:
@@ -126,8 +181,13 @@ class ParkEnds:
         if waiting is None:
             waiting = self._ticks[tick] = []
             delay_ms = max(0.0, tick * TICK_MS - now_ms)
-            self._clock.call_later(delay_ms / 1_000, lambda: self._end(self._ticks.pop(tick)))
+            self._clock.call_later(delay_ms / 1_000, lambda: self._end_tick(tick))
         waiting.append(parked)
+
+    def _end_tick(self, tick: int) -> None:
+        now = self._clock.time()
+        self._delay.note(now * 1_000 - tick * TICK_MS, now)
+        self._end(self._ticks.pop(tick))
 
     def _end(self, waiting: list[Parked]) -> None:
         for parked in waiting[: self._slice]:

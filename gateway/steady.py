@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from coordinator.runtime.api import MemberTicket
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.classic_pace import ClassicMemberPace
+from gateway.round_trip import RoundTrip
 from model.commands import Caller, ConsumerGroupHeartbeat
 
 if TYPE_CHECKING:
@@ -35,13 +36,18 @@ _pack_int32: Final = struct.Struct(">i").pack
 class Member:
     """A member as one connection knows it: its pace, and whether it behaves like one member.
 
-    ``told_ms`` is the interval last told, 0 before any; ``heartbeat_interval_ms`` is Kafka's, as
-    the coordinator last answered it. ``quiet`` counts the heartbeats without news in the interval
+    ``told_ms`` is the interval last told, 0 before any; ``heard_at`` and ``answered_at`` are when
+    its last heartbeat came and was answered, the latter 0 once the next one has come; ``answers``
+    counts those without news. ``heartbeat_interval_ms`` is Kafka's, as the coordinator last
+    answered it. ``quiet`` counts the heartbeats without news in the interval
     that ends at ``quiet_until``; more than a few are no client's but a load generator's, and are
     answered at once. ``steady_bytes`` is the heartbeat whose answer is kept.
     """
 
     __slots__ = (
+        "answered_at",
+        "answers",
+        "heard_at",
         "heartbeat_interval_ms",
         "key",
         "quiet",
@@ -54,6 +60,9 @@ class Member:
         group_id, member_id = key
         self.key = sys.intern(group_id), member_id
         self.told_ms = 0
+        self.heard_at = 0.0
+        self.answered_at = 0.0
+        self.answers = 0
         self.heartbeat_interval_ms = 0
         self.quiet = 0
         self.quiet_until = 0.0
@@ -65,7 +74,7 @@ class Steady:
 
     ``head`` and ``tail`` go around the correlation id. ``rights`` are what the sender must still
     be allowed to do, ``None`` where everybody may everything. ``is_settled``: the member is where
-    the target wants it. ``command`` is what a parked heartbeat asks again, ``None`` where the
+    the target wants it. ``command`` is what is asked at the end of its park, ``None`` where the
     connection has several members, for none of them is parked. ``start`` is what a frame with
     this heartbeat has before its correlation id.
     """
@@ -124,16 +133,18 @@ class ConnectionHeartbeats:
     """What one connection knows of the members that speak through it.
 
     ``steady`` is by the bytes of the request from its client id on, ``parked`` the heartbeat that
-    is held back, ``classic`` when those of a classic member come.
+    is held back, ``classic`` when those of a classic member come, ``round_trip`` how long the way
+    to the client and back takes.
     """
 
-    __slots__ = ("_classic", "members", "parked", "steady")
+    __slots__ = ("_classic", "members", "parked", "round_trip", "steady")
 
     def __init__(self) -> None:
         self._classic: ClassicMemberPace | None = None
         self.steady: dict[bytes, Steady] = {}
         self.members: dict[MemberKey, Member] = {}
         self.parked: Parked | None = None
+        self.round_trip = RoundTrip()
 
     @property
     def classic(self) -> ClassicMemberPace:

@@ -13,6 +13,8 @@ from model.ids import InstanceId, TopicName
 from model.value import value
 
 PARTITIONS_MAX: Final = 2_147_483_647
+WEIGHT_MAX: Final = 1e100
+"""The weights of all partitions can be summed up, and the squares of the sums."""
 
 _PLACE: Final = re.compile(r"(?P<topic>[^:=,\s]+)(:(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?)?")
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?([eE][+-]?\d{1,2})?")
@@ -89,13 +91,16 @@ def _check_pins(pins: list[Pin]) -> None:
 
 
 def parse_weights(entries: list[str]) -> tuple[Weight, ...]:
-    """Raises ValueError where an entry is no weight, which is 0 or more and finite."""
+    """Raises ValueError where an entry is no weight from 0 to ``WEIGHT_MAX``."""
     weights = []
     for entry in entries:
         place, text = _split(entry)
         if _NUMBER.fullmatch(text) is None:
             raise ValueError(f"{entry} has no weight of 0 or more: write TOPIC:PARTITION=WEIGHT")
-        weights.append(Weight(place, float(text)))
+        weight = float(text)
+        if weight > WEIGHT_MAX:
+            raise ValueError(f"the weight of {entry.partition('=')[0]} is above {WEIGHT_MAX:g}")
+        weights.append(Weight(place, weight))
     return tuple(weights)
 
 

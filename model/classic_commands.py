@@ -81,13 +81,18 @@ class SyncGroup:
 
 @value
 class ClassicHeartbeat:
-    """A member of a classic group is alive (Heartbeat)."""
+    """A member of a classic group is alive (Heartbeat).
+
+    ``by_server``: the server asks itself, for a member whose request it holds back; this is no
+    sign that it is alive.
+    """
 
     caller: Caller
     group_id: GroupId
     member_id: MemberId
     generation: int
     instance_id: InstanceId | None = None
+    by_server: bool = False
 
 
 class ClassicDeadline(Enum):

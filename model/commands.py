@@ -85,6 +85,8 @@ class ConsumerGroupHeartbeat:
     any; a member that joins so has none. ``owned`` is ``None`` where the client does
     not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``. ``wants_assignment`` where the
     door cannot know whether the last answer has reached the member: this one says all.
+    ``by_server``: the server asks itself, for a member whose heartbeat it holds back. Such a one
+    claims nothing, says nothing of the member, and is no sign that it is alive.
     """
 
     caller: Caller
@@ -100,6 +102,7 @@ class ConsumerGroupHeartbeat:
     subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
     local_assignors: tuple[LocalAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
     wants_assignment: bool = False
+    by_server: bool = False
 
 
 @value
@@ -291,6 +294,16 @@ class ExpireProducers:
     caller: Caller
     partition: LogPartition
     producer_ids: tuple[ProducerId, ...]
+
+
+@value
+class AbortTransaction:
+    """Nobody has ended the producer's transaction in time, which is open since ``since_ms``."""
+
+    caller: Caller
+    partition: LogPartition
+    producer_id: ProducerId
+    since_ms: int
 
 
 @value
@@ -530,7 +543,9 @@ ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupC
 DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
 """Commands of one group that have to look into its offsets."""
 
-TransactionCommand: TypeAlias = TxnOffsetCommit | WriteTxnMarkers | ExpireProducers
+TransactionCommand: TypeAlias = (
+    TxnOffsetCommit | WriteTxnMarkers | ExpireProducers | AbortTransaction
+)
 """Commands of transactions: of one group, and of one partition of the log."""
 
 ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration

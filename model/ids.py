@@ -22,6 +22,8 @@ ProducerId = NewType("ProducerId", int)
 
 ZERO_TOPIC_ID = TopicId(bytes(16))
 
+_KEPT_LENGTH_MAX = 256
+
 
 def compute_java_hash(text: str) -> int:
     """Java's ``String.hashCode`` over UTF-16 code units, as a signed 32-bit integer."""
@@ -32,11 +34,20 @@ def compute_java_hash(text: str) -> int:
     return value - 0x100000000 if value >= 0x80000000 else value
 
 
-@lru_cache(maxsize=65_536)
 def compute_log_partition(group_id: GroupId, partitions: int) -> LogPartition:
     """The log partition that holds a group: ``Utils.abs(hashCode) % partitions``.
 
-    ``Integer.MIN_VALUE`` has no positive twin and counts as 0, as in Kafka.
+    ``Integer.MIN_VALUE`` has no positive twin and counts as 0, as in Kafka. Kept for ids of usual
+    length: 65,536 of any length would be 2 GiB.
     """
+    if len(group_id) > _KEPT_LENGTH_MAX:
+        return _compute_log_partition(group_id, partitions)
+    return _find_log_partition(group_id, partitions)
+
+
+def _compute_log_partition(group_id: GroupId, partitions: int) -> LogPartition:
     value = compute_java_hash(group_id)
     return LogPartition((0 if value == -0x80000000 else abs(value)) % partitions)
+
+
+_find_log_partition = lru_cache(maxsize=65_536)(_compute_log_partition)

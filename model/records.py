@@ -502,9 +502,14 @@ class GroupConfigsSideKey:
 
 @value
 class GroupConfigsSideValue:
-    """Names and values, in the order of the names."""
+    """Names and values, in the order of the names.
+
+    ``longest_session_timeout_ms`` was in force before: members may still count on it. 0 where that
+    is no longer than what is in force.
+    """
 
     configs: tuple[tuple[str, str], ...]
+    longest_session_timeout_ms: int = 0
 
 
 @value
@@ -519,12 +524,14 @@ class ProducerStateKey:
 class ProducerStateValue:
     """The highest epochs of the producer, and of the coordinators that ended its transactions.
 
-    ``coordinator_epoch`` is -1 before the first of them; ``last_timestamp`` is wall ms.
+    ``coordinator_epoch`` is -1 before the first of them; ``last_timestamp`` is wall ms, and so is
+    ``transaction_since_ms``, from when on a transaction that began here is open, -1 where none is.
     """
 
     producer_epoch: int
     coordinator_epoch: int
     last_timestamp: int
+    transaction_since_ms: int = -1
 
 
 SideKey: TypeAlias = (

@@ -359,6 +359,8 @@ class ListedTransaction:
     offsets: tuple[PendingOffset, ...]
     coordinator_epoch: int = 0
     """The highest of those that have ended transactions of the producer there."""
+    times_out_at_ms: int = 0
+    """It is aborted then (wall), or somewhat later."""
 
 
 @value

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from model.assignor_configs import NO_ASSIGNOR_CONFIGS, AssignorConfigs
 from model.migration_policy import BIDIRECTIONAL
 
+MEMBERS_COMMIT = "members"
+"""A transaction may commit what a plain commit may: in a group with members, members alone do."""
+ALL_COMMIT = "all"
+"""Also a producer that names no member, as in Kafka, where its transaction is verified."""
+NOBODY_COMMITS = "none"
+"""No offsets are committed in transactions."""
+TRANSACTIONAL_COMMITS = (MEMBERS_COMMIT, ALL_COMMIT, NOBODY_COMMITS)
+
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
@@ -36,6 +44,8 @@ class CoordinatorSettings:
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
     offsets_expiry: str = "on"
+    offsets_transactional_commits: str = MEMBERS_COMMIT
+    transaction_max_timeout_ms: int = 900_000
     group_id_max_bytes: int = 32_767
     group_subscriptions_max: int = 10_000
     assignor_configs: AssignorConfigs = NO_ASSIGNOR_CONFIGS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Final, TypeAlias
 from muster.assignor import Assignor
 from muster.errors import CallbackFailed
 from muster.membership import Assign, Inform, Lose, Partitions, Revoke
+from muster.unary import raise_failures
 
 _LOG = logging.getLogger("muster")
 
@@ -50,7 +52,8 @@ class Callbacks:
             return None
         try:
             result = call()
-        except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept for who looks
+            # Nobody cancels what does not wait: it asked for something that was cancelled.
             self._keep(step, error)
             return None
         return self._finish(step, result) if inspect.isawaitable(result) else None
@@ -77,11 +80,11 @@ class Callbacks:
 
     async def _finish(self, step: CallbackStep, result: Awaitable[None]) -> None:
         try:
-            await result
+            await raise_failures(result)
         except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
             self._keep(step, error)
 
-    def _keep(self, step: CallbackStep, error: Exception) -> None:
+    def _keep(self, step: CallbackStep, error: BaseException) -> None:
         name = _NAMES[type(step)]
         _LOG.error("callback_failed callback=%s", name, exc_info=error)
         failure = CallbackFailed(f"{name} raised {type(error).__name__}: {error}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 from muster.errors import MusterError
 from muster.membership import Partitions
+from muster.partitions import TopicPartition
 
 
 class ChangingEngine(Protocol):
@@ -21,19 +22,22 @@ class ChangingEngine(Protocol):
 
 async def iterate_changes(
     engine: ChangingEngine,
-    find_assignment: Callable[[], Partitions],
+    find_grants: Callable[[], Mapping[TopicPartition, int]],
     is_closing: Callable[[], bool],
 ) -> AsyncIterator[Partitions]:
     """The assignment now and after each change; of several changes at once only the last.
 
-    Ends when the member is closing. Raises the engine's failure.
+    A partition that was gone meanwhile, and is there again under another number, is missing once
+    before: somebody else may have had it. Ends when the member is closing. Raises the engine's
+    failure.
     """
-    seen: Partitions | None = None
+    seen: Mapping[TopicPartition, int] | None = None
     while not is_closing():
-        assignment = find_assignment()
-        if assignment != seen:
-            seen = assignment
-            yield assignment
+        grants = dict(find_grants())
+        if grants != seen:
+            before = seen or {}
+            seen = {key: grant for key, grant in grants.items() if before.get(key, grant) == grant}
+            yield frozenset(seen)
         elif engine.failure is not None:
             raise engine.failure
         else:

@@ -31,6 +31,7 @@ from muster.client import Client
 from muster.errors import REBALANCE_IN_PROGRESS
 from muster.membership import Assign, Lose, Partitions, Revoke
 from muster.partitions import TopicPartition
+from muster.unary import ask
 from muster.v1 import admin_pb2
 
 _PAGE: Final = 1_000
@@ -56,7 +57,9 @@ class ConsumerGroupProtocol:
         callbacks: Callbacks,
     ) -> None:
         self.topics = tuple(dict.fromkeys(topics))
-        self.owned: set[TopicPartition] = set()
+        self.grants: dict[TopicPartition, int] = {}
+        """What is owned; a partition that was given up, or lost, and got again has a new number."""
+        self._granted = 0
         self._client = client
         self._assignors = tuple(find_assignor(name) for name in assignors)
         self._is_cooperative = all(each.is_cooperative for each in self._assignors)
@@ -66,6 +69,11 @@ class ConsumerGroupProtocol:
         self._generation = NO_GENERATION
         self._counts: Mapping[str, int] = {}
         self._subscribed: Collection[str] = ()
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """Handed to the application and not given up."""
+        return frozenset(self.grants)
 
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
         """A subscription for each assignor. Who has given all up claims nothing in it."""
@@ -119,16 +127,17 @@ class ConsumerGroupProtocol:
     ) -> bool:
         """Stops with what is not assigned any more, then starts with what is new."""
         told = _decode(assignment)
-        revoked = frozenset(self.owned - told)
+        revoked = self.owned - told
         if revoked:
             await self._call(Revoke(revoked))
-            self.owned -= revoked
+            self._release(revoked)
         if not holds():
             return False
         self._had, self._generation = told, generation.generation
-        assigned = frozenset(told - self.owned)
+        assigned = told - self.owned
         if assigned:
-            self.owned |= assigned
+            self._granted += 1
+            self.grants.update(dict.fromkeys(assigned, self._granted))
             await self._call(Assign(assigned))
         return bool(revoked)
 
@@ -141,18 +150,22 @@ class ConsumerGroupProtocol:
 
     async def give_up(self) -> None:
         """``on_revoked`` for everything."""
-        revoked = frozenset(self.owned)
+        revoked = self.owned
         if revoked:
             await self._call(Revoke(revoked))
-        self.owned -= revoked
+        self._release(revoked)
 
     async def lose(self) -> None:
         """``on_lost`` for everything; what was had is nothing to hold on to any more."""
-        lost = frozenset(self.owned)
-        self.owned.clear()
+        lost = self.owned
+        self.grants.clear()
         self._had, self._generation = frozenset(), NO_GENERATION
         if lost:
             await self._call(Lose(lost))
+
+    def _release(self, partitions: Partitions) -> None:
+        for partition in partitions:
+            self.grants.pop(partition, None)
 
     async def _call(self, step: CallbackStep) -> None:
         waiting = self._callbacks.call(step)
@@ -171,7 +184,7 @@ class ConsumerGroupProtocol:
         token = ""
         while True:
             request = admin_pb2.ListTopicsRequest(page_size=_PAGE, page_token=token)
-            response = await self._client.admin.ListTopics(request, timeout=_TIMEOUT_S)
+            response = await ask(self._client.admin.ListTopics, request, timeout=_TIMEOUT_S)
             for topic in response.topics:
                 if topic.topic_name in topics:
                     counts[topic.topic_name] = topic.num_partitions

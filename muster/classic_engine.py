@@ -2,12 +2,14 @@
 
 The member owns what it was assigned until its lease ends by its own clock, as in ``muster.lease``:
 a heartbeat or a sync that the server answered was received after it was sent, and began the session
-anew, so a lease that runs from the sending ends before the session does.
+anew, so a lease that runs from the sending ends before the session does, and before a rebalance can
+end that the server did not know of then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 from collections.abc import Callable
@@ -27,6 +29,7 @@ from muster.classic_protocol import (
     GroupProtocol,
 )
 from muster.client import Client
+from muster.commit_order import CommitOrder
 from muster.errors import (
     FENCED_INSTANCE_ID,
     GROUP_AUTHORIZATION_FAILED,
@@ -41,7 +44,8 @@ from muster.errors import (
     MusterError,
     decode_error,
 )
-from muster.lease import compute_lease_s, read_clock
+from muster.lease import ClassicLease, read_clock
+from muster.unary import ask, is_cancelled, raise_failures
 from muster.v1 import legacy_pb2, types_pb2
 
 _LOG = logging.getLogger("muster")
@@ -117,15 +121,18 @@ class ClassicEngine:
         self.generation = NO_GENERATION
         self.leader = ""
         self.phase = Phase.OUT
+        self.commits = CommitOrder()
+        self.has_left = False
         self.failure: MusterError | None = None
         self.trouble = ""
         """Why the member is not in its group yet, for people."""
         self.kept: list[CallbackFailed] = []
         """What the application raised where it was asked to assign."""
         self._has_lease = False
-        self._renewed_at = float("-inf")
+        self._lease = ClassicLease(options.session_timeout_ms, options.rebalance_timeout_ms)
         self._lost: _Lost | None = None
         self._rejoin_reason = ""
+        self._join_sequences = itertools.count(1)
         self._is_closing = False
         self._interrupt = asyncio.Event()
         self._wake = asyncio.Event()
@@ -219,6 +226,12 @@ class ClassicEngine:
             return
         except MusterError as failure:
             self.failure = failure
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            # The application has awaited something that was cancelled, where it was asked.
+            _LOG.error("member_failed group=%s", self.group_id, exc_info=True)
+            self.failure = MusterError("the member failed: something it awaited was cancelled")
         except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
             _LOG.error("member_failed group=%s", self.group_id, exc_info=error)
             self.failure = MusterError(f"the member failed: {type(error).__name__}: {error}")
@@ -266,9 +279,11 @@ class ClassicEngine:
                 ],
                 reason=reason,
             )
+            sent_at = read_clock()
             answer = await self._ask(lambda: self.client.legacy.JoinGroup, request)
             match answer.error.error_code:
                 case 0:
+                    self._lease.note_undisturbed(sent_at)
                     return self._accept(answer), answer.skip_assignment
                 case code if code == MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id
@@ -312,7 +327,8 @@ class ClassicEngine:
         answer = await self._ask(lambda: self.client.legacy.SyncGroup, request)
         match answer.error.error_code:
             case 0:
-                self._renewed_at = max(self._renewed_at, sent_at)
+                self._lease.note_renewed(sent_at)
+                self._lease.note_undisturbed(sent_at)
                 self._has_lease = True
                 assignment: bytes = answer.assignment
                 return assignment
@@ -331,7 +347,7 @@ class ClassicEngine:
     async def _assign(self, generation: Generation, request: legacy_pb2.SyncGroupRequest) -> None:
         """Leads: puts what each gets into the request, or why that cannot be said."""
         try:
-            assigned = await self.protocol.assign(generation)
+            assigned = await raise_failures(self.protocol.assign(generation))
         except AssignmentFailed as error:
             request.failure.error_code = error.code
             request.failure.error_message = str(error)
@@ -392,7 +408,7 @@ class ClassicEngine:
     # ------------------------------------------------------------------------------ heartbeats
 
     def _lease_deadline(self) -> float:
-        return self._renewed_at + compute_lease_s(self.options.session_timeout_ms)
+        return self._lease.compute_deadline()
 
     async def _beat(self) -> None:
         """Keeps the session alive in every phase, and says where it has ended."""
@@ -422,7 +438,7 @@ class ClassicEngine:
             client_id=self.options.client_id,
         )
         try:
-            answer = await self.client.legacy.Heartbeat(request, timeout=timeout_s)
+            answer = await ask(self.client.legacy.Heartbeat, request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             self.trouble = error.details() or error.code().name
             return
@@ -432,7 +448,9 @@ class ClassicEngine:
     def _on_beat(self, error: types_pb2.Error, sent_at: float) -> None:
         code = error.error_code
         if code in (0, REBALANCE_IN_PROGRESS):
-            self._renewed_at = max(self._renewed_at, sent_at)
+            self._lease.note_renewed(sent_at)
+        if code == 0 and self.phase is Phase.MEMBER:
+            self._lease.note_undisturbed(sent_at)
         if self.phase is Phase.JOINING:
             # The answer to the join, which is on its way, says more.
             return
@@ -455,6 +473,8 @@ class ClassicEngine:
         backoff_s = _BACKOFF_MIN_S
         timeout_s = self.options.rebalance_timeout_ms / 1000 + _GRACE_S
         while True:
+            if isinstance(request, legacy_pb2.JoinGroupRequest):
+                request.sequence = next(self._join_sequences)
             try:
                 answer = await self._race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
@@ -494,6 +514,7 @@ class ClassicEngine:
 
     async def leave(self) -> None:
         """Tells the group; what does not arrive is made up for by the end of the session."""
+        self.has_left = True
         leaving = legacy_pb2.LeavingMember(
             member_id=self.member_id,
             instance_id=self.options.instance_id,
@@ -503,6 +524,6 @@ class ClassicEngine:
             group_id=self.group_id, members=[leaving], client_id=self.options.client_id
         )
         try:
-            await self.client.legacy.LeaveGroup(request, timeout=_LEAVE_TIMEOUT_S)
+            await ask(self.client.legacy.LeaveGroup, request, timeout=_LEAVE_TIMEOUT_S)
         except grpc.aio.AioRpcError:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)

@@ -137,11 +137,10 @@ class ClassicBase:
             raise engine.failure
 
     async def _abandon(self, engine: ClassicEngine) -> None:
-        was_joined = self._is_closing
         self._is_closing = self._is_closed = True
         engine.detach()
-        if not was_joined and engine.member_id and not self._options.instance_id:
-            # A join that is under way would leave a member behind that nobody speaks for.
+        if not engine.has_left and engine.member_id and not self._options.instance_id:
+            # A join or a close that was cancelled would leave a member that nobody speaks for.
             await engine.leave()
         await self._release(engine.client)
 
@@ -232,9 +231,7 @@ class ClassicMember(ClassicBase):
 
         Ends when the member is closed. Raises why the member is out of its group for good.
         """
-        changes = iterate_changes(
-            self._running(), lambda: self.assignment, lambda: self._is_closing
-        )
+        changes = iterate_changes(self._running(), self._find_grants, lambda: self._is_closing)
         async for assignment in changes:
             yield assignment
 
@@ -255,13 +252,14 @@ class ClassicMember(ClassicBase):
     ) -> None:
         """Commits offsets, those of the next records to read; returns when they are durable.
 
+        Calls for one partition go one after another, so that the last call is the last to count.
         Works in ``on_revoked`` too. Raises ``CommitFailed`` for partitions that the member does
         not own or that were refused, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
         """
         engine = self._running()
         self._raise_kept()
         async with asyncio.timeout(timeout_ms / 1000):
-            await commit_offsets(engine, lambda: self.assignment, offsets)
+            await commit_offsets(engine, self._find_grants, offsets)
 
     async def fetch_offsets(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 30_000
@@ -271,6 +269,12 @@ class ClassicMember(ClassicBase):
         wanted = self.assignment if partitions is None else frozenset(partitions)
         async with asyncio.timeout(timeout_ms / 1000):
             return await fetch_offsets(engine, wanted)
+
+    def _find_grants(self) -> Mapping[TopicPartition, int]:
+        engine, protocol = self._engine, self._protocol
+        if engine is None or protocol is None or not engine.holds:
+            return {}
+        return protocol.grants
 
     def _make_protocol(self, client: Client) -> GroupProtocol:
         self._protocol = ConsumerGroupProtocol(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import grpc
@@ -22,12 +22,14 @@ from muster.errors import (
 )
 from muster.offsets import (
     RETRY_DELAY_S,
+    Claim,
     check_owned,
     decode_failures,
     decode_offsets,
     wait_until_available,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
+from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 _GONE: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID})
@@ -35,42 +37,58 @@ _GONE: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE
 
 async def commit_offsets(
     engine: ClassicEngine,
-    find_owned: Callable[[], Collection[TopicPartition]] | None,
+    find_grants: Callable[[], Mapping[TopicPartition, int]] | None,
     offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
 ) -> None:
     """Returns when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``.
 
-    ``find_owned``: what the member owns, where that is partitions.
+    ``find_grants``: what the member owns and the numbers of that, where that is partitions. Else a
+    commit is the generation's that it was made in.
     """
-    if not offsets:
-        check_holds(engine)
-        return
-    topics = encode_offsets(offsets, {})
-    while True:
-        check_holds(engine)
-        if find_owned is not None:
-            check_owned(find_owned(), offsets)
-        generation = engine.generation
-        request = group_pb2.CommitOffsetsRequest(
-            group_id=engine.group_id,
-            member_id=engine.member_id,
-            member_epoch=generation,
-            instance_id=engine.options.instance_id,
-            topics=topics,
-            client_id=engine.options.client_id,
+    check_holds(engine)
+    if find_grants is not None:
+        check_owned(find_grants(), offsets)
+    claim = Claim(offsets, find_grants or (lambda: dict.fromkeys(offsets, engine.generation)))
+    async with engine.commits.turn(offsets):
+        while True:
+            check_holds(engine)
+            topics = encode_offsets(claim.check(), {})
+            if not topics:
+                break
+            generation = engine.generation
+            response = await _commit(engine, generation, topics)
+            if response is None:
+                continue
+            if response.HasField("error"):
+                await _handle_error(engine, response.error, generation)
+                continue
+            claim.failures.update(decode_failures(response, topics))
+            break
+    if claim.failures:
+        raise CommitFailed(claim.failures)
+
+
+async def _commit(
+    engine: ClassicEngine, generation: int, topics: Sequence[types_pb2.TopicOffsets]
+) -> group_pb2.CommitOffsetsResponse | None:
+    """``None`` where the server could not be reached. Raises ``MusterError``."""
+    request = group_pb2.CommitOffsetsRequest(
+        group_id=engine.group_id,
+        member_id=engine.member_id,
+        member_epoch=generation,
+        instance_id=engine.options.instance_id,
+        topics=topics,
+        client_id=engine.options.client_id,
+        sequence=engine.commits.next_sequence(),
+    )
+    try:
+        response: group_pb2.CommitOffsetsResponse = await ask(
+            engine.client.stub.CommitOffsets, request
         )
-        try:
-            response = await engine.client.stub.CommitOffsets(request)
-        except grpc.aio.AioRpcError as error:
-            await wait_until_available(error)
-            continue
-        if response.HasField("error"):
-            await _handle_error(engine, response.error, generation)
-            continue
-        failures = decode_failures(response, topics)
-        if failures:
-            raise CommitFailed(failures)
-        return
+        return response
+    except grpc.aio.AioRpcError as error:
+        await wait_until_available(error)
+        return None
 
 
 async def fetch_offsets(
@@ -84,7 +102,7 @@ async def fetch_offsets(
     )
     while True:
         try:
-            response = await engine.client.stub.FetchOffsets(request)
+            response = await ask(engine.client.stub.FetchOffsets, request)
         except grpc.aio.AioRpcError as error:
             await wait_until_available(error)
             continue

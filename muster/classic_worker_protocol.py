@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias
 
 from muster.classic_protocol import Generation
 from muster.errors import CallbackFailed
+from muster.unary import is_cancelled, raise_failures
 
 _LOG = logging.getLogger("muster")
 
@@ -67,6 +69,8 @@ class WorkerProtocol:
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:
         """Tells the application, also of the same assignment in a new generation."""
+        if not holds():
+            return False
         self.held = assignment
         await self._call("on_assignment", self._on_assignment, assignment, generation)
         return False
@@ -94,8 +98,10 @@ class WorkerProtocol:
         try:
             result = callback(*values)
             if inspect.isawaitable(result):
-                await result
-        except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
+                await raise_failures(result)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise
             _LOG.error("callback_failed callback=%s", name, exc_info=error)
             failure = CallbackFailed(f"{name} raised {type(error).__name__}: {error}")
             failure.__cause__ = error

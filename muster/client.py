@@ -14,7 +14,7 @@ import grpc.aio
 
 from muster.errors import MusterError
 from muster.lease import read_clock
-from muster.stream import Stream
+from muster.stream import FINISH_S, Stream
 from muster.v1 import admin_pb2_grpc, group_pb2, group_pb2_grpc, legacy_pb2_grpc, types_pb2
 
 _LOG = logging.getLogger("muster")
@@ -97,6 +97,9 @@ class Client:
         if self._timer is not None and not self._members:
             self._timer.cancel()
         if self._task is not None:
+            if self._stream is not None and self._stream.is_ending:
+                # What its last member has said goes out yet.
+                await asyncio.wait((self._task,), timeout=FINISH_S)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
@@ -117,7 +120,7 @@ class Client:
         if key in self._members:
             raise MusterError(f"this client has a member {member.member_id!r} of the group already")
         self._members[key] = member
-        if self._stream is not None:
+        if self._stream is not None and not self._stream.is_ending:
             member.on_stream(self._stream)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
@@ -128,7 +131,7 @@ class Client:
         if self._members.get(key) is member:
             del self._members[key]
         if not self._members and self._stream is not None:
-            self._stream.shut()
+            self._stream.finish()
 
     def rename(self, old_member_id: str, member: StreamMember) -> None:
         """The member has another id now."""

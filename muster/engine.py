@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from muster.assignor import Assignor
 from muster.callbacks import Callbacks, CallbackStep
 from muster.client import Client
+from muster.commit_order import CommitOrder
 from muster.computing import Computing
 from muster.errors import (
     UNRELEASED_INSTANCE_ID,
@@ -68,11 +69,14 @@ class Engine:
         member_id: str,
         options: MemberOptions,
         callbacks: Callbacks,
+        join_id: int = 0,
     ) -> None:
+        """``join_id``: those of the member are above it, and above those of its earlier runs."""
         self.client = client
         self.group_id = group_id
         self.member_id = member_id
-        self.membership = Membership()
+        self.membership = Membership(join_id=join_id)
+        self.commits = CommitOrder()
         self.failure: MusterError | None = None
         self.leaves_for_good = not options.instance_id
         """Otherwise the group keeps its partitions for it until its session ends."""
@@ -175,9 +179,14 @@ class Engine:
         self.membership.leave()
 
     def detach(self) -> None:
-        """Forgets everything. The member stays in its group until it expires, if it is there."""
+        """Forgets everything. Where that can be told, the member leaves its group.
+
+        A join or a close that was cancelled would leave a member behind that the stream renews for
+        as long as others are on it.
+        """
         self._is_closing = True
-        if self._stream is not None and self.membership.status is Status.JOINING:
+        is_known = self.membership.status in (Status.JOINING, Status.MEMBER)
+        if self._stream is not None and is_known:
             self._send_leave(self._stream)
         self.membership.leave()
         self._computing.stop()
@@ -248,6 +257,8 @@ class Engine:
         if is_answer:
             self._lease.note_joined(stream.next_sequence, assignment.session_timeout_ms)
             self.client.expect(assignment.heartbeat_interval_ms)
+        else:
+            self._lease.note_told(assignment.session_timeout_ms)
         deadline = self.check_lease(read_clock())
         if deadline is not None:
             self.client.arm(deadline)
@@ -264,6 +275,9 @@ class Engine:
             # Somebody else uses this id: with another one both can live.
             old, self.member_id = self.member_id, make_member_id()
             self.client.rename(old, self)
+        elif self._stream is not None and not self._options.instance_id:
+            # Others need not wait for the end of its lease, whatever a callback still does.
+            self._send_leave(self._stream)
         self._lose()
 
     def _on_refused(self, refused: group_pb2.Refused, stream: Stream) -> None:

@@ -7,11 +7,21 @@ sent, so a lease that runs from the sending ends before the server's session doe
 partitions are given up here before they are given away there. That is invariant S2: no two
 members that are neither expired nor fenced believe they own the same partition.
 
+The server keeps its side against every deadline of its own (``coordinator.core.liveness``): it
+remembers the longest session timeout that a member was told, over a restart that of its group; and
+where the rebalance timeout passes first, it stops renewing the member, says so, and waits for the
+lease to end. A member that is told a shorter session timeout keeps to it at once.
+
+Kafka's classic protocol knows no lease, so there the member does both: a rebalance that puts it
+out may have begun right after the last answer that knew of none (``ClassicLease``), and its lease
+ends before the rebalance timeout has passed since that was asked for.
+
 It holds as far as the clocks of both run at the same rate; ``MARGIN`` pays for the difference, and
-for the time that ``on_lost`` takes to begin. It does not hold over a restart of the server that
-shortens the session timeout, for members that cannot be reached meanwhile; nor for an application
-that acts on a partition without asking ``Member.assignment``, for a process may be stopped between
-asking and acting. Against that only what keeps the partition's data can help, by checking epochs.
+for the time that ``on_lost`` takes to begin. It does not hold where the session timeout of the
+server itself is shortened by a restart, for members that cannot be reached meanwhile; nor for an
+application that acts on a partition without asking ``Member.assignment``, for a process may be
+stopped between asking and acting. Against that only what keeps the partition's data can help, by
+checking epochs.
 """
 
 from __future__ import annotations
@@ -30,6 +40,11 @@ def read_clock() -> float:
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
+
+
+def read_wall_clock_us() -> int:
+    """Microseconds that go on while no process runs: of two runs the later one reads more."""
+    return time.time_ns() // 1_000
 
 
 def compute_lease_s(session_timeout_ms: int) -> float:
@@ -63,6 +78,34 @@ class SentMessages:
         self.renewed_sequence = max(self.renewed_sequence, sequence)
 
 
+class ClassicLease:
+    """How long one member of a classic group stays one without an answer.
+
+    Members that are missing when a rebalance has taken the rebalance timeout are put out. It began
+    after the server was asked what it answered without knowing of one; or, for a member that has
+    joined again, its next phase ends no earlier than that timeout after the join was sent.
+    """
+
+    __slots__ = ("_rebalance_s", "_renewed_at", "_session_s", "_undisturbed_at")
+
+    def __init__(self, session_timeout_ms: int, rebalance_timeout_ms: int) -> None:
+        self._session_s = compute_lease_s(session_timeout_ms)
+        self._rebalance_s = compute_lease_s(rebalance_timeout_ms)
+        self._renewed_at = self._undisturbed_at = float("-inf")
+
+    def note_renewed(self, sent_at: float) -> None:
+        """What was sent then was answered: it has begun the session anew."""
+        self._renewed_at = max(self._renewed_at, sent_at)
+
+    def note_undisturbed(self, sent_at: float) -> None:
+        """What was sent then was answered so that the member was not being waited for."""
+        self._undisturbed_at = max(self._undisturbed_at, sent_at)
+
+    def compute_deadline(self) -> float:
+        """When the lease ends, in seconds of ``read_clock``."""
+        return min(self._renewed_at + self._session_s, self._undisturbed_at + self._rebalance_s)
+
+
 class Lease:
     """How long one member stays one without news; its deadline is in seconds of ``read_clock``."""
 
@@ -84,6 +127,10 @@ class Lease:
         self._at = max(self._at, self._join_sent_at)
         self._covered_from = next_sequence
         self._duration_s = compute_lease_s(session_timeout_ms)
+
+    def note_told(self, session_timeout_ms: int) -> None:
+        """An Assignment tells the timeout that is in force now: a shorter one holds from now on."""
+        self._duration_s = min(self._duration_s, compute_lease_s(session_timeout_ms))
 
     def settle(self, sent: SentMessages) -> None:
         """The stream no longer renews this member; what it has renewed stays."""

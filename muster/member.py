@@ -13,6 +13,7 @@ from muster.changes import iterate_changes, wait_until_joined
 from muster.client import Client, acquire_shared_client, release_shared_client
 from muster.engine import Engine, MemberOptions
 from muster.errors import JoinTimeout, MemberLost, MusterError, PollIntervalExceeded
+from muster.lease import read_wall_clock_us
 from muster.membership import Partitions, Status
 from muster.offsets import commit_offsets, fetch_offsets
 from muster.partitions import OffsetAndMetadata, TopicPartition, make_member_id
@@ -75,6 +76,7 @@ class Member:
         self.group_id = group_id
         self._target = target
         self._member_id = member_id or make_member_id()
+        self._first_join_id = read_wall_clock_us() if member_id else 0
         own = tuple(assignors)
         self._callbacks = Callbacks(on_assigned, on_revoked, on_lost, own)
         self._max_poll_interval_ms = max_poll_interval_ms
@@ -151,9 +153,7 @@ class Member:
 
         Ends when the member is closed. Raises why the member is out of its group for good.
         """
-        changes = iterate_changes(
-            self._running(), lambda: self.assignment, lambda: self._is_closing
-        )
+        changes = iterate_changes(self._running(), self._find_grants, lambda: self._is_closing)
         async for assignment in changes:
             yield assignment
 
@@ -172,6 +172,7 @@ class Member:
     ) -> None:
         """Commits offsets, those of the next records to read; returns when they are durable.
 
+        Calls for one partition go one after another, so that the last call is the last to count.
         Works in ``on_revoked`` too. Raises ``CommitFailed`` for partitions that the member does
         not own or that were refused, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
         """
@@ -202,7 +203,12 @@ class Member:
         target = self._target
         client = target if isinstance(target, Client) else acquire_shared_client(target)
         engine = self._engine = Engine(
-            client, self.group_id, self._member_id, self._options, self._callbacks
+            client,
+            self.group_id,
+            self._member_id,
+            self._options,
+            self._callbacks,
+            self._first_join_id,
         )
         self._polled_at = asyncio.get_running_loop().time()
         self._start_watchdog()
@@ -246,6 +252,10 @@ class Member:
         engine.detach()
         if not isinstance(self._target, Client):
             await release_shared_client(engine.client)
+
+    def _find_grants(self) -> Mapping[TopicPartition, int]:
+        engine = self._engine
+        return engine.membership.grants if engine is not None and engine.holds else {}
 
     def _running(self) -> Engine:
         if self._engine is None or self._is_closed:

@@ -70,6 +70,8 @@ Step: TypeAlias = Revoke | Assign | Lose | Inform | Acknowledge | Rejoin
 class Membership:
     """``owned``: handed to the application and not given up. ``told``: the latest assignment.
 
+    ``grants`` numbers what is owned: a partition that was given up, or lost, and got again has
+    another number, for it may have been another member's meanwhile.
     ``informed`` is the generation that the member's own assignor was told of last.
     """
 
@@ -78,6 +80,7 @@ class Membership:
     join_id: int = 0
     incarnation: int = 0
     owned: Owned = field(default_factory=dict)
+    grants: dict[TopicPartition, int] = field(default_factory=dict)
     lost: set[TopicPartition] = field(default_factory=set)
     told: Owned | None = None
     assignment_id: int = 0
@@ -86,6 +89,7 @@ class Membership:
     names: dict[bytes, str] = field(default_factory=dict)
     local: Inform | None = None
     informed: int = 0
+    _granted: int = 0
 
     def begin_join(self) -> int:
         """A Join is about to be sent: at epoch 0, or to resume. Its ``join_id``.
@@ -131,6 +135,7 @@ class Membership:
         self.told = self.local = None
         self.lost.update(self.owned)
         self.owned.clear()
+        self.grants.clear()
 
     def leave(self) -> None:
         """The member is out; the application has given everything up, or was told."""
@@ -173,13 +178,16 @@ class Membership:
     def begin_assign(self, partitions: Partitions) -> None:
         """The application is about to be told that it owns these."""
         assert self.told is not None
+        self._granted += 1
         for partition in partitions:
             self.owned[partition] = self.told[partition]
+            self.grants[partition] = self._granted
 
     def finish_revoke(self, partitions: Partitions) -> None:
         """The application has given these up, be the member still one or not."""
         for partition in partitions:
             self.owned.pop(partition, None)
+            self.grants.pop(partition, None)
             self.lost.discard(partition)
 
     def finish_inform(self, generation: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 import grpc
@@ -20,6 +20,7 @@ from muster.errors import (
     decode_error,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
+from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 RETRY_DELAY_S: Final = 0.1
@@ -33,23 +34,27 @@ async def commit_offsets(
     incarnation = membership.incarnation
     check_holds(engine)
     check_owned(membership.owned, offsets)
-    topics = encode_offsets(offsets, membership.owned)
-    while topics:
-        epoch = await _wait_for_epoch(engine, incarnation)
-        result = await engine.client.commit(engine, epoch, topics)
-        if result is None:
-            # The stream broke; whether it was committed is not known. Again does no harm.
-            continue
-        if result.HasField("error"):
-            await _handle_error(engine, result.error, epoch)
-            continue
-        passing = find_passing(result)
-        if passing is None:
-            failures = decode_failures(result, topics)
-            if failures:
-                raise CommitFailed(failures)
-            return
-        await _handle_error(engine, passing, epoch)
+    claim = Claim(offsets, lambda: membership.grants)
+    async with engine.commits.turn(offsets):
+        while True:
+            epoch = await _wait_for_epoch(engine, incarnation)
+            topics = encode_offsets(claim.check(), membership.owned)
+            if not topics:
+                break
+            result = await engine.client.commit(engine, epoch, topics)
+            if result is None:
+                # The stream broke; whether it was committed is not known. Again does no harm.
+                continue
+            if result.HasField("error"):
+                await _handle_error(engine, result.error, epoch)
+                continue
+            passing = find_passing(result)
+            if passing is None:
+                claim.failures.update(decode_failures(result, topics))
+                break
+            await _handle_error(engine, passing, epoch)
+    if claim.failures:
+        raise CommitFailed(claim.failures)
 
 
 async def fetch_offsets(
@@ -68,13 +73,40 @@ async def fetch_offsets(
             partitions=wanted,
         )
         try:
-            response = await engine.client.stub.FetchOffsets(request)
+            response = await ask(engine.client.stub.FetchOffsets, request)
         except grpc.aio.AioRpcError as error:
             await wait_until_available(error)
             continue
         if not response.HasField("error"):
             return decode_offsets(response)
         await _handle_error(engine, response.error, epoch)
+
+
+class Claim:
+    """What is to be committed, as far as it is the member's still; asked for at each try.
+
+    The server takes any partition at the member's epoch, so a commit that is tried again must not
+    outlive the grant that it was made under. ``failures`` are of those that did.
+    """
+
+    def __init__(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        find_grants: Callable[[], Mapping[TopicPartition, int]],
+    ) -> None:
+        self._find_grants = find_grants
+        grants = find_grants()
+        self._offsets = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        self._grants = {key: grants.get(key) for key in self._offsets}
+        self.failures: dict[TopicPartition, MusterError] = {}
+
+    def check(self) -> Mapping[TopicPartition, int | OffsetAndMetadata]:
+        """What is still to be committed."""
+        grants = self._find_grants()
+        for key, grant in self._grants.items():
+            if grants.get(key) != grant and self._offsets.pop(key, None) is not None:
+                self.failures[key] = MusterError("the member does not own it any more")
+        return self._offsets
 
 
 def check_holds(engine: Engine) -> None:

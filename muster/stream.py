@@ -11,6 +11,8 @@ import grpc.aio
 from muster.lease import SentMessages, read_clock
 from muster.v1 import group_pb2
 
+FINISH_S = 1.0
+"""How long the last words on a stream may take."""
 _MESSAGE_ACTIONS_MAX = 500
 _MESSAGE_BYTES_MAX = 512 * 1024
 
@@ -30,6 +32,7 @@ class Stream:
         self._wake = asyncio.Event()
         self._sequence = 0
         self._is_broken = False
+        self.is_ending = False
         self.sent = SentMessages()
         self.received_at = read_clock()
 
@@ -42,6 +45,15 @@ class Stream:
         """Sends an action with the next message."""
         self._outbox.append(action)
         self._wake.set()
+
+    def finish(self) -> None:
+        """Nobody needs the stream any more: ends it when what is to be said has been."""
+        if not self._outbox:
+            self.shut()
+            return
+        self.is_ending = True
+        self._wake.set()
+        asyncio.get_running_loop().call_later(FINISH_S, self.shut)
 
     def shut(self) -> None:
         """Gives the stream up: the server is silent, or nobody needs it any more."""
@@ -83,6 +95,10 @@ class Stream:
                 message = self._make_message()
                 self.sent.note_sent(message.sequence, read_clock())
                 await self._call.write(message)
+            if self.is_ending:
+                # The server answers what it has read, and ends the stream.
+                await self._call.done_writing()
+                return
 
     def _make_message(self) -> group_pb2.SessionRequest:
         self._sequence += 1

@@ -79,6 +79,7 @@ RECORDS = pa.schema(
 UNREADABLE_BATCH = "unreadable_batch"
 BAD_CRC = "bad_crc"
 TRUNCATED = "truncated"
+DATA_LOSS = "data_loss"
 UNKNOWN_TYPE = "unknown_type"
 UNKNOWN_VERSION = "unknown_version"
 BAD_KEY = "bad_key"
@@ -90,7 +91,12 @@ BATCH_PROBLEMS = (BAD_CRC, TRUNCATED, UNREADABLE_BATCH)
 Its ``offset`` is the first that is missing, and ``value`` the bytes, cut at 64 KiB.
 """
 
+STREAM_PROBLEMS = (DATA_LOSS,)
+"""The row stands for what a stream can no longer read, or should not have read: its log was cut,
+trimmed or replaced. Its ``offset`` is the one at which the stream goes on.
+"""
+
 RECORD_PROBLEMS = (UNKNOWN_TYPE, UNKNOWN_VERSION, BAD_KEY, BAD_VALUE)
 """The row is one record, whose key and value are there as bytes."""
 
-PROBLEMS = BATCH_PROBLEMS + RECORD_PROBLEMS
+PROBLEMS = BATCH_PROBLEMS + STREAM_PROBLEMS + RECORD_PROBLEMS

@@ -18,7 +18,7 @@ STORE_NAME = "store"
 """What a server calls the folder of its store in its data folder."""
 
 _OURS = {ROCKSDB_NAME, WATERMARK_NAME, LOCK_NAME, "watermark.new"}
-_HARMLESS = {"lost+found"}
+HARMLESS = {"lost+found"}
 
 
 def find_store(path: Path) -> Path | None:
@@ -70,7 +70,7 @@ class FolderLock:
 
 
 def _check_ours(folder: Path) -> None:
-    names = {entry.name for entry in folder.iterdir()} - _HARMLESS
+    names = {entry.name for entry in folder.iterdir()} - HARMLESS
     if names and not names & {ROCKSDB_NAME, WATERMARK_NAME} and not names <= _OURS:
         raise StoreCorrupt(
             f"{folder} is not empty and holds no store (it has {min(names)}): use another folder"
@@ -90,8 +90,13 @@ def open_or_create_watermark(folder: Path, partitions: int, cluster_id: str | No
     if path.exists():
         return open_watermark(path)
     if (folder / ROCKSDB_NAME).exists():
-        raise StoreCorrupt(f"{path} is missing: restore the data folder from a backup")
+        raise StoreCorrupt(compute_missing_watermark(folder))
     return create_watermark(path, WatermarkHeader(partitions, cluster_id or _make_cluster_id()))
+
+
+def compute_missing_watermark(folder: Path) -> str:
+    """What to say of a store without its watermark."""
+    return f"{folder / WATERMARK_NAME} is missing: restore the data folder from a backup"
 
 
 def _make_cluster_id() -> str:

@@ -1,9 +1,12 @@
 """Exporting a store as segment files that a Kafka broker takes for its own.
 
-The whole history is the batches as they are stored. The present is the log compacted as Kafka's
-cleaner does it: the records that still count, at their own offsets, in batches with gaps. What
-transactions have settled is written as if it had never been in one, so no markers are needed; what
-is open stays open.
+The whole history is the batches as they are stored, but for the leader epoch, which is not in
+their CRC: an imported log has those of its own cluster. A new cluster's leaders begin at 0; where
+the log had a higher one they would forget it, and followers ask for it for ever.
+
+The present is the log compacted as Kafka's cleaner does it: the records that still count, at their
+own offsets, in batches with gaps. What transactions have settled is written as if it had never been
+in one, so no markers are needed; what is open stays open.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ BLOCK_BYTES = 4 << 20
 
 _SIDE_VERSION = 1
 _SPAN_MAX = (1 << 31) - 1
+_LEADER_EPOCH = slice(12, 16)
+_FIRST_EPOCH = bytes(4)
 
 
 @dataclass(slots=True)
@@ -80,6 +85,8 @@ def _count(batches: Iterator[bytes], count: ExportCount) -> Iterator[bytes]:
     for batch in batches:
         count.batches += 1
         count.bytes += len(batch)
+        if batch[_LEADER_EPOCH] != _FIRST_EPOCH:
+            batch = batch[: _LEADER_EPOCH.start] + _FIRST_EPOCH + batch[_LEADER_EPOCH.stop :]
         yield batch
 
 

@@ -8,7 +8,7 @@ that it hashes to there (``storage.rehash``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from storage.columnar.record_columns import read_record_columns, slice_bytes
 from storage.columnar.segment_blocks import read_segment_blocks
 from storage.compression import decompress
 from storage.import_refused import ImportRefused
-from storage.import_side import SideImport, compute_side
+from storage.import_side import SideImport, compute_side, move_side
 from storage.imported import Imported, pack_imported
 from storage.placement import check_placement
 from storage.rehash import Rehash
@@ -129,7 +129,17 @@ def fill_store(
         if target is None:
             target = open_store(replacement.building, partitions=partitions, cluster_id=cluster_id)
         try:
+            numbers = range(target.partitions)
+            before = [target.next_offset(LogPartition(number)) for number in numbers]
             fill(target)
+            if count.is_rehashed:
+                filled = [
+                    partition
+                    for partition in map(LogPartition, numbers)
+                    if target.next_offset(partition) > before[partition]
+                ]
+                moved = move_side(given.records, target.partitions, filled)
+                given = replace(given, records=moved)
             target.write([], compute_side(old_side, given, count.highest_producer_id))
             count.partitions = target.partitions
             return inspect(target)

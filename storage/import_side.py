@@ -6,18 +6,20 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from model.ids import TopicId, TopicName
+from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
+from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
 from model.records import (
     ImportGraceKey,
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    ProducerStateKey,
     SideRecord,
     TopicSideKey,
     TopicSideValue,
 )
 from storage.import_refused import ImportRefused
-from storage.side_codec import decode_side, encode_side
+from storage.side_codec import decode_side, encode_side, encode_side_key
 
 Pair = tuple[bytes, bytes]
 
@@ -65,6 +67,31 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
         assert encoded is not None
         side[key] = encoded
     return list(side.items())
+
+
+def move_side(
+    records: Sequence[Pair], partitions: int, filled: Sequence[LogPartition]
+) -> list[Pair]:
+    """The side records of a log whose groups were hashed anew, each to one of ``partitions``.
+
+    What is known of a member goes with its group. What is known of a producer is needed wherever
+    groups went that it may write for: in all partitions that were ``filled``.
+    """
+    moved: list[Pair] = []
+    for key, value in records:
+        record = decode_side(key, value)
+        match record.key:
+            case LocalAssignorsKey() | InstalledMetadataKey() as of_member:
+                partition = compute_log_partition(of_member.group_id, partitions)
+                moved.append((encode_side_key(replace(of_member, partition=partition)), value))
+            case ProducerStateKey() as of_producer:
+                moved += (
+                    (encode_side_key(replace(of_producer, partition=partition)), value)
+                    for partition in filled
+                )
+            case _:
+                moved.append((key, value))
+    return moved
 
 
 def _add_topic(

@@ -17,12 +17,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage.data_folder import LOCK_NAME, ROCKSDB_NAME, WATERMARK_NAME, FolderLock
-from storage.log_store import StoreFailed, StoreLocked
+from storage.data_folder import (
+    HARMLESS,
+    LOCK_NAME,
+    ROCKSDB_NAME,
+    WATERMARK_NAME,
+    FolderLock,
+    compute_missing_watermark,
+)
+from storage.log_store import StoreCorrupt, StoreFailed, StoreLocked
 from storage.watermark import sync_folder
 
 _IMMUTABLE = {".sst", ".blob"}
 """Files that RocksDB never writes to again."""
+_BEFORE_A_STORE = {LOCK_NAME, f"{WATERMARK_NAME}.new"} | HARMLESS
+"""What may be in the folder of a store that was not made yet."""
+_STATES = ("building", "ready", "replaced")
 
 
 class Replacement:
@@ -33,18 +43,23 @@ class Replacement:
         self._store = store
 
     def copy_old(self) -> bool:
-        """Copies the store that is there into ``building``; whether there is one.
+        """Copies the store that is there into ``building``, durably; whether there is one.
 
-        Tables are shared by hard links where the file system can.
+        Tables are shared by hard links where the file system can. Raises ``StoreCorrupt`` where
+        there is what only a store has, and no watermark: it is no store that can be opened, but
+        what it holds may be all that is left.
         """
         if not (self._store / WATERMARK_NAME).exists():
+            if {entry.name for entry in self._store.iterdir()} - _BEFORE_A_STORE:
+                raise StoreCorrupt(compute_missing_watermark(self._store))
             return False
         with _disk_errors(self._store):
             (self.building / ROCKSDB_NAME).mkdir(parents=True)
-            shutil.copy2(self._store / WATERMARK_NAME, self.building / WATERMARK_NAME)
+            _copy(self._store / WATERMARK_NAME, self.building / WATERMARK_NAME)
             for file in (self._store / ROCKSDB_NAME).iterdir():
                 if file.name != "LOCK" and file.is_file():
                     _copy(file, self.building / ROCKSDB_NAME / file.name)
+            sync_folder(self.building / ROCKSDB_NAME)
         return True
 
     def discard(self) -> None:
@@ -56,21 +71,22 @@ class Replacement:
 def replacing(store: Path) -> Iterator[Replacement]:
     """The new store, complete and closed in ``building``, takes the old one's place at the end.
 
-    Nobody else can open the store meanwhile. An error, or a kill, leaves it as it was. Raises
-    ``StoreError``, such as ``StoreLocked``.
+    Nobody else can open the store meanwhile. An error, or a kill, leaves it as it was; where an
+    error of the disk in the last step cannot be undone, the message says that it will be done.
+    A symbolic link stays one: what it leads to is replaced. Raises ``StoreError``, such as
+    ``StoreLocked``.
     """
-    finish_replacement(store)
+    store = store.resolve()
     is_new = not store.exists()
-    lock = FolderLock(store)
+    lock = lock_store(store)
     building = _compute_path(store, "building")
     try:
+        if store.is_mount():
+            raise StoreFailed(f"{store} is a mount point and cannot be replaced: mount its parent")
         shutil.rmtree(building, ignore_errors=True)
         yield Replacement(store, building)
         with _disk_errors(store), _parent_locked(store):
-            sync_folder(building)
-            building.rename(_compute_path(store, "ready"))
-            sync_folder(store.parent)
-            _finish(store)
+            _put_in_place(store, building)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         if is_new and store.exists() and {entry.name for entry in store.iterdir()} <= {LOCK_NAME}:
@@ -80,38 +96,104 @@ def replacing(store: Path) -> Iterator[Replacement]:
         lock.release()
 
 
+def lock_store(store: Path) -> FolderLock:
+    """The lock on a store, for whoever opens it; makes the folder where there is none.
+
+    Does first what ``finish_replacement`` does. Both are one step: between two names of a store
+    there is a moment without any, in which nobody may make another one. Raises ``StoreError``.
+    """
+    store = store.resolve()
+    with _disk_errors(store):
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with _parent_locked(store):
+            _finish_for_others(store)
+            return FolderLock(store)
+
+
 def finish_replacement(store: Path) -> None:
     """Does what a process that was killed within ``replacing`` had left to do.
 
-    Called before a store is opened; where nothing is left to do it does nothing. Raises
-    ``StoreFailed``.
+    Called before a store is looked at; where nothing is left to do it does nothing. Raises
+    ``StoreFailed``, and ``StoreLocked`` where the old store is open.
     """
+    store = store.resolve()
     if not store.parent.exists():
         return
     with _disk_errors(store), _parent_locked(store):
+        _finish_for_others(store)
+
+
+def _put_in_place(store: Path, building: Path) -> None:
+    """All or nothing, also where a step fails."""
+    ready, replaced = _compute_path(store, "ready"), _compute_path(store, "replaced")
+    # First: from `ready` on each start would fail for it.
+    _remove(replaced)
+    sync_folder(building)
+    try:
+        building.rename(ready)
+        sync_folder(store.parent)
         _finish(store)
-    if _compute_path(store, "building").exists():
-        _remove_abandoned(store)
+    except OSError as error:
+        try:
+            _undo(store, building)
+        except OSError:
+            raise StoreFailed(
+                f"{store} cannot be replaced now: {error}; what is to take its place is complete "
+                "and will be put in place when the store is next opened"
+            ) from error
+        raise
+
+
+def _undo(store: Path, building: Path) -> None:
+    ready, replaced = _compute_path(store, "ready"), _compute_path(store, "replaced")
+    if not store.exists() and replaced.exists():
+        replaced.rename(store)
+    if ready.exists():
+        ready.rename(building)
+    sync_folder(store.parent)
+
+
+def _finish_for_others(store: Path) -> None:
+    ready, building = _compute_path(store, "ready"), _compute_path(store, "building")
+    if not any(_compute_path(store, state).exists() for state in _STATES):
+        return
+    lock: FolderLock | None = None
+    if store.exists():
+        try:
+            lock = FolderLock(store)
+        except StoreLocked:
+            if ready.exists():
+                raise
+            return
+    try:
+        _finish(store)
+        shutil.rmtree(building, ignore_errors=True)
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _finish(store: Path) -> None:
     ready, replaced = _compute_path(store, "ready"), _compute_path(store, "replaced")
     if ready.exists():
         if store.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
+            _remove(replaced)
             store.rename(replaced)
         ready.rename(store)
+        sync_folder(store.parent)
+    elif replaced.exists() and not store.exists():
+        # Nothing has taken its place.
+        replaced.rename(store)
         sync_folder(store.parent)
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _remove_abandoned(store: Path) -> None:
-    try:
-        lock = FolderLock(store)
-    except StoreLocked:
-        return
-    shutil.rmtree(_compute_path(store, "building"), ignore_errors=True)
-    lock.release()
+def _remove(path: Path) -> None:
+    """Whatever is there. Raises ``OSError`` where it stays."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 def _compute_path(store: Path, state: str) -> Path:
@@ -119,6 +201,7 @@ def _compute_path(store: Path, state: str) -> Path:
 
 
 def _copy(file: Path, target: Path) -> None:
+    """By a link to what is on the disk already, or by a copy that is synced."""
     if file.suffix in _IMMUTABLE:
         try:
             os.link(file, target)
@@ -126,6 +209,11 @@ def _copy(file: Path, target: Path) -> None:
         except OSError:
             pass
     shutil.copy2(file, target)
+    handle = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

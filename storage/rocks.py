@@ -54,6 +54,7 @@ from storage.log_store import (
     unpack_latest,
     unpack_pending,
 )
+from storage.replacement import lock_store
 from storage.rocks_checkpoint import RocksCheckpoint
 from storage.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 from storage.rocks_damage import check_blobs, describe_readable
@@ -98,7 +99,7 @@ def open_store(
         raise ValueError(f"a store has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
     folder = Path(path)
     with ExitStack() as undo:
-        lock = FolderLock(folder)
+        lock = lock_store(folder)
         undo.callback(lock.release)
         watermark = open_or_create_watermark(folder, partitions, cluster_id)
         undo.callback(watermark.close)

@@ -122,6 +122,17 @@ class RocksLogReader:
         for _, batch in self._scan("log", self._find_batch(partition, start), prefix):
             yield batch
 
+    def read_batch_before(self, partition: LogPartition, offset: LogOffset) -> bytes | None:
+        """The last batch that begins before an offset; ``None`` where there is none."""
+        prefix = _PARTITION.pack(partition)
+        with errors_of(self._folder):
+            cursor = self._families["log"].iter()
+            cursor.seek_for_prev(_LOG_KEY.pack(partition, max(0, offset - 1)))
+            cursor.status()
+            if offset > 0 and cursor.valid() and cursor.key().startswith(prefix):
+                return bytes(cursor.value())
+        return None
+
     def log_entries(self, partition: LogPartition) -> Iterator[tuple[LogOffset, bytes]]:
         """All batches, in the order of the offsets that they are kept under, with these."""
         prefix = _PARTITION.pack(partition)

@@ -139,13 +139,17 @@ def _compute_message(value: SideValue) -> Message:
             return side_pb2.ImportGrace(imported_at_ms=value.imported_at_ms)
         case GroupConfigsSideValue():
             return side_pb2.GroupConfigs(
-                configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs]
+                configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs],
+                longest_session_timeout_ms=value.longest_session_timeout_ms,
             )
         case ProducerStateValue():
             return side_pb2.ProducerState(
                 producer_epoch=value.producer_epoch,
                 coordinator_epoch=value.coordinator_epoch,
                 last_timestamp=value.last_timestamp,
+                transaction_since_ms=None
+                if value.transaction_since_ms < 0
+                else value.transaction_since_ms,
             )
         case LocalAssignorsValue():
             return side_pb2.LocalAssignors(
@@ -214,20 +218,27 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case ImportGraceKey():
             return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
         case GroupConfigsSideKey():
-            configs = side_pb2.GroupConfigs.FromString(data).configs
-            return GroupConfigsSideValue(tuple((config.name, config.value) for config in configs))
+            said = side_pb2.GroupConfigs.FromString(data)
+            own = tuple((config.name, config.value) for config in said.configs)
+            return GroupConfigsSideValue(own, said.longest_session_timeout_ms)
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(
-                state.producer_epoch, state.coordinator_epoch, state.last_timestamp
+                state.producer_epoch,
+                state.coordinator_epoch,
+                state.last_timestamp,
+                state.transaction_since_ms if state.HasField("transaction_since_ms") else -1,
             )
         case LocalAssignorsKey():
             named = side_pb2.LocalAssignors.FromString(data).assignors
             return LocalAssignorsValue(tuple(map(_decode_assignor, named)))
         case InstalledMetadataKey():
-            said = side_pb2.InstalledMetadata.FromString(data)
+            installed = side_pb2.InstalledMetadata.FromString(data)
             return InstalledMetadataValue(
-                said.assignment_epoch, said.assignor, said.version, said.metadata
+                installed.assignment_epoch,
+                installed.assignor,
+                installed.version,
+                installed.metadata,
             )
         case _:
             assert_never(key)

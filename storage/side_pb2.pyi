@@ -43,20 +43,24 @@ class ImportGrace(_message.Message):
     def __init__(self, imported_at_ms: _Optional[int] = ...) -> None: ...
 
 class GroupConfigs(_message.Message):
-    __slots__ = ("configs",)
+    __slots__ = ("configs", "longest_session_timeout_ms")
     CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_SESSION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     configs: _containers.RepeatedCompositeFieldContainer[Config]
-    def __init__(self, configs: _Optional[_Iterable[_Union[Config, _Mapping]]] = ...) -> None: ...
+    longest_session_timeout_ms: int
+    def __init__(self, configs: _Optional[_Iterable[_Union[Config, _Mapping]]] = ..., longest_session_timeout_ms: _Optional[int] = ...) -> None: ...
 
 class ProducerState(_message.Message):
-    __slots__ = ("producer_epoch", "coordinator_epoch", "last_timestamp")
+    __slots__ = ("producer_epoch", "coordinator_epoch", "last_timestamp", "transaction_since_ms")
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     producer_epoch: int
     coordinator_epoch: int
     last_timestamp: int
-    def __init__(self, producer_epoch: _Optional[int] = ..., coordinator_epoch: _Optional[int] = ..., last_timestamp: _Optional[int] = ...) -> None: ...
+    transaction_since_ms: int
+    def __init__(self, producer_epoch: _Optional[int] = ..., coordinator_epoch: _Optional[int] = ..., last_timestamp: _Optional[int] = ..., transaction_since_ms: _Optional[int] = ...) -> None: ...
 
 class LocalAssignors(_message.Message):
     __slots__ = ("assignors",)

@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 from tests.kafka.prerequisites import MissingPrerequisite
+from tests.written import check_writers, raise_found
 
 # The examples of a property are the same in every run: what passes once passes again.
 hypothesis.settings.register_profile("muster", derandomize=True, deadline=None, database=None)
@@ -60,7 +61,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    return (yield from _run_or_skip())
+    check_writers()
+    result = yield from _run_or_skip()
+    raise_found()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

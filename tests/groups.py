@@ -62,6 +62,7 @@ GROUPS = (
             "interop/",
             "differential/",
             "e2e/",
+            "latency/",
             "unit/cli/",
             "unit/kafka_harness/",
             "test_readme.py",

@@ -61,6 +61,13 @@ def backup(
 def restore(
     folder: BackupArgument,
     data_dir: DataDirOption,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also where every byte is as it was written, and what is said of groups is wrong.",
+        ),
+    ] = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
 ) -> None:
@@ -71,7 +78,7 @@ def restore(
         found = read_backup(folder)
         check_empty(data_dir)
         check_files(folder, found)
-        check_store(folder / STORE_NAME)
+        check_store(folder / STORE_NAME, is_forced=force)
         restore_backup(folder, found, data_dir)
     if not quiet:
         print_listing(_describe("log restore", data_dir, found), output)

@@ -45,10 +45,19 @@ def verify(
         raise CommandError("\n".join(lines))
 
 
-def check_store(store: Path) -> None:
-    """Raises ``CommandError`` with 1 and the first violation, unless the store has none."""
+def check_store(store: Path, *, is_forced: bool = False) -> None:
+    """Raises ``CommandError`` with 1 and the first violation, unless the store has none.
+
+    ``is_forced`` for a note instead where the bytes are right and only what they say of groups is
+    not.
+    """
     with source_errors():
         _, violations = _verify_store(store)
+        if violations and is_forced:
+            _, of_bytes = _verify_store(store, with_groups=False)
+            for violation in violations if not of_bytes else ():
+                print_note(str(violation))
+            violations = of_bytes
     if violations:
         raise CommandError(f"{store} is damaged: {violations[0]}")
 
@@ -71,14 +80,16 @@ def read_reports(
     return _collect(verify_segments(folder, allows_torn_tail=allow_torn_tail))
 
 
-def _verify_store(store: Path) -> tuple[list[PartitionReport], list[Violation]]:
+def _verify_store(
+    store: Path, *, with_groups: bool = True
+) -> tuple[list[PartitionReport], list[Violation]]:
     from storage.rocks_reader import open_store_reader
     from storage.verify.stores import verify_meta, verify_side, verify_store
 
     reader = open_store_reader(store)
     try:
         meta = verify_meta(reader.meta(), reader.cluster_id, reader.partitions)
-        reports, violations = _collect(verify_store(reader))
+        reports, violations = _collect(verify_store(reader, with_groups=with_groups))
         side = verify_side(reader)
     finally:
         reader.close()

@@ -11,6 +11,7 @@ from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from model.group_configs import BUILT_IN_ASSIGNORS
 from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
+from model.settings import MEMBERS_COMMIT, TRANSACTIONAL_COMMITS
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 
@@ -345,6 +346,27 @@ _GROUP_SETTINGS = (
         Scope.GROUP,
         "`off` keeps all offsets and all empty groups, for a rescue.",
         choices=("on", "off"),
+    ),
+    Setting(
+        "offsets.transactional.commits",
+        Kind.STRING,
+        MEMBERS_COMMIT,
+        Scope.GROUP,
+        "Who may commit offsets in a transaction, which is coordinated elsewhere and cannot be "
+        "verified here: as for any commit, in a group that has members they alone (`members`); "
+        "also a producer that names no member, as in Kafka (`all`); nobody (`none`).",
+        choices=TRANSACTIONAL_COMMITS,
+    ),
+    Setting(
+        "transaction.max.timeout.ms",
+        Kind.INT,
+        900_000,
+        Scope.GROUP,
+        "How long offsets of a transaction wait for its end, from the first of them on; then it "
+        "is aborted here, and its producer fenced. No less than that of the cluster that "
+        "coordinates the transactions. After a start they wait a minute at least.",
+        minimum=1,
+        is_kafka=True,
     ),
 )
 

@@ -91,7 +91,8 @@ KAFKA_SETTINGS = (
     _kafka(
         "gateway.park.gap.ms",
         50,
-        "What is added to the park for the interval that members are told.",
+        "What is added to the park for the interval that members are told; more for a client that"
+        " is far away or late, as is learned from when its heartbeats come.",
     ),
     _kafka("gateway.park.max.ms", 2_500, "The longest park that many members may lead to."),
     _kafka(

@@ -4,6 +4,10 @@ The record of type 2 is what lasts. From it alone a group is Stable with members
 (Kafka's ``GroupMetadataManager.replay`` of ``GroupMetadataValue``). The states in between, who
 waits for what, and what members said but for the protocol that was chosen are of a rebalance that
 is under way: no record has them, and after a restart the members join again.
+
+One rebalance is known by the record: that of a group that was a consumer group. Its members were
+told no generation, and nobody that it leads, so the record of a downgrade names no leader; it is
+PreparingRebalance until the first generation is written.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ class ClassicMember:
 
     ``metadata`` is what it said for the protocol that was chosen, ``protocols`` all that it said
     last. ``awaits`` says which answer it waits for. ``is_new`` until it knows its id for sure:
-    until the end of the join phase that it came in.
+    until the end of the join phase that it came in. ``awaits_id`` where the answer that it waits
+    for is the first that names its id: without it its client comes again as another member.
     """
 
     member_id: MemberId
@@ -50,6 +55,7 @@ class ClassicMember:
     protocols: tuple[JoinProtocol, ...] = ()
     awaits: Phase | None = None
     is_new: bool = False
+    awaits_id: bool = False
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
         """What the member said for a protocol; nothing where it does not follow it."""
@@ -100,14 +106,17 @@ class ClassicGroup:
 
 
 def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> ClassicGroup:
-    """The group that a record of type 2 stands for."""
+    """The group that a record of type 2 stands for. Where nobody leads it has to rebalance."""
     members = {
         member.member_id: _member(member, record.protocol or "") for member in record.members
     }
+    with_members = (
+        ClassicGroupState.PREPARING_REBALANCE if record.leader is None else ClassicGroupState.STABLE
+    )
     since_ms = record.current_state_timestamp
     return ClassicGroup(
         group_id,
-        ClassicGroupState.STABLE if members else ClassicGroupState.EMPTY,
+        with_members if members else ClassicGroupState.EMPTY,
         record.generation,
         record.protocol_type or None,
         record.protocol,

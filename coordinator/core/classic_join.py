@@ -5,11 +5,12 @@ Facts of Kafka's ``classicGroupJoinToClassicGroup`` and what it calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from coordinator.core.classic_draft import ClassicDraft
-from coordinator.core.classic_group import ClassicMember, Phase, compute_new_group
+from coordinator.core.classic_group import ClassicGroup, ClassicMember, Phase, compute_new_group
 from coordinator.core.classic_members import check_member, check_no_other_group
 from coordinator.core.classic_rebalance import (
     compute_event_of_rejoin,
@@ -19,6 +20,7 @@ from coordinator.core.classic_rebalance import (
     rebalance,
 )
 from coordinator.core.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.consumer_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.group_tombstones import compute_group_tombstones
 from coordinator.core.outcome import Outcome, Release, Wait
 from coordinator.core.shard import Shard
@@ -29,6 +31,7 @@ from model.errors import (
     InconsistentGroupProtocol,
     InvalidSessionTimeout,
     MemberIdRequired,
+    RebalanceInProgress,
     UnknownMemberId,
 )
 from model.ids import InstanceId, MemberId
@@ -163,6 +166,7 @@ def _add(
         protocols=command.protocols,
         awaits=Phase.JOIN,
         is_new=True,
+        awaits_id=command.member_id is None and command.instance_id is None,
     )
     if draft.initial_delay is not None:
         draft.initial_delay = replace(draft.initial_delay, has_new_member=True)
@@ -193,13 +197,47 @@ def _join_known(
         return _add(draft, settings, command, member_id)
     member = check_member(draft.value(), member_id, command.instance_id)
     event = compute_event_of_rejoin(draft, member, member.protocols == command.protocols)
+    reason = _compute_reason(f"member {member_id} joins again", command)
+    change = partial(_update, draft, command, member_id)
+    return _join_again(draft, settings, member, event, reason, change)
+
+
+def _join_again(
+    draft: ClassicDraft,
+    settings: CoordinatorSettings,
+    member: ClassicMember,
+    event: ClassicEvent,
+    reason: str,
+    change: Callable[[], None],
+) -> Outcome:
+    """Answer from the generation as it is, or let the member wait for the others."""
+    member_id = member.member_id
     if draft.reaction(event) is Reaction.ANSWER:
         draft.begin_session(member)
         return draft.finish(compute_join_answer(draft, member_id, compute_joined_members(draft)))
-    reason = _compute_reason(f"member {member_id} joins again", command)
-    change = partial(_update, draft, command, member_id)
     rebalance(draft, settings, event, reason, change=change)
     return draft.finish(wait=Wait(member_id, Phase.JOIN))
+
+
+def handle_join_of_downgraded_member(
+    shard: Shard, group: ClassicGroup, member: ClassicMember, now: Now
+) -> Outcome:
+    """The second half of a JoinGroup whose group was downgraded after the first.
+
+    What the member said is in the group. It waits for the others like any that joins again; were
+    it refused, they would wait for it.
+    """
+    if member.awaits is Phase.JOIN:
+        raise RebalanceInProgress("The member has asked again since.")
+    draft = ClassicDraft(group, now)
+    event = compute_event_of_rejoin(draft, member, same=True)
+
+    def wait() -> None:
+        draft.put(replace(draft.members[member.member_id], awaits=Phase.JOIN))
+
+    settings = shard.settings_of(group.group_id)
+    reason = f"member {member.member_id} joins again: the group was downgraded meanwhile"
+    return _join_again(draft, settings, member, event, reason, wait)
 
 
 def _update(draft: ClassicDraft, command: JoinGroup, member_id: MemberId) -> None:
@@ -226,12 +264,16 @@ def _replace(
 ) -> Outcome:
     """An instance is back as another member (KIP-345); the one that it was is fenced."""
     old_leader, new_id = draft.leader, command.new_member_id
-    _fence(draft, instance_id)
+    old = _fence(draft, instance_id)
     member = draft.rename(instance_id, new_id)
     draft.begin_session(replace(member, session_timeout_ms=command.session_timeout_ms))
     is_stable = draft.state is ClassicGroupState.STABLE
     _update(draft, command, new_id)
-    stays = is_stable and compute_protocol(draft) == draft.protocol_name
+    stays = (
+        is_stable
+        and compute_protocol(draft) == draft.protocol_name
+        and _subscribes_alike(draft, old, draft.members[new_id])
+    )
     event = ClassicEvent.REPLACE if stays else ClassicEvent.REPLACE_OTHERWISE
     if draft.reaction(event) is not Reaction.STORE:
         reason = _compute_reason(f"instance {instance_id} is back as member {new_id}", command)
@@ -243,12 +285,25 @@ def _replace(
     return draft.finish(_compute_return_answer(draft, command, old_leader))
 
 
-def _fence(draft: ClassicDraft, instance_id: InstanceId) -> None:
-    """Row J4: who waits as the member that the instance was is told."""
+def _fence(draft: ClassicDraft, instance_id: InstanceId) -> ClassicMember:
+    """Row J4: who waits as the member that the instance was is told. That member."""
     old = draft.members[draft.instances[instance_id]]
     if old.awaits is not None:
         error = FencedInstanceId(f"Instance {instance_id} is another member now.")
         draft.releases.append(Release(old.member_id, old.awaits, error))
+    return old
+
+
+def _subscribes_alike(draft: ClassicDraft, old: ClassicMember, new: ClassicMember) -> bool:
+    """Whether the leader has heard of all topics that the instance reads now.
+
+    The generation that goes on would leave the others unread. What cannot be read counts as alike.
+    """
+    if draft.protocol_type != PROTOCOL_TYPE:
+        return True
+    before = decode_subscribed_topics(old.metadata)
+    now = decode_subscribed_topics(new.metadata_for(draft.protocol_name))
+    return before is None or now is None or set(before) == set(now)
 
 
 def _compute_return_answer(

@@ -86,7 +86,7 @@ def check_classic_commit(
     if generation >= 0 or member_id or instance_id is not None:
         check_member(group, member_id, instance_id)
         check_generation(group, generation)
-    elif not in_transaction:
+    else:
         raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
     if not in_transaction and group.state is ClassicGroupState.COMPLETING_REBALANCE:
         raise RebalanceInProgress("The group is rebalancing: commit after the next assignment.")

@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from coordinator.core.classic_draft import ClassicDraft
+from coordinator.core.classic_draft import GROUP, ClassicDraft
 from coordinator.core.classic_group import (
+    ClassicGroup,
     ClassicMember,
     InitialDelay,
     Phase,
     compute_subscribed_topics,
 )
 from coordinator.core.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.outcome import ArmClassicDeadline
 from model.commands import ClassicDeadline
 from model.errors import GroupError, RebalanceInProgress
 from model.ids import MemberId, compute_java_hash
@@ -83,6 +85,14 @@ def _begin_join_phase(
         draft.arm(ClassicDeadline.JOIN, draft.rebalance_timeout_ms)
 
 
+def compute_group_deadlines_at_load(group: ClassicGroup) -> tuple[ArmClassicDeadline, ...]:
+    """What runs for the group itself from a start on: the join phase that a downgrade began."""
+    if group.state is not ClassicGroupState.PREPARING_REBALANCE:
+        return ()
+    timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=0)
+    return (ArmClassicDeadline(group.group_id, ClassicDeadline.JOIN, GROUP, timeout_ms),)
+
+
 def end_join_phase(draft: ClassicDraft, settings: CoordinatorSettings) -> None:
     """The time to join is over, but for a group that fills: it waits for those who follow."""
     delay = draft.initial_delay
@@ -135,7 +145,9 @@ def _begin_generation(draft: ClassicDraft) -> None:
     """Choose the protocol, answer all who have joined, and wait for their syncs."""
     name = draft.protocol_name = compute_protocol(draft)
     for member in list(draft.members.values()):
-        draft.put(replace(member, metadata=member.metadata_for(name), is_new=False))
+        draft.put(
+            replace(member, metadata=member.metadata_for(name), is_new=False, awaits_id=False)
+        )
     draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, name, draft.members)
     joined = compute_joined_members(draft)
     for member in list(draft.members.values()):

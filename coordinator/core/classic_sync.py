@@ -138,4 +138,5 @@ def handle_classic_heartbeat(shard: Shard, command: ClassicHeartbeat) -> Outcome
     check_generation(group, command.generation)
     error = compute_refusal(STEPS[group.state, ClassicEvent.HEARTBEAT].reaction)
     response = ClassicHeartbeatResponse() if error is None else error
-    return Outcome(response=response, effects=(compute_session(group, member),))
+    effects = () if command.by_server else (compute_session(group, member),)
+    return Outcome(response=response, effects=effects)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from coordinator.core.classic_join import handle_join_of_downgraded_member
 from coordinator.core.classic_translator import (
     compute_heartbeat,
     compute_join_answer,
@@ -42,7 +43,10 @@ from model.errors import (
     UnknownMemberId,
 )
 from model.ids import GroupId
-from model.records import ConsumerGroupMemberMetadataValue
+from model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataValue,
+)
 from model.responses import ConsumerGroupHeartbeatResponse, JoinGroupResponse
 
 
@@ -130,10 +134,14 @@ def _translate(
         return replace(outcome, then=replace(outcome.then, by_join_group=True))
     response = outcome.response
     assert isinstance(response, ConsumerGroupHeartbeatResponse), "a heartbeat is answered by one"
+    has_moved = any(
+        isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey)
+        for record in outcome.records
+    )
     return replace(
         outcome,
         response=compute_join_answer(metadata, response),
-        effects=(*outcome.effects, *_compute_deadlines(group_id, metadata, response)),
+        effects=(*outcome.effects, *_compute_deadlines(group_id, metadata, response, has_moved)),
     )
 
 
@@ -141,16 +149,19 @@ def _compute_deadlines(
     group_id: GroupId,
     metadata: ConsumerGroupMemberMetadataValue,
     response: ConsumerGroupHeartbeatResponse,
+    has_moved: bool,
 ) -> tuple[Effect, ...]:
     """Row T11: the member is alive, and has its rebalance timeout for the SyncGroup.
 
     One that must give something up has to come back within that time of when it was first told;
-    another join that gives nothing up gains no time.
+    another join that gives nothing up gains no time. A join that brings the member nothing may be a
+    late one, of a client that has its assignment long since and will not ask again.
     """
     classic, member_id = metadata.classic_member_metadata, response.member_id
     assert classic is not None, "it joined by JoinGroup"
     timeout_ms, join = metadata.rebalance_timeout_ms, ClassicDeadline.JOIN
     must_give_up = not response.parkable
+    sync = ArmClassicDeadline(group_id, ClassicDeadline.SYNC, member_id, timeout_ms)
     return (
         ArmClassicDeadline(group_id, join, member_id, timeout_ms, stays=True)
         if must_give_up
@@ -158,12 +169,16 @@ def _compute_deadlines(
         ArmClassicDeadline(
             group_id, ClassicDeadline.SESSION, member_id, classic.session_timeout_ms
         ),
-        ArmClassicDeadline(group_id, ClassicDeadline.SYNC, member_id, timeout_ms),
+        *((sync,) if has_moved else ()),
     )
 
 
 def handle_reconcile_by_join_group(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
-    """The second half of a JoinGroup."""
+    """The second half of a JoinGroup; the last member of the other protocol may be gone by now."""
+    classic = shard.classic_group(command.group_id)
+    joined = None if classic is None else classic.members.get(command.member_id)
+    if classic is not None and joined is not None:
+        return handle_join_of_downgraded_member(shard, classic, joined, now)
     try:
         outcome = handle_reconcile_member(shard, command, now)
     except FencedMemberEpoch as error:

@@ -65,10 +65,9 @@ def handle_heartbeat_of_classic_member(
 ) -> Outcome:
     """The member is alive, and is told where it has a step to take."""
     member, classic = _check_member(group, command)
-    effects = (
-        _renew(group, member, classic),
-        *compute_target_effects(shard, group, group.group_id, False, now),
-    )
+    effects = compute_target_effects(shard, group, group.group_id, False, now)
+    if not command.by_server:
+        effects = (_renew(group, member, classic), *effects)
     if not has_to_rejoin(group, member):
         response = ClassicHeartbeatResponse(classic.session_timeout_ms // _PARKS_IN_A_SESSION)
         return Outcome(response=response, effects=effects)

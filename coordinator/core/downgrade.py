@@ -4,6 +4,9 @@ Only members of the classic protocol are left. The group goes over with its epoc
 generation and its target as the assignments, and rebalances at once. What a member has not given up
 yet is its own until that rebalance: the group may be upgraded again before.
 
+Its members were told none of that. The record names no leader, and whoever loads it knows by that
+that the group still has to rebalance.
+
 Source: KIP-848, "Downgrade"; Kafka's ``GroupMetadataManager.convertToClassicGroup`` and
 ``ClassicGroup.fromConsumerGroup``.
 """
@@ -18,6 +21,7 @@ from coordinator.core.classic_group import (
     ClassicGroup,
     ClassicGroupState,
     ClassicMember,
+    compute_group_record,
     compute_new_group,
     compute_subscribed_topics,
 )
@@ -86,7 +90,7 @@ def compute_downgrade(
     draft.effects += (
         CancelRebalanceTimeout(group.group_id, member.member_id) for member in group.members()
     )
-    draft.write()
+    draft.records.append(compute_group_record(replace(draft.value(), leader=None)))
     for member in list(draft.members.values()):
         draft.begin_session(member)
     reason = "only members of the classic protocol are left: the group is downgraded"
@@ -101,7 +105,7 @@ def _compute_classic_group(
     now: Now,
     replacement: Replacement | None,
 ) -> ClassicGroup:
-    """The group as its members were told last: Stable, at the group epoch."""
+    """The group as it was: Stable, at the group epoch."""
     draft = ClassicDraft(compute_new_group(group.group_id, now.wall_ms), now)
     staying = [
         (member.member_id, member.metadata, member)
@@ -115,10 +119,11 @@ def _compute_classic_group(
     draft.state = ClassicGroupState.STABLE
     draft.generation = group.group_epoch
     name = draft.protocol_name = compute_protocol(draft)
+    free = _compute_free_slots(group, gone, replacement)
     for member_id, _, holder in staying:
         member = draft.members[member_id]
         said = member.metadata_for(name)
-        assigned = _compute_assigned(shard, group, holder, gone)
+        assigned = _compute_assigned(shard, group, holder, free)
         given = encode_assignment(assigned, said, compute_user_data(group, holder))
         draft.put(replace(member, metadata=said, assignment=given))
     draft.subscribed_topics = compute_subscribed_topics(PROTOCOL_TYPE, name, draft.members)
@@ -143,16 +148,26 @@ def _compute_member(
     )
 
 
+def _compute_free_slots(
+    group: ConsumerGroup, gone: Collection[MemberId], replacement: Replacement | None
+) -> frozenset[int]:
+    """Who holds what others may have: nobody, and those that are gone.
+
+    What a replaced member holds is its replacement's.
+    """
+    kept = None if replacement is None else replacement.replaced.member_id
+    left = (group.member(member_id) for member_id in gone if member_id != kept)
+    return frozenset({NOBODY, *(member.slot for member in left if member is not None)})
+
+
 def _compute_assigned(
-    shard: Shard, group: ConsumerGroup, member: Member, gone: Collection[MemberId]
+    shard: Shard, group: ConsumerGroup, member: Member, free: Collection[int]
 ) -> list[AssignedPartitions]:
     """What the target gives the member and nobody else still has, and what itself still has.
 
     Of topics that are there, by name.
     """
     by_id = shard.image.by_id
-    slots = {other.slot for other in group.members() if other.member_id in gone}
-    free = {NOBODY, member.slot, *slots}
     holder = group.holder
     numbers = {number for number in member.target or NO_NUMBERS if holder[number] in free}
     numbers.update(member.assigned, member.pending_revocation)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.outcome import ApplyGroupSettings, Outcome
-from model.assignor_configs import AssignorConfigs, parse_pins, parse_weights
+from model.assignor_configs import AssignorConfigs, Weight, parse_pins, parse_weights
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.errors import InvalidConfig, InvalidRequest
 from model.group_configs import (
@@ -53,15 +53,24 @@ _PARSERS: Mapping[str, Callable[[list[str]], object]] = {PINS: parse_pins, WEIGH
 
 
 def handle_alter_group_configs(
-    settings: CoordinatorSettings, own: OwnConfigs, command: AlterGroupConfigs
+    settings: CoordinatorSettings, own: OwnConfigs, longest_ms: int, command: AlterGroupConfigs
 ) -> Outcome:
-    """The settings after all changes, in one side record; none where nothing is left of them."""
+    """The settings after all changes, in one side record; none where nothing is left of them.
+
+    ``longest_ms`` is the session timeout that was shortened before, 0 for none: it is kept as long
+    as it is longer than what is in force.
+    """
     check_group_name(settings, command.group_id)
     after = compute_configs_after(settings, own, command.changes)
     if command.validate_only or after == own:
         return Outcome(response=Done())
-    value = GroupConfigsSideValue(tuple(sorted(after.items()))) if after else None
     before = compute_group_settings(settings, own)
+    longest_ms = max(longest_ms, before.group_consumer_session_timeout_ms)
+    if longest_ms <= compute_group_settings(settings, after).group_consumer_session_timeout_ms:
+        longest_ms = 0
+    value = None
+    if after or longest_ms:
+        value = GroupConfigsSideValue(tuple(sorted(after.items())), longest_ms)
     return Outcome(
         side=(SideRecord(GroupConfigsSideKey(command.group_id), value),),
         response=Done(),
@@ -267,11 +276,19 @@ def _compute_assignor_configs(settings: CoordinatorSettings, own: OwnConfigs) ->
 
     return AssignorConfigs(
         parse_pins(_split(text(PINS))),
-        parse_weights(_split(text(WEIGHTS))),
+        _parse_stored_weights(text(WEIGHTS)),
         text(CO_PARTITION) == "true",
         int(text(MOVE_BUDGET)),
         int(text(SKEW_LIMIT)) / 100,
     )
+
+
+def _parse_stored_weights(text: str) -> tuple[Weight, ...]:
+    """A store may have a weight that is refused today: then all partitions weigh the same."""
+    try:
+        return parse_weights(_split(text))
+    except ValueError:
+        return ()
 
 
 def compute_described_configs(

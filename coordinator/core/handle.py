@@ -74,24 +74,24 @@ MEMBER_ID_MAX_BYTES = 32_767
 
 ClassicCommand: TypeAlias = JoinGroup | SyncGroup | ClassicHeartbeat | ExpireClassicDeadline
 
-ShardCommand: TypeAlias = (
-    ConsumerGroupHeartbeat
-    | ConsumerGroupLeave
-    | LeaveGroup
-    | ClassicCommand
-    | ConvertToClassicGroup
+MemberCommand: TypeAlias = ConsumerGroupHeartbeat | ConsumerGroupLeave | LeaveGroup | ClassicCommand
+"""What members say, and what is handled in the order of it."""
+
+ImmediateCommand: TypeAlias = (
+    ConvertToClassicGroup
     | ReconcileMember
     | PrepareAssignment
     | InstallAssignment
     | ExpireMember
-    | InstallTarget
-    | InstallRegexes
     | RefreshTopics
     | RefreshAssignor
-    | ContinueMoves
-    | OffsetCommit
     | DeleteTopicOffsets
     | ExpireOffsets
+)
+"""What is submitted as any command, and is not held up by what members say."""
+
+ShardCommand: TypeAlias = (
+    MemberCommand | ImmediateCommand | InstallTarget | InstallRegexes | ContinueMoves | OffsetCommit
 )
 """What ``handle`` takes. ``OffsetFetch`` reads the store and is the runtime's."""
 

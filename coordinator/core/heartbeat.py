@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, TypeVar
 
+from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import (
     JOIN_EPOCH,
     NOTHING_SAID,
@@ -120,8 +121,18 @@ def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup |
     classic = shard.classic_group(group_id)
     is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
     if command.member_epoch != JOIN_EPOCH or not is_empty:
-        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        raise GroupIdNotFound(
+            f"Group {group_id} is not a consumer group.{_compute_whereabouts(classic, command)}"
+        )
     return None
+
+
+def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHeartbeat) -> str:
+    """Who the instance is since its group was downgraded, for a process that was replaced."""
+    instance_id = command.instance_id
+    if classic is None or instance_id is None or instance_id not in classic.instances:
+        return ""
+    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
 
 
 def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
@@ -179,7 +190,7 @@ def _updated_metadata(
     """What the member says of itself now. The very object where nothing changed."""
     old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names = command.subscribed_topic_names
-    if (
+    if command.by_server or (
         names is UNCHANGED
         and command.rebalance_timeout_ms is UNCHANGED
         and command.rack_id is UNCHANGED
@@ -470,7 +481,7 @@ def _timeout_effects(
         return (CancelRebalanceTimeout(group.group_id, member.member_id),)
     if was_revoking and standing.pending_revocation.keys() <= following.pending_revocation.keys():
         return ()
-    timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else -1
+    timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else 0
     return (
         ArmRebalanceTimeout(group.group_id, member.member_id, following.member_epoch, timeout_ms),
     )

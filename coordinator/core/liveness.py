@@ -1,8 +1,19 @@
 """Soft state: when members were last heard from, and which deadlines run.
 
-Rebuilt on load, never in the log. Deadlines are data, kept in buckets of 100 ms; the shell asks
-``next_deadline_ms`` when to come back. A tick that comes late moves every deadline by as much:
-all times here are on a clock that stands still while the process does.
+Rebuilt on load, never in the log. Deadlines are data; the shell asks ``next_deadline_ms`` when to
+come back. They are kept in buckets of 100 ms: when one begins, nearly all of its members have been
+heard from since and go to later ones. What is left falls within the bucket, and is kept to the
+millisecond. A tick that comes late moves every deadline by as much: all times here are on a clock
+that stands still while the process does.
+
+A member on a stream was promised a session timeout, and believes for so long after each renewal
+that it owns its partitions (``muster.lease``). No deadline takes them from it earlier:
+
+- A session lasts as long as the longest timeout that the member was told.
+- A member whose rebalance timeout has passed is renewed no more (``must_go``), which its stream
+  tells it; it is put out when its lease has ended, or when it says that it has stopped.
+- What was told before a restart is not known. Until so much has passed as it may have been told,
+  neither deadline puts out who was a member when the process started.
 """
 
 from __future__ import annotations
@@ -52,6 +63,8 @@ class MemberLiveness:
         "last_heard_ms",
         "lease_ms",
         "member_id",
+        "must_go",
+        "promised_until_ms",
         "rebalance",
         "session_bucket",
     )
@@ -63,13 +76,30 @@ class MemberLiveness:
         self.lease_ms = 0
         self.kept_since_ms = 0
         self.kept_until_ms = 0
+        self.promised_until_ms = 0
+        self.must_go = False
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1
         self.is_gone = False
 
 
+class _Near(NamedTuple):
+    """A deadline of a member in a bucket that has begun; no two have the same number."""
+
+    at_ms: int
+    number: int
+    entry: MemberLiveness
+    bucket: int
+
+
 def _heard_ms(entry: MemberLiveness) -> int:
     return entry.kept_since_ms if entry.last_heard_ms == NOT_HEARD_MS else entry.last_heard_ms
+
+
+def _lease_end_ms(entry: MemberLiveness) -> int:
+    """When nobody can believe any more to be this member; in the past where nobody does."""
+    end_ms = _heard_ms(entry) + entry.lease_ms if entry.lease_ms else 0
+    return max(end_ms, entry.promised_until_ms)
 
 
 class Liveness:
@@ -78,11 +108,16 @@ class Liveness:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._own_timeouts_ms: dict[GroupId, int] = {}
+        self._longest_timeouts_ms: dict[GroupId, int] = {}
         self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
         self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
         """By number; the number is in it again, to be shared."""
         self._order: list[int] = []
+        self._near: list[_Near] = []
+        """What falls in buckets that have begun, by time."""
+        self._sequence = 0
         self._heard_ms = 0
+        self._promised_until_ms = 0
         self.classic = ClassicDeadlines()
         """Those of classic groups, on the clock of this."""
         self.stalled_ms = 0
@@ -95,6 +130,10 @@ class Liveness:
     def session_timeout_ms(self, group_id: GroupId) -> int:
         """That of the group's members."""
         return self._own_timeouts_ms.get(group_id, self._session_timeout_ms)
+
+    def note_longest_timeout(self, group_id: GroupId, timeout_ms: int) -> None:
+        """Members of the group may have been promised so much before the process started."""
+        self._longest_timeouts_ms[group_id] = timeout_ms
 
     def set_session_timeout(self, group_id: GroupId, timeout_ms: int, now_ms: int) -> None:
         """A longer one holds at once, a shorter one for a member from when it is heard from next.
@@ -135,6 +174,15 @@ class Liveness:
             entry.last_heard_ms = now_ms
         return entry
 
+    def note_loaded(self, entry: MemberLiveness, now_ms: int) -> None:
+        """The member was one when the process started; it may hold a lease that began before."""
+        timeout_ms = self.session_timeout_ms(entry.group_id)
+        longest_ms = max(timeout_ms, self._longest_timeouts_ms.get(entry.group_id, 0))
+        promised_until_ms = now_ms - self.stalled_ms + longest_ms
+        if promised_until_ms != self._promised_until_ms:
+            self._promised_until_ms = promised_until_ms
+        entry.promised_until_ms = self._promised_until_ms
+
     def touch(self, entry: MemberLiveness, now_ms: int) -> None:
         """``heard`` for an entry at hand."""
         if now_ms > self.late_after_ms:
@@ -144,18 +192,28 @@ class Liveness:
             self._heard_ms = now_ms
         entry.last_heard_ms = self._heard_ms
 
-    def renew_lease(self, entry: MemberLiveness, now_ms: int) -> None:
-        """``touch`` for a member that counts on its session timeout as it was told.
+    def note_lease(self, entry: MemberLiveness) -> bool:
+        """The member is about to be told its session timeout, and counts on it from then on.
 
         A client over a stream stops by itself when so long has passed since it was renewed.
+        ``False``, and nothing promised, to one that must go.
         """
-        self.touch(entry, now_ms)
+        if entry.must_go:
+            return False
         entry.lease_ms = max(entry.lease_ms, self.session_timeout_ms(entry.group_id))
+        return True
+
+    def renew_lease(self, entry: MemberLiveness, now_ms: int) -> bool:
+        """``touch`` for a member on a stream. ``False``, and nothing done, to one that must go."""
+        if not self.note_lease(entry):
+            return False
+        self.touch(entry, now_ms)
+        return True
 
     def session_deadline_ms(self, entry: MemberLiveness) -> int:
         """When the member's session ends, if nothing is heard until then."""
         timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
-        deadline_ms = _heard_ms(entry) + timeout_ms
+        deadline_ms = max(_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
         if entry.last_heard_ms == NOT_HEARD_MS:
             return max(deadline_ms, entry.kept_until_ms)
         return deadline_ms
@@ -172,11 +230,16 @@ class Liveness:
     def arm_rebalance(
         self, group_id: GroupId, member_id: MemberId, epoch: int, timeout_ms: int, now_ms: int
     ) -> None:
-        """The member must leave ``epoch`` within the timeout. Replaces what was armed."""
+        """The member must leave ``epoch`` within the timeout. Replaces what was armed.
+
+        A timeout below 0, which an imported log may have, passes at once, as in Kafka.
+        """
         self.catch_up(now_ms)
         entry = self.get(group_id, member_id)
-        if entry is not None and timeout_ms >= 0:
-            entry.rebalance = RebalanceDeadline(now_ms - self.stalled_ms + timeout_ms, epoch)
+        if entry is not None:
+            at_ms = now_ms - self.stalled_ms + max(timeout_ms, 0)
+            entry.rebalance = RebalanceDeadline(at_ms, epoch)
+            entry.must_go = False
             self._put(entry, entry.rebalance.at_ms)
 
     def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
@@ -184,6 +247,7 @@ class Liveness:
         entry = self.get(group_id, member_id)
         if entry is not None:
             entry.rebalance = None
+            entry.must_go = False
 
     def arm_classic(
         self,
@@ -221,7 +285,7 @@ class Liveness:
     # ------------------------------------------------------------------------------ deadlines
 
     def _put(self, entry: MemberLiveness, deadline_ms: int) -> int:
-        number = deadline_ms // BUCKET_MS + 1
+        number = deadline_ms // BUCKET_MS
         bucket = self._buckets.get(number)
         if bucket is None:
             self._buckets[number] = (number, [entry])
@@ -235,6 +299,8 @@ class Liveness:
         soonest_ms = self.classic.next_ms()
         if self._order and (soonest_ms is None or self._order[0] * BUCKET_MS < soonest_ms):
             soonest_ms = self._order[0] * BUCKET_MS
+        if self._near and (soonest_ms is None or self._near[0].at_ms < soonest_ms):
+            soonest_ms = self._near[0].at_ms
         return None if soonest_ms is None else soonest_ms + self.stalled_ms
 
     def expect(self, at_ms: int) -> None:
@@ -261,18 +327,56 @@ class Liveness:
         while self._order and self._order[0] * BUCKET_MS <= now_ms:
             bucket = heapq.heappop(self._order)
             for entry in self._buckets.pop(bucket)[1]:
-                if entry.is_gone:
-                    continue
-                if entry.rebalance is not None and entry.rebalance.at_ms <= now_ms:
-                    found.append(self._expire(entry, Deadline.REBALANCE, entry.rebalance.epoch))
-                    entry.rebalance = None
-                if bucket == entry.session_bucket:
-                    self._look_at_session(entry, now_ms, found)
+                self._look(entry, bucket, now_ms, found)
+        while self._near and self._near[0].at_ms <= now_ms:
+            _, _, entry, bucket = heapq.heappop(self._near)
+            self._look(entry, bucket, now_ms, found)
         return found
+
+    def _look(
+        self,
+        entry: MemberLiveness,
+        bucket: int,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
+    ) -> None:
+        """At what of a member was entered in a bucket that has begun."""
+        if entry.is_gone:
+            return
+        rebalance = entry.rebalance
+        if rebalance is not None:
+            if rebalance.at_ms <= now_ms:
+                self._look_at_rebalance(entry, rebalance.epoch, now_ms, found)
+            elif rebalance.at_ms // BUCKET_MS == bucket:
+                self._put_near(entry, bucket, rebalance.at_ms)
+        if bucket == entry.session_bucket:
+            self._look_at_session(entry, bucket, now_ms, found)
+
+    def _put_near(self, entry: MemberLiveness, bucket: int, at_ms: int) -> None:
+        self._sequence += 1
+        heapq.heappush(self._near, _Near(at_ms, self._sequence, entry, bucket))
+
+    def _look_at_rebalance(
+        self,
+        entry: MemberLiveness,
+        epoch: int,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
+    ) -> None:
+        """Expire, or let the lease end first: what is heard from now on does not renew it."""
+        lease_end_ms = _lease_end_ms(entry)
+        if lease_end_ms > now_ms and not entry.must_go:
+            entry.must_go = True
+            entry.rebalance = RebalanceDeadline(lease_end_ms, epoch)
+            self._put(entry, lease_end_ms)
+            return
+        found.append(self._expire(entry, Deadline.REBALANCE, epoch))
+        entry.rebalance = None
 
     def _look_at_session(
         self,
         entry: MemberLiveness,
+        bucket: int,
         now_ms: int,
         found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
@@ -287,7 +391,10 @@ class Liveness:
             # It may be heard from any time, and has the shorter timeout from then on.
             soonest_ms = now_ms + self.session_timeout_ms(entry.group_id)
             deadline_ms = min(deadline_ms, soonest_ms)
-        entry.session_bucket = self._put(entry, deadline_ms)
+        if deadline_ms // BUCKET_MS == bucket:
+            self._put_near(entry, bucket, deadline_ms)
+        else:
+            entry.session_bucket = self._put(entry, deadline_ms)
 
     @staticmethod
     def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:

@@ -18,9 +18,15 @@ OffsetPlace: TypeAlias = tuple[TopicName, int]
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """One producer's: the offsets that wait, each with the epoch of the producer that wrote it."""
+    """One producer's: the offsets that wait, each with the epoch of the producer that wrote it.
 
+    ``since_ms`` is the wall time from which on it is open. ``times_out_ms`` is monotonic, soft, and
+    the shell's alone.
+    """
+
+    since_ms: int
     epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
+    times_out_ms: int | None = field(default=None, compare=False)
 
     @property
     def producer_epoch(self) -> int:
@@ -29,7 +35,10 @@ class OpenTransaction:
 
 
 class OpenTransactions:
-    """All of one shard. A producer is in it as long as there is an offset that waits for it."""
+    """All of one shard. A producer is in it as long as there is an offset that waits for it.
+
+    Transactions are in the order in which they began.
+    """
 
     __slots__ = ("_groups", "_producers")
 
@@ -55,8 +64,12 @@ class OpenTransactions:
         return self._producers.get(producer_id)
 
     def producers(self) -> Iterator[tuple[ProducerId, OpenTransaction]]:
-        """Every open transaction."""
+        """Every open transaction, the oldest first."""
         return iter(self._producers.items())
+
+    def newest_first(self) -> Iterator[OpenTransaction]:
+        """Every open transaction."""
+        return reversed(self._producers.values())
 
     def unstable(self, group_id: GroupId) -> Collection[OffsetPlace]:
         """The places of a group for which a marker is awaited; empty where there is none."""
@@ -72,11 +85,13 @@ class OpenTransactions:
 
     # ------------------------------------------------------------- changed by replay alone
 
-    def add(self, producer_id: ProducerId, producer_epoch: int, key: OffsetCommitKey) -> None:
-        """An offset waits."""
+    def add(
+        self, producer_id: ProducerId, producer_epoch: int, key: OffsetCommitKey, since_ms: int
+    ) -> None:
+        """An offset waits; if it is the first of its transaction, that is open since then."""
         transaction = self._producers.get(producer_id)
         if transaction is None:
-            transaction = self._producers[producer_id] = OpenTransaction()
+            transaction = self._producers[producer_id] = OpenTransaction(since_ms)
         transaction.epochs[key] = producer_epoch
         places = self._groups.setdefault(key.group, {})
         places.setdefault((key.topic, key.partition), set()).add(producer_id)

@@ -10,6 +10,7 @@ transaction is forgotten after a day.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from coordinator.core.outcome import Outcome
@@ -39,9 +40,7 @@ def find_state(shard: Shard, producer_id: ProducerId) -> ProducerStateValue:
     if transaction is None or transaction.producer_epoch <= state.producer_epoch:
         return state
     # What was imported waits for a producer that has said nothing here.
-    return ProducerStateValue(
-        transaction.producer_epoch, state.coordinator_epoch, state.last_timestamp
-    )
+    return replace(state, producer_epoch=transaction.producer_epoch)
 
 
 def check_producer(shard: Shard, producer_id: ProducerId, producer_epoch: int) -> None:
@@ -79,11 +78,16 @@ def check_marker(shard: Shard, marker: WriteTxnMarkers) -> None:
 def compute_state_after_offsets(
     shard: Shard, producer_id: ProducerId, producer_epoch: int, wall_ms: int
 ) -> tuple[SideRecord, ...]:
-    """A new epoch of a producer is remembered; more of the same one says nothing new."""
+    """A new epoch of a producer is remembered, and since when it has a transaction open.
+
+    More offsets of the transaction say nothing new: they do not put its end off.
+    """
     known = shard.producers.get(producer_id, UNKNOWN)
-    if known.producer_epoch >= producer_epoch:
+    transaction = shard.open_transactions.get(producer_id)
+    since_ms = wall_ms if transaction is None else transaction.since_ms
+    if known.producer_epoch >= producer_epoch and known.transaction_since_ms == since_ms:
         return ()
-    state = ProducerStateValue(producer_epoch, known.coordinator_epoch, wall_ms)
+    state = ProducerStateValue(producer_epoch, known.coordinator_epoch, wall_ms, since_ms)
     return (SideRecord(ProducerStateKey(shard.partition, producer_id), state),)
 
 
@@ -93,6 +97,18 @@ def compute_state_after_marker(
     """Both epochs of the marker are remembered."""
     state = ProducerStateValue(marker.producer_epoch, marker.coordinator_epoch, wall_ms)
     return (SideRecord(ProducerStateKey(shard.partition, marker.producer_id), state),)
+
+
+def compute_state_after_abort(
+    shard: Shard, producer_id: ProducerId, wall_ms: int
+) -> ProducerStateValue:
+    """The producer is fenced, as by a coordinator that aborts what has timed out.
+
+    So what was under way is refused, be it of the producer or the marker of this transaction.
+    """
+    known = find_state(shard, producer_id)
+    epoch = min(known.producer_epoch + 1, LAST_EPOCH)
+    return ProducerStateValue(epoch, known.coordinator_epoch, wall_ms)
 
 
 def find_expired_producers(shard: Shard, now_ms: int) -> tuple[ProducerId, ...]:

@@ -422,13 +422,18 @@ def replay_offset_commit(
 
 
 def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
-    """Offsets that wait for a marker, or the marker; ``storage.fold`` does the same with bytes."""
+    """Offsets that wait for a marker, or the marker; ``storage.fold`` does the same with bytes.
+
+    The state of the producer is replayed before.
+    """
     transactions, producer_id = shard.open_transactions, record.producer_id
+    state = shard.producers.get(producer_id)
     match record:
         case TransactionalOffsets(_, producer_epoch, records):
+            since_ms = 0 if state is None else state.transaction_since_ms
             for key, _ in records:
                 assert isinstance(key, OffsetCommitKey), "only offsets wait"
-                transactions.add(producer_id, producer_epoch, key)
+                transactions.add(producer_id, producer_epoch, key, since_ms)
         case TransactionMarker(committed=committed):
             ended = transactions.end(producer_id)
             if committed:

@@ -53,9 +53,15 @@ from model.records import (
 )
 from model.responses import Done, ListGroupConfigsResponse, ProducerIdResponse, TopicResponse
 from model.settings import CoordinatorSettings
-from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
+from model.topics import (
+    NAME_LENGTH_MAX,
+    Topic,
+    TopicImage,
+    compute_image_with,
+    compute_image_without,
+    compute_metric_name,
+)
 
-NAME_LENGTH_MAX = 249
 PARTITIONS_MAX = 100_000
 PRODUCER_ID_BLOCK = 1_000
 
@@ -70,7 +76,8 @@ class Catalogue:
     restart begins with a new block. ``imported_at_ms`` is the wall time of the last import of a
     log, 0 where there was none: no offset expires before the retention has passed since then.
     ``group_configs`` are the settings that groups have of their own, ``group_settings`` what is in
-    force for these groups on a server with ``settings``.
+    force for these groups on a server with ``settings``. ``longest_session_timeouts_ms`` were in
+    force before, of groups whose session timeout was shortened.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -80,14 +87,14 @@ class Catalogue:
     imported_at_ms: int = 0
     group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
     group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
+    longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
     """Apply one side record to the catalogue."""
     match record.key, record.value:
-        case TopicSideKey(name), TopicSideValue(topic_id, partitions, racks):
-            topic = Topic(name, topic_id, partitions, racks)
-            catalogue.image = compute_image_with(catalogue.image, topic)
+        case TopicSideKey() as key, TopicSideValue() as value:
+            catalogue.image = compute_image_with(catalogue.image, make_topic(key, value))
         case TopicSideKey(name), None:
             catalogue.image = compute_image_without(catalogue.image, name)
         case TopicDeletionKey(topic_id), TopicDeletionValue() as deletion:
@@ -98,17 +105,33 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.producer_id_end = end
         case ImportGraceKey(), ImportGraceValue(imported_at_ms):
             catalogue.imported_at_ms = imported_at_ms
-        case GroupConfigsSideKey(group_id), GroupConfigsSideValue(configs):
-            own = catalogue.group_configs[group_id] = dict(configs)
-            catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
-        case GroupConfigsSideKey(group_id), None:
-            catalogue.group_configs.pop(group_id, None)
-            catalogue.group_settings.pop(group_id, None)
+        case GroupConfigsSideKey(group_id), value:
+            assert value is None or isinstance(value, GroupConfigsSideValue)
+            _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
         case ProducerStateKey() | LocalAssignorsKey() | InstalledMetadataKey(), _:
             # Of a shard, not of the catalogue.
             pass
         case _:
             raise AssertionError(f"a side record that nothing writes: {record}")
+
+
+def _replay_group_configs(
+    catalogue: Catalogue, group_id: GroupId, value: GroupConfigsSideValue
+) -> None:
+    own = dict(value.configs)
+    catalogue.group_configs.pop(group_id, None)
+    catalogue.group_settings.pop(group_id, None)
+    catalogue.longest_session_timeouts_ms.pop(group_id, None)
+    if own:
+        catalogue.group_configs[group_id] = own
+        catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
+    if value.longest_session_timeout_ms:
+        catalogue.longest_session_timeouts_ms[group_id] = value.longest_session_timeout_ms
+
+
+def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
+    """The topic that a side record says."""
+    return Topic(key.topic, value.topic_id, value.partitions, value.racks)
 
 
 def handle_topic_command(catalogue: Catalogue, command: TopicCommand, now: Now) -> Outcome:
@@ -136,7 +159,8 @@ def handle_config_command(catalogue: Catalogue, command: ConfigCommand) -> Outco
     match command:
         case AlterGroupConfigs():
             own = catalogue.group_configs.get(command.group_id, {})
-            return handle_alter_group_configs(catalogue.settings, own, command)
+            longest_ms = catalogue.longest_session_timeouts_ms.get(command.group_id, 0)
+            return handle_alter_group_configs(catalogue.settings, own, longest_ms, command)
         case DescribeGroupConfigs(group_id=group_id):
             own = catalogue.group_configs.get(group_id, {})
             return Outcome(response=compute_described_configs(catalogue.settings, own, group_id))
@@ -157,11 +181,10 @@ def check_topic_name(image: TopicImage, name: TopicName) -> None:
         raise InvalidTopic(
             f"Topic name {name!r} has characters other than ASCII letters, digits, '.', '_', '-'."
         )
-    if "." in name or "_" in name:
-        folded = name.replace(".", "_")
-        for other in image.by_name:
-            if other != name and other.replace(".", "_") == folded:
-                raise InvalidTopic(f"Topic {name!r} collides with the existing topic {other!r}.")
+    metric_name = compute_metric_name(name)
+    other = None if metric_name is None else image.by_metric_name.get(metric_name)
+    if other is not None and other != name:
+        raise InvalidTopic(f"Topic {name!r} collides with the existing topic {other!r}.")
 
 
 def check_partition_count(partitions: int) -> None:

@@ -27,11 +27,12 @@ from coordinator.core.outcome import Outcome
 from coordinator.core.producers import (
     check_marker,
     check_producer,
+    compute_state_after_abort,
     compute_state_after_marker,
     compute_state_after_offsets,
 )
 from coordinator.core.shard import Shard
-from model.commands import Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands import AbortTransaction, Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import (
     ErrorCode,
     GroupIdNotFound,
@@ -39,8 +40,15 @@ from model.errors import (
     InvalidGroupId,
     StaleMemberEpoch,
     UnknownMemberId,
+    UnsupportedVersion,
 )
-from model.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    ProducerStateKey,
+    Record,
+    SideRecord,
+)
 from model.responses import (
     Done,
     FetchedOffset,
@@ -49,6 +57,7 @@ from model.responses import (
     PartitionResult,
     TopicResult,
 )
+from model.settings import ALL_COMMIT, NOBODY_COMMITS
 from model.topics import Topic
 from model.transactions import TransactionalOffsets, TransactionMarker
 
@@ -56,8 +65,13 @@ from model.transactions import TransactionalOffsets, TransactionMarker
 def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:
     """Write the offsets as pending. Rows O1, O9 and O10.
 
+    Nobody here knows whether there is such a transaction, so that a stranger's must not do more
+    than its plain commit could do, but where ``offsets.transactional.commits`` says so.
+
     As in a plain commit, topics and partitions that do not exist fail each for itself.
     """
+    if shard.settings.offsets_transactional_commits == NOBODY_COMMITS:
+        raise UnsupportedVersion("Offsets are not committed in transactions here.")
     if not command.group_id:
         raise InvalidGroupId("A transaction needs a group id.")
     check_producer(shard, command.producer_id, command.producer_epoch)
@@ -114,19 +128,22 @@ def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> 
 def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckPartition | None:
     """Whether this caller may commit in this group; what is left to check for each partition.
 
-    A caller that says nothing of a member is not checked (KIP-447: older producers do not).
+    Kafka does not check a caller that says nothing of a member (KIP-447: older producers do not).
     """
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
     group = shard.consumer_groups.get(command.group_id)
     if group is None and isinstance(shard.foreign_groups.get(command.group_id), ShareGroup):
         raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
-    if epoch == NO_EPOCH and not command.member_id and command.instance_id is None:
+    names_nobody = epoch == NO_EPOCH and not command.member_id and command.instance_id is None
+    if names_nobody and shard.settings.offsets_transactional_commits == ALL_COMMIT:
         return None
     if group is None:
         _check_without_group(shard, command, epoch)
         return None
     if epoch < 0 and group.member_count == 0:
         return None
+    if names_nobody:
+        raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
     member = group.member(command.member_id)
     if member is None:
         raise UnknownMemberId(
@@ -192,6 +209,26 @@ def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers, now: Now) -
     )
     side = compute_state_after_marker(shard, command, now.wall_ms)
     return Outcome(response=Done(), side=side, transaction=marker)
+
+
+def handle_abort_transaction(shard: Shard, command: AbortTransaction, now: Now) -> Outcome:
+    """Abort what has timed out, if it is open still; what waits in it is dropped.
+
+    Kafka: ``TransactionCoordinator.abortTimedOutTransactions``.
+    """
+    producer_id = command.producer_id
+    transaction = shard.open_transactions.get(producer_id)
+    if transaction is None or transaction.since_ms != command.since_ms:
+        return Outcome(response=Done())
+    state = compute_state_after_abort(shard, producer_id, now.wall_ms)
+    coordinator_epoch = max(state.coordinator_epoch, 0)
+    return Outcome(
+        response=Done(),
+        side=(SideRecord(ProducerStateKey(shard.partition, producer_id), state),),
+        transaction=TransactionMarker(
+            producer_id, state.producer_epoch, coordinator_epoch, committed=False
+        ),
+    )
 
 
 def compute_stable_answer(

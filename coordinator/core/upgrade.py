@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from coordinator.core.classic_draft import GROUP
-from coordinator.core.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
 from coordinator.core.consumer_group import JOIN_EPOCH
 from coordinator.core.consumer_protocol import (
+    PROTOCOL_TYPE,
     decode_subscription,
     decode_user_data,
 )
@@ -72,6 +73,7 @@ from model.records import (
     SideRecord,
     TopicPartitions,
 )
+from model.responses import JoinGroupResponse
 from model.settings import CoordinatorSettings
 
 
@@ -97,7 +99,9 @@ def handle_upgrade(
     check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
     records = compute_upgrade_records(shard, group)
     converted = _compute_shard_with(shard, records)
-    outcome = _with_target(converted, handle_heartbeat(converted, command, now), group.group_id)
+    outcome = handle_heartbeat(converted, command, now)
+    if not _has_new_epoch(outcome) and not _is_known(converted, group, command):
+        outcome = _with_new_epoch(converted, outcome, group.group_id)
     return replace(
         outcome,
         records=records + outcome.records,
@@ -107,13 +111,18 @@ def handle_upgrade(
     )
 
 
-def _with_target(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outcome:
-    """The group gets a target also if the newcomer, which names no topics, changes nothing.
+def _has_new_epoch(outcome: Outcome) -> bool:
+    return any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records)
+
+
+def _is_known(converted: Shard, classic: ClassicGroup, command: ConsumerGroupHeartbeat) -> bool:
+    """Whether all that the members want is given, and each knows what it has.
 
     What the rebalance that ended here, or a leader that did not look yet, has left undone would be
-    nobody's, and what a member had before it changed its subscription would stay its own.
+    nobody's, and what a member had before it changed its subscription would stay its own. While a
+    group prepares a rebalance, members may not know what they have, as after a downgrade.
     """
-    group, topics = converted.consumer_groups[group_id], converted.image.by_name
+    group, topics = converted.consumer_groups[classic.group_id], converted.image.by_name
     names = group.subscribed_topic_names()
     there = sum(topics[name].partitions for name in names if name in topics)
     given = sum(len(member.target or ()) for member in group.members())
@@ -122,9 +131,22 @@ def _with_target(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outco
         <= group.subscribed_topic_indexes(member.metadata, converted.image)
         for member in group.members()
     )
-    has_bump = any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records)
-    if has_bump or (is_legal and given == there):
-        return outcome
+    # The newcomer itself is told all, and with it whoever it takes the place of.
+    is_alone = all(
+        member.instance_id is not None and member.instance_id == command.instance_id
+        for member in classic.members.values()
+    )
+    is_told = is_alone or classic.state is not ClassicGroupState.PREPARING_REBALANCE
+    return is_told and is_legal and given == there
+
+
+def _with_new_epoch(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outcome:
+    """The group gets a target also if the newcomer, which names no topics, changes nothing.
+
+    And whoever does not know what it has asks for it.
+    """
+    group = converted.consumer_groups[group_id]
+    names = group.subscribed_topic_names()
     return replace(
         outcome,
         records=(*outcome.records, *compute_epoch_bump(converted, group, group_id, names)),
@@ -264,15 +286,37 @@ def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> li
         for member in group.members.values()
     )
     reason = f"member {command.member_id} joins by the consumer protocol: the group is upgraded"
+    effects += (
+        ArmClassicDeadline(
+            group_id, ClassicDeadline.SYNC, member.member_id, member.rebalance_timeout_ms
+        )
+        for member in group.members.values()
+        if member.awaits_id
+    )
     effects.append(NoteRebalance(group_id, group.generation, reason))
     return effects
 
 
 def _compute_releases(group: ClassicGroup) -> tuple[Release, ...]:
-    """Row J9: who waits for the rebalance joins again, as a member of the consumer group."""
+    """Row J9: who waits for the rebalance joins again, as a member of the consumer group.
+
+    Who does not know its id has joined it: the error does not name the id, and its client would
+    come as another member.
+    """
     error = RebalanceInProgress("The group is a consumer group now.")
     return tuple(
-        Release(member.member_id, member.awaits, error)
+        Release(
+            member.member_id,
+            member.awaits,
+            _compute_join_answer(group, member) if member.awaits_id else error,
+        )
         for member in group.members.values()
         if member.awaits is not None
+    )
+
+
+def _compute_join_answer(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
+    name = member.protocols[0].name
+    return JoinGroupResponse(
+        member.member_id, max(group.generation, 1), PROTOCOL_TYPE, name, leader=None
     )

@@ -99,20 +99,33 @@ class Coordinator(Protocol):
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Note that a member was heard from other than by a heartbeat (a Pong on its stream).
 
-        ``False`` if there is no such member.
+        ``False`` if there is no such member, or none that is renewed any more: its rebalance
+        timeout has passed, and it is put out as soon as it cannot believe any more to be one.
+        """
+
+    def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """A member on a stream is about to be told its session timeout, and counts on it.
+
+        ``False`` where ``touch`` is: it must not be told.
         """
 
     def watch(
-        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        on_news: Callable[[], None],
+        speaker: int = 0,
+        on_dropped: Callable[[], None] = ...,
     ) -> Watch:
         """Call ``on_news`` once, as soon as a heartbeat of this member would say something new.
 
         Something new: a next step towards the target, or that the member is gone. Called on the
         loop after the change is durable, in slices for large groups; at once, before returning,
-        where there is news already. The door then submits the member's heartbeat again (same
-        epoch, what it is known to own) and passes the answer on. One watch a member: a newer
-        one replaces the older, which is never called. Members of one ``speaker`` are told one
-        after another.
+        where there is news already. The door then submits a heartbeat of the member and passes
+        the answer on. One watch a member, over all doors: when a newer one is registered, or the
+        member says anything by another connection or stream (``Watches.hear``), ``on_dropped`` is
+        called instead, within that call: nobody must speak for the member from there any more.
+        Members of one ``speaker`` are told one after another.
         """
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import structlog
+
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Reply
 from coordinator.runtime.catalogue import TopicCatalogueRuntime
@@ -12,11 +14,17 @@ from coordinator.runtime.expiry import OffsetExpiry
 from coordinator.runtime.history import History
 from coordinator.runtime.stats import Stats
 from coordinator.runtime.topic_deletion import TopicDeletion
+from coordinator.runtime.transaction_timeouts import TransactionTimeouts
 from coordinator.runtime.writer import Writer
 from model.commands import Command
 from model.ids import GroupId
 from model.settings import CoordinatorSettings
 from storage.log_store import LogStore
+
+SILENCE_MS = 86_400_000
+"""So long before a start nothing was written: the time is not counted against offsets."""
+
+log = structlog.get_logger()
 
 
 class Background:
@@ -45,9 +53,11 @@ class Background:
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._catalogue = catalogue
+        self._clock = clock
         self._deletion = TopicDeletion(
             store,
             scheduler,
+            image=lambda: catalogue.image,
             write_gathered=writer.write_gathered,
             submit=submit,
             on_deleted=on_offsets_lost,
@@ -75,12 +85,36 @@ class Background:
             on_failure=on_failure,
         )
         writer.on_written = self._history.note
+        self.transactions = TransactionTimeouts(
+            scheduler,
+            clock,
+            stats,
+            settings,
+            shards,
+            submit=submit,
+            is_held=is_held,
+            imported_at_ms=lambda: catalogue.imported_at_ms,
+        )
 
     def begin(self) -> None:
         """All groups are loaded."""
+        self._begin_grace_after_silence()
         self.delete_offsets_of_topics()
         self._expiry.begin()
         self._history.begin()
+        self.transactions.begin()
+
+    def _begin_grace_after_silence(self) -> None:
+        """Nothing expires at once where nothing was written for long, by the clock.
+
+        It was stopped and nobody could commit, or it was restored from an old backup, or the clock
+        is wrong: nobody can tell, and what has expired does not come back.
+        """
+        since_ms = max(self._clock.found_ms, self._catalogue.imported_at_ms)
+        silent_ms = self._clock.wall_ms() - since_ms
+        if since_ms and silent_ms >= SILENCE_MS:
+            log.warning("started_after_silence", last_write_ms=since_ms, silent_ms=silent_ms)
+            self._catalogue.begin_grace()
 
     def delete_offsets_of_topics(self) -> None:
         """Topics may have been deleted: their offsets go."""
@@ -91,3 +125,4 @@ class Background:
         """Begin nothing more."""
         self._expiry.stop()
         self._history.stop()
+        self.transactions.stop()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.outcome import Outcome
 from coordinator.core.topics import (
     Catalogue,
@@ -13,7 +14,7 @@ from coordinator.core.topics import (
     handle_topic_command,
     replay_side,
 )
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.loader import load_catalogue
@@ -27,10 +28,10 @@ from model.commands import (
     TopicCommand,
 )
 from model.ids import GroupId, LogPartition, TopicId
-from model.records import TopicDeletionValue
-from model.responses import ProducerIdResponse
+from model.records import ImportGraceKey, ImportGraceValue, SideRecord, TopicDeletionValue
+from model.responses import Done, ProducerIdResponse
 from model.settings import CoordinatorSettings
-from model.topics import TopicImage
+from model.topics import TopicImage, compute_settled_image
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
@@ -63,6 +64,7 @@ class TopicCatalogueRuntime:
         self._callbacks: list[TopicsCallback] = []
         load_catalogue(store, self._state)
         self.durable_image = self._state.image
+        self._deleted: DeletedTopics | None = None
         self._next_producer_id = self._state.producer_id_end
 
     @property
@@ -76,9 +78,21 @@ class TopicCatalogueRuntime:
         return list(self._state.deleted.items())
 
     @property
+    def deleted_topics(self) -> DeletedTopics:
+        """Those of whose offsets nobody is to see any, as far as that is durable."""
+        if self._deleted is None:
+            self._deleted = DeletedTopics(self.durable_image, self._state.deleted.items())
+        return self._deleted
+
+    @property
     def imported_at_ms(self) -> int:
         """The wall time of the last import of a log; 0 where there was none."""
         return self._state.imported_at_ms
+
+    @property
+    def longest_session_timeouts_ms(self) -> Mapping[GroupId, int]:
+        """Those that were in force in groups whose session timeout was shortened."""
+        return self._state.longest_session_timeouts_ms
 
     @property
     def group_settings(self) -> Mapping[GroupId, CoordinatorSettings]:
@@ -116,6 +130,7 @@ class TopicCatalogueRuntime:
         before = self._state.image
         for record in outcome.side:
             replay_side(self._state, record)
+        self._deleted = None
         generation = self._writer.generation
         self._durability.note_group(CATALOGUE, generation)
         if self._state.image is not before:
@@ -135,14 +150,29 @@ class TopicCatalogueRuntime:
         self._append(outcome, reply)
         return outcome
 
-    def settle(self, generation: int) -> None:
-        """The generation is durable: show its image."""
+    def begin_grace(self) -> None:
+        """As after an import: all offsets are kept for one retention from now on."""
+        grace = SideRecord(ImportGraceKey(), ImportGraceValue(self._clock.now().wall_ms))
+        self._append(Outcome(side=(grace,), response=Done()), _ignore)
+
+    def settle(self, generation: int) -> bool:
+        """The generation is durable: show its image. Whether ``image`` is another object now."""
         image = self._images.pop(generation, None)
-        if image is not None:
-            old, self.durable_image = self.durable_image, image
-            for callback in self._callbacks:
-                try:
-                    callback(old, image)
-                except Exception:
-                    # Others follow the topics too, and more becomes durable after this.
-                    log.exception("telling_of_topics_failed")
+        if image is None:
+            return False
+        is_last = image is self._state.image
+        if is_last:
+            image = self._state.image = compute_settled_image(image)
+        old, self.durable_image = self.durable_image, image
+        self._deleted = None
+        for callback in self._callbacks:
+            try:
+                callback(old, image)
+            except Exception:
+                # Others follow the topics too, and more becomes durable after this.
+                log.exception("telling_of_topics_failed")
+        return is_last
+
+
+def _ignore(answer: Answer) -> None:
+    """Nobody waits for it."""

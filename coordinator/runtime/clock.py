@@ -50,13 +50,15 @@ class SteadyClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.found_ms = 0
+        """The last timestamp in the log that was found, 0 where nothing was."""
         self._persisted_ms = 0
         self._believed_ms = UNKNOWN_MS
         self._believed_at_ms = 0
 
     def note_found(self, wall_ms: int) -> None:
         """The log that was found ends with this timestamp; how long ago that was nobody knows."""
-        self._persisted_ms = wall_ms
+        self.found_ms = self._persisted_ms = wall_ms
         self._believed_ms = max(self._clock.wall_ms(), wall_ms)
         self._believed_at_ms = self._clock.monotonic_ms()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from coordinator.core.expiry import ExpiryRule, compute_expiry_rule, is_expired, is_removable
-from coordinator.core.producers import find_expired_producers
+from coordinator.core.producers import PRODUCER_EXPIRATION_MS, find_expired_producers
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
@@ -62,7 +62,7 @@ class OffsetExpiry:
 
     ``write_gathered`` writes what is gathered, and says whether the store could take it.
     ``is_held`` says that nothing may be written now. ``imported_at_ms`` is the wall time of the
-    last import: a store that was imported keeps everything for one retention since then.
+    last import, or of a start after a long silence: everything is kept for one retention since.
     ``on_expired`` is told of each group that durably lost offsets.
     """
 
@@ -163,6 +163,8 @@ class OffsetExpiry:
             yield self._expire_producers(shard)
 
     def _expire_producers(self, shard: Shard) -> int:
+        if self._now_ms - self._imported_at_ms() < PRODUCER_EXPIRATION_MS:
+            return 1
         producer_ids = find_expired_producers(shard, self._now_ms)
         if producer_ids:
             self._submit(ExpireProducers(INTERNAL, shard.partition, producer_ids), _ignore)

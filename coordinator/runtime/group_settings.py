@@ -6,25 +6,25 @@ doors keep, and the target in force are of the settings before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from coordinator.core.group_configs import note_settings_changed
 from coordinator.core.heartbeat import compute_target_effect
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import ApplyGroupSettings
 from coordinator.core.shard import Shard
+from coordinator.runtime.catalogue import TopicCatalogueRuntime
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.targets import Targets
 from coordinator.runtime.timers import Timers
 from model.commands import INTERNAL, RefreshAssignor
-from model.ids import GroupId, compute_log_partition
-from model.settings import CoordinatorSettings
+from model.ids import compute_log_partition
 
 
 class GroupSettingsChanges:
     """Carries out ``ApplyGroupSettings``.
 
-    ``group_settings`` are of groups that had settings of their own when the process ended.
+    What ``catalogue`` knows of groups when this is made is from before the process started.
     ``submit`` takes the coordinator's own commands.
     """
 
@@ -35,7 +35,7 @@ class GroupSettingsChanges:
         liveness: Liveness,
         timers: Timers,
         targets: Targets,
-        group_settings: Mapping[GroupId, CoordinatorSettings],
+        catalogue: TopicCatalogueRuntime,
         *,
         submit: Callable[[RefreshAssignor], None],
     ) -> None:
@@ -45,8 +45,10 @@ class GroupSettingsChanges:
         self._timers = timers
         self._targets = targets
         self._submit = submit
+        for group_id, timeout_ms in catalogue.longest_session_timeouts_ms.items():
+            liveness.note_longest_timeout(group_id, timeout_ms)
         now_ms = clock.monotonic_ms()
-        for group_id, settings in group_settings.items():
+        for group_id, settings in catalogue.group_settings.items():
             timeout_ms = settings.group_consumer_session_timeout_ms
             liveness.set_session_timeout(group_id, timeout_ms, now_ms)
 

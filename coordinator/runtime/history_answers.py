@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Protocol, TypeAlias, assert_never, cast
 
 from coordinator.core.describe import describe_classic_group, describe_consumer_group
@@ -45,7 +46,8 @@ class BatchReads(Protocol):
 class PastGroup:
     """Answers about one group as it was. ``image`` are the topics as they are now.
 
-    Topics that are gone since are named as the group's own commits name them, or not at all.
+    Topics that are gone since are named as the group's own commits name them, or not at all; what
+    was committed is of the topic that it was committed for, though another has its name now.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class PastGroup:
     ) -> None:
         # Loading and reading use no more of a store than a past one has.
         self._store = cast(LogStore, _PastStore(log, history))
-        self._image = _add_gone_topics(image, history)
+        committed = _find_committed_topics(history)
+        self._image = _add_ids(image, committed)
+        self._named = _add_names(self._image, committed)
         self._shard = Shard(history.position.partition, settings, self._image)
         load_shard(self._store, self._shard)
         self._add_unnamed_topics(history.group_id)
@@ -81,7 +85,7 @@ class PastGroup:
     def _fetch(self, command: OffsetFetch) -> OffsetFetchResponse:
         shard, group_id = self._shard, command.group_id
         has_offsets = check_offset_fetch(shard, command) and group_id in shard.offset_groups
-        steps = read_offsets(self._store, shard.partition, self._image, command, has_offsets)
+        steps = read_offsets(self._store, shard.partition, self._named, command, has_offsets)
         answer = run_at_once(steps)
         if command.require_stable:
             answer = compute_stable_answer(answer, shard.open_transactions.unstable(group_id))
@@ -105,15 +109,6 @@ class PastGroup:
         self._shard.image = _add_ids(self._image, unnamed)
 
 
-def _add_gone_topics(image: TopicImage, history: GroupHistory) -> TopicImage:
-    gone = [
-        Topic(name, topic_id, 0)
-        for topic_id, name in _find_names(history).items()
-        if topic_id not in image.by_id
-    ]
-    return _add_ids(image, gone)
-
-
 def _add_ids(image: TopicImage, topics: Iterable[Topic]) -> TopicImage:
     added = {topic.topic_id: topic for topic in topics if topic.topic_id not in image.by_id}
     if not added:
@@ -121,18 +116,31 @@ def _add_ids(image: TopicImage, topics: Iterable[Topic]) -> TopicImage:
     return TopicImage(image.version, image.by_name, {**image.by_id, **added})
 
 
-def _find_names(history: GroupHistory) -> dict[TopicId, TopicName]:
-    """Ids that the group's offsets carry, and the names they were committed under."""
-    names = {}
-    for entries in (history.latest, *history.pending.values()):
-        for entry in entries.values():
-            if entry.key.startswith(_OFFSET_TYPE):
-                key = decode_key(entry.key)
-                value = decode_value(RecordType.OFFSET_COMMIT, entry.value)[1]
-                if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
-                    names[value.topic_id] = key.topic
-    names.pop(ZERO_TOPIC_ID, None)
-    return names
+def _add_names(image: TopicImage, committed: Iterable[Topic]) -> TopicImage:
+    """A name is that of the topic that the group committed for, whichever has it now."""
+    return TopicImage(
+        image.version, {**image.by_name, **{t.name: t for t in committed}}, image.by_id
+    )
+
+
+def _find_committed_topics(history: GroupHistory) -> list[Topic]:
+    """Those whose ids the group's offsets carry, under the names they were committed under.
+
+    Where offsets for several topics of one name are there, the last is that of the last commit.
+    """
+    entries = [*history.latest.values()]
+    for pending in history.pending.values():
+        entries += pending.values()
+    found: dict[TopicId, Topic] = {}
+    for entry in sorted(entries, key=attrgetter("offset")):
+        if entry.key.startswith(_OFFSET_TYPE):
+            key = decode_key(entry.key)
+            value = decode_value(RecordType.OFFSET_COMMIT, entry.value)[1]
+            if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+                found.pop(value.topic_id, None)
+                found[value.topic_id] = Topic(key.topic, value.topic_id, 0)
+    found.pop(ZERO_TOPIC_ID, None)
+    return list(found.values())
 
 
 class _PastStore:

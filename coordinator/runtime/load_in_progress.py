@@ -9,6 +9,7 @@ from typing import TypeVar
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.stats import Stats
 from model.commands import (
+    AbortTransaction,
     Command,
     ConsumerGroupDescribe,
     DescribeGroupConfigs,
@@ -58,7 +59,7 @@ class LoadInProgress:
                 return self._describe_loaded(command, reply, submit)
             case PlanMigration():
                 is_loading = self._is_loading(*command.group_ids)
-            case WriteTxnMarkers() | ExpireProducers():
+            case WriteTxnMarkers() | ExpireProducers() | AbortTransaction():
                 is_loading = command.partition in self._left
             case DescribeGroupConfigs() | ListGroupConfigs():
                 is_loading = False

@@ -13,11 +13,20 @@ from coordinator.core.producers import replay_producer_state
 from coordinator.core.replay import replay
 from coordinator.core.replay_local import replay_local
 from coordinator.core.shard import Shard
-from coordinator.core.topics import Catalogue, replay_side
+from coordinator.core.topics import Catalogue, make_topic, replay_side
 from model.ids import LogOffset, LogPartition, ProducerId
-from model.records import OffsetCommitKey, Record, RecordType, RecordValue
+from model.records import (
+    OffsetCommitKey,
+    Record,
+    RecordType,
+    RecordValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from model.topics import compute_image_of
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
+from storage.imported import read_imported
 from storage.log_store import LatestEntry, LogStore
 from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefix
 
@@ -35,27 +44,41 @@ SCAN_COST = 20
 ALIKE_MAX = 10_000
 """Values that are kept to be compared."""
 
+NOT_KNOWN = -1
+
 _TYPE = struct.Struct(">h")
 
 
 def read_last_timestamp(store: LogStore) -> int:
-    """The wall time (ms) of the last batch of the log, 0 where there is none."""
+    """The wall time (ms) of the last batch that was written here, 0 where there is none.
+
+    The times of an imported log are those of other clocks, one of which may have been ahead.
+    """
     last = 0
     for number in range(store.partitions):
         partition = LogPartition(number)
         end = store.next_offset(partition)
-        if end > 0:
+        if end > read_imported(store, partition).end:
             for batch in store.read_log(partition, LogOffset(end - 1)):
                 last = max(last, read_batch_header(batch).max_timestamp)
     return last
 
 
 def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
-    """The topics and the producer ids, from the side records."""
+    """The topics and the producer ids, from the side records.
+
+    Topics become one image: an image for each would be as many copies.
+    """
+    topics = []
     for key, value in store.side():
         record = decode_side(key, value)
-        if record is not None:
+        if record is None:
+            continue
+        if isinstance(record.key, TopicSideKey) and isinstance(record.value, TopicSideValue):
+            topics.append(make_topic(record.key, record.value))
+        else:
             replay_side(catalogue, record)
+    catalogue.image = compute_image_of(tuple(topics), len(topics))
 
 
 def load_shard(store: LogStore, shard: Shard) -> int:
@@ -101,24 +124,33 @@ class ShardLoader:
         for group_id in store.offset_group_ids(shard.partition):
             add_group(group_id)
             yield OFFSET_GROUP_COST
-        self.records += load_open_transactions(store, shard)
         load_producers(store, shard)
+        self.records += load_open_transactions(store, shard)
         yield from load_local_state(store, shard)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> int:
-    """What waits for markers, from ``pending``; how many offsets there are.
+    """What waits for markers, from ``pending``; how many offsets there are. Wants the producers.
 
-    The producers' epochs are in the headers of the batches.
+    The producers' epochs are in the headers of the batches. A transaction that did not begin here,
+    or under a version that did not note when, is open since the first offset that waits.
     """
-    count = 0
+    found: dict[ProducerId, list[LatestEntry]] = {}
     for producer_id, entry in store.pending(shard.partition):
-        key = decode_key(entry.key)
-        assert isinstance(key, OffsetCommitKey), "only offsets wait"
-        epoch = _read_producer_epoch(store, shard, entry)
-        shard.open_transactions.add(ProducerId(producer_id), epoch, key)
-        count += 1
-    return count
+        found.setdefault(ProducerId(producer_id), []).append(entry)
+    began = []
+    for producer, entries in found.items():
+        state = shard.producers.get(producer)
+        first_ms = min(entry.timestamp for entry in entries)
+        since_ms = NOT_KNOWN if state is None else state.transaction_since_ms
+        began.append((first_ms if since_ms == NOT_KNOWN else since_ms, producer))
+    for since_ms, producer in sorted(began):
+        for entry in found[producer]:
+            key = decode_key(entry.key)
+            assert isinstance(key, OffsetCommitKey), "only offsets wait"
+            epoch = _read_producer_epoch(store, shard, entry)
+            shard.open_transactions.add(producer, epoch, key, since_ms)
+    return sum(map(len, found.values()))
 
 
 def load_producers(store: LogStore, shard: Shard) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from coordinator.core.classic_group import ClassicMember
+from coordinator.core.classic_rebalance import compute_group_deadlines_at_load
 from coordinator.core.classic_translator_sync import compute_deadlines_at_load
 from coordinator.core.consumer_group import ConsumerGroup, Member
 from coordinator.core.handle import needs_epoch_for_topics
 from coordinator.core.liveness import Liveness
+from coordinator.core.outcome import ArmClassicDeadline
 from coordinator.core.shard import Shard
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.loader import ShardLoader
@@ -177,8 +179,21 @@ class Loading:
             for classic_member in list(classic.members.values()) if classic is not None else ():
                 self._begin_classic_session(shard, group_id, classic_member)
                 yield SESSION_COST
+            self._begin_group_deadlines(shard, group_id)
             self._check_classic_size(shard, group_id)
             self._arm_timers()
+
+    def _begin_group_deadlines(self, shard: Shard, group_id: GroupId) -> None:
+        group = shard.classic_group(group_id)
+        effects = () if group is None else compute_group_deadlines_at_load(group)
+        self._arm_missing(effects)
+
+    def _arm_missing(self, effects: Iterable[ArmClassicDeadline]) -> None:
+        liveness, now_ms = self._liveness, self._clock.monotonic_ms()
+        for effect in effects:
+            arguments = effect.group_id, effect.deadline, effect.member_id
+            if not liveness.classic.is_armed(*arguments):
+                liveness.arm_classic(*arguments, effect.timeout_ms, now_ms)
 
     def _check_classic_size(self, shard: Shard, group_id: GroupId) -> None:
         """Facts of ``GroupMetadataManager.onLoaded``: the size may have been changed."""
@@ -198,15 +213,13 @@ class Loading:
 
     def _begin_session(self, group_id: GroupId, member: Member) -> None:
         liveness, now_ms = self._liveness, self._clock.monotonic_ms()
-        for effect in compute_deadlines_at_load(group_id, member):
-            arguments = effect.group_id, effect.deadline, effect.member_id
-            if not liveness.classic.is_armed(*arguments):
-                liveness.arm_classic(*arguments, effect.timeout_ms, now_ms)
+        self._arm_missing(compute_deadlines_at_load(group_id, member))
         if member.classic is not None:
             return
         entry = liveness.get(group_id, member.member_id)
         if entry is None:
             entry = liveness.heard(group_id, member.member_id, now_ms)
+        liveness.note_loaded(entry, now_ms)
         must_give_up = member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch >= 0
         if must_give_up and entry.rebalance is None and member.metadata is not None:
             timeout_ms = member.metadata.rebalance_timeout_ms

@@ -50,7 +50,7 @@ class MoveSteps:
         has_progressed = least is None or left < least
         self._least_left[group_id] = left if least is None else min(left, least)
         self._stalls[group_id] = 0 if has_progressed else self._stalls[group_id] + 1
-        if self._stalls[group_id] < MOST_STALLS:
+        if self._stalls[group_id] < MOST_STALLS and len(command.changed):
             self._waiting.add(group_id)
             return
         log.warning("move_steps_given_up", group_id=group_id, moves_left=left)

@@ -43,7 +43,8 @@ def convert_to_classic_offline(
 def _compute_policy(catalogue: Catalogue, group_id: GroupId) -> SideRecord:
     own = catalogue.group_configs.get(group_id, {})
     configs = tuple(sorted({**own, MIGRATION_POLICY: DOWNGRADE}.items()))
-    return SideRecord(GroupConfigsSideKey(group_id), GroupConfigsSideValue(configs))
+    longest_ms = catalogue.longest_session_timeouts_ms.get(group_id, 0)
+    return SideRecord(GroupConfigsSideKey(group_id), GroupConfigsSideValue(configs, longest_ms))
 
 
 def _write(

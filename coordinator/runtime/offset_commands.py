@@ -7,14 +7,17 @@ from functools import partial
 
 import structlog
 
+from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.handle import check_group_id_size
 from coordinator.core.offsets import check_offset_fetch
+from coordinator.core.open_transactions import OpenTransaction
 from coordinator.core.outcome import Outcome
 from coordinator.core.producers import handle_expire_producers, replay_producer_state
 from coordinator.core.replay import replay_transaction
 from coordinator.core.shard import Shard
 from coordinator.core.transactions import (
     compute_stable_answer,
+    handle_abort_transaction,
     handle_txn_offset_commit,
     handle_write_txn_markers,
 )
@@ -25,6 +28,7 @@ from coordinator.runtime.offset_reads import read_offsets, read_open_transaction
 from coordinator.runtime.slices import Slices, Steps
 from coordinator.runtime.writer import Entry, Writer
 from model.commands import (
+    AbortTransaction,
     ExpireProducers,
     OffsetFetch,
     TransactionCommand,
@@ -42,10 +46,12 @@ log = structlog.get_logger()
 
 
 class OffsetCommands:
-    """Carries out the commands. ``image`` gives the topics that are durable.
+    """Carries out the commands. ``image`` gives the topics that are durable, ``deleted`` those
+    whose offsets nobody is to see.
 
     ``check_space`` raises where nothing may be written; ``answer_error`` answers when what an
-    error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left.
+    error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left;
+    ``times_out_ms`` gives the wall time at which a transaction is aborted.
     """
 
     def __init__(
@@ -58,13 +64,16 @@ class OffsetCommands:
         slices: Slices,
         *,
         image: Callable[[], TopicImage],
+        deleted: Callable[[], DeletedTopics],
         check_space: Callable[[Outcome], None],
         answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
         on_offsets_lost: Callable[[GroupId], None],
+        times_out_ms: Callable[[OpenTransaction], int],
     ) -> None:
         self._store = store
         self._shards = shards
         self._image = image
+        self._deleted = deleted
         self._writer = writer
         self._durability = durability
         self._clock = clock
@@ -72,6 +81,7 @@ class OffsetCommands:
         self._check_space = check_space
         self._answer_error = answer_error
         self._on_offsets_lost = on_offsets_lost
+        self._times_out_ms = times_out_ms
         self._has_unwritten_marker = False
 
     # ------------------------------------------------------------------------------ fetches
@@ -91,7 +101,7 @@ class OffsetCommands:
             unstable = frozenset(shard.open_transactions.unstable(group_id))
             generation = self._durability.generation_of_offsets(group_id)
             answer = yield from read_offsets(
-                self._store, shard.partition, self._image(), command, has_offsets
+                self._store, shard.partition, self._image(), command, has_offsets, self._deleted()
             )
         except GroupError as error:
             self._answer_error((group_id,), reply, error)
@@ -143,7 +153,7 @@ class OffsetCommands:
             found = [
                 listed
                 for shard in self._shards
-                for listed in read_open_transactions(self._store, shard)
+                for listed in read_open_transactions(self._store, shard, self._times_out_ms)
             ]
         except GroupError as error:
             self._answer_error((), reply, error)
@@ -170,6 +180,9 @@ class OffsetCommands:
             case ExpireProducers():
                 shard = self._shards[command.partition]
                 return shard, handle_expire_producers(shard, command)
+            case AbortTransaction():
+                shard = self._shards[command.partition]
+                return shard, handle_abort_transaction(shard, command, self._clock.now())
 
     def _carry_out(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
+from coordinator.core.deleted_topics import NOTHING_DELETED, DeletedTopics
 from coordinator.core.offsets import compute_fetched_offset
+from coordinator.core.open_transactions import OpenTransaction
 from coordinator.core.producers import find_state
 from coordinator.core.shard import Shard
 from coordinator.runtime.slices import Steps
@@ -101,20 +104,23 @@ async def read_highest_offsets(
     return highest
 
 
-def read_open_transactions(store: LogStore, shard: Shard) -> Iterator[ListedTransaction]:
+def read_open_transactions(
+    store: LogStore, shard: Shard, times_out_ms: Callable[[OpenTransaction], int]
+) -> Iterator[ListedTransaction]:
     """The open transactions of a shard, in the order of the producers."""
-    for producer_id, transaction in sorted(shard.open_transactions.producers()):
+    for producer_id, transaction in sorted(shard.open_transactions.producers(), key=itemgetter(0)):
         entries = [entry for _, entry in store.pending(shard.partition, producer_id)]
         yield ListedTransaction(
             producer_id,
             transaction.producer_epoch,
             shard.partition,
-            min((entry.timestamp for entry in entries), default=0),
+            transaction.since_ms,
             tuple(
                 PendingOffset(stored.group_id, stored.topic, stored.partition, stored.value.offset)
                 for stored in decode_stored_offsets(entries)
             ),
             max(find_state(shard, producer_id).coordinator_epoch, 0),
+            times_out_ms(transaction),
         )
 
 
@@ -124,22 +130,23 @@ def read_offsets(
     image: TopicImage,
     command: OffsetFetch,
     has_offsets: bool,
+    deleted: DeletedTopics = NOTHING_DELETED,
 ) -> Steps[OffsetFetchResponse]:
-    """The answer to a fetch that was found to be allowed, in slices.
+    """The answer to a fetch that was found to be allowed, in slices. None of ``deleted`` is in it.
 
     It shows the offsets as they are at the first slice: what is read later is read by scans of
     the store that begin then.
     """
     if command.topics is None:
         entries = _scan(store, partition, [encode_offset_group_prefix(command.group_id)])
-        topics = yield from _read_all(entries if has_offsets else iter(()), image)
+        topics = yield from _read_all(entries if has_offsets else iter(()), image, deleted)
     elif sum(len(wanted.partitions) for wanted in command.topics) <= SLICE:
         topics = tuple(
-            _read_topic(store, partition, image, command.group_id, wanted, has_offsets)
+            _read_topic(store, partition, image, command.group_id, wanted, has_offsets, deleted)
             for wanted in command.topics
         )
     else:
-        topics = yield from _read_many(store, partition, image, command, has_offsets)
+        topics = yield from _read_many(store, partition, image, command, has_offsets, deleted)
     return OffsetFetchResponse(command.group_id, topics)
 
 
@@ -150,12 +157,15 @@ def _scan(
     return chain.from_iterable([store.latest(partition, prefix) for prefix in prefixes])
 
 
-def _read_all(entries: Iterator[LatestEntry], image: TopicImage) -> Steps[tuple[FetchedTopic, ...]]:
+def _read_all(
+    entries: Iterator[LatestEntry], image: TopicImage, deleted: DeletedTopics
+) -> Steps[tuple[FetchedTopic, ...]]:
     found: dict[TopicName, list[FetchedOffset]] = {}
     while taken := list(islice(entries, SLICE)):
-        for stored in decode_stored_offsets(taken):
-            offset = compute_fetched_offset(stored.partition, stored.value, ZERO_TOPIC_ID)
-            found.setdefault(stored.topic, []).append(offset)
+        for _, topic, number, value in decode_stored_offsets(taken):
+            if not deleted.has(topic, value):
+                offset = compute_fetched_offset(topic, number, value, ZERO_TOPIC_ID, deleted)
+                found.setdefault(topic, []).append(offset)
         if len(taken) == SLICE:
             yield
     return tuple(
@@ -175,6 +185,7 @@ def _read_topic(
     group_id: GroupId,
     wanted: TopicToFetch,
     has_offsets: bool,
+    deleted: DeletedTopics,
 ) -> FetchedTopic:
     name = _name_of(image, wanted)
     values: list[_Value | None] = [None] * len(wanted.partitions)
@@ -182,7 +193,7 @@ def _read_topic(
         keys = [encode_key(OffsetCommitKey(group_id, name, n)) for n in wanted.partitions]
         entries = store.get_many_latest(partition, keys)
         values = [None if entry is None else _decode_value(entry) for entry in entries]
-    return _make_topic(image, wanted, name, _show(wanted, name, wanted.partitions, values))
+    return _make_topic(image, wanted, name, _show(wanted, name, wanted.partitions, values, deleted))
 
 
 def _read_many(
@@ -191,6 +202,7 @@ def _read_many(
     image: TopicImage,
     command: OffsetFetch,
     has_offsets: bool,
+    deleted: DeletedTopics,
 ) -> Steps[tuple[FetchedTopic, ...]]:
     """Offsets of very many partitions, for which the store is scanned.
 
@@ -215,7 +227,8 @@ def _read_many(
         rows: list[FetchedOffset] = []
         for begin in range(0, len(wanted.partitions), SLICE):
             numbers = wanted.partitions[begin : begin + SLICE]
-            rows += _show(wanted, name, numbers, [found.get((name, n)) for n in numbers])
+            values = [found.get((name, n)) for n in numbers]
+            rows += _show(wanted, name, numbers, values, deleted)
             left -= len(numbers)
             if left <= 0:
                 left = SLICE
@@ -238,6 +251,7 @@ def _show(
     name: TopicName | None,
     partitions: Sequence[int],
     values: Sequence[_Value | None],
+    deleted: DeletedTopics,
 ) -> list[FetchedOffset]:
     """The offsets of these partitions of a topic, as the answer shows them."""
     if name is None:
@@ -245,7 +259,7 @@ def _show(
         return [FetchedOffset(number, -1, None, "", code) for number in partitions]
     asked_id = wanted.topic_id or ZERO_TOPIC_ID
     return [
-        compute_fetched_offset(number, value, asked_id)
+        compute_fetched_offset(name, number, value, asked_id, deleted)
         for number, value in zip(partitions, values, strict=True)
     ]
 

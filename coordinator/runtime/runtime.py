@@ -15,7 +15,7 @@ import structlog
 
 from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import ClassicCommand, ShardCommand, handle
+from coordinator.core.handle import ImmediateCommand, MemberCommand, ShardCommand, handle
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ApplyGroupSettings,
@@ -57,34 +57,21 @@ from coordinator.runtime.ticket import Ticket, make_ticket
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.turns import Turns
-from coordinator.runtime.watches import RegisteredWatch, Watches
+from coordinator.runtime.watches import RegisteredWatch, Watches, ignore_drop
 from coordinator.runtime.writer import Entry, Writer, exit_process, make_entry
 from model.commands import (
     Command,
     ConfigCommand,
     ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    ConvertToClassicGroup,
     DeleteGroup,
     DeleteOffsets,
-    DeleteTopicOffsets,
     DeletionCommand,
-    ExpireMember,
-    ExpireOffsets,
-    ExpireProducers,
-    InstallAssignment,
-    LeaveGroup,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
-    PrepareAssignment,
     ReadCommand,
-    ReconcileMember,
-    RefreshAssignor,
-    RefreshTopics,
     TopicCommand,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
+    TransactionCommand,
 )
 from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
@@ -267,9 +254,11 @@ class Runtime:
             self._clock,
             self._slices,
             image=lambda: self.image,
+            deleted=lambda: self._catalogue.deleted_topics,
             check_space=self._check_space,
             answer_error=self._answer_read,
             on_offsets_lost=lambda group_id: self._deletion.forget_if_offsetless(group_id),
+            times_out_ms=lambda found: self._background.transactions.deadline_ms(found),
         )
         self._deletion = OffsetDeletion(
             self._store,
@@ -287,7 +276,7 @@ class Runtime:
             self.liveness,
             self._timers,
             self._targets,
-            self._catalogue.group_settings,
+            self._catalogue,
             submit=self._submit_internal,
         )
         self._background = Background(
@@ -372,23 +361,14 @@ class Runtime:
         match command:
             case OffsetCommit():
                 self._commit(command, reply)
-            case ConsumerGroupHeartbeat() | ConsumerGroupLeave() | LeaveGroup():
+            case _ if isinstance(command, MemberCommand):
+                self._watches.hear(command)
                 self._turns.submit(command, reply)
-            case (
-                ReconcileMember()
-                | ExpireMember()
-                | RefreshTopics()
-                | RefreshAssignor()
-                | DeleteTopicOffsets()
-                | ConvertToClassicGroup()
-                | ExpireOffsets()
-                | PrepareAssignment()
-                | InstallAssignment()
-            ):
+            case _ if isinstance(command, ImmediateCommand):
                 self._submit_to_shard(command, reply)
             case OffsetFetch():
                 self._offsets.fetch(command, reply)
-            case TxnOffsetCommit() | WriteTxnMarkers() | ExpireProducers():
+            case _ if isinstance(command, TransactionCommand):
                 self._offsets.change(command, reply)
             case ListTransactions():
                 self._offsets.list_transactions(reply)
@@ -396,8 +376,6 @@ class Runtime:
                 self._deletion.submit(command, reply)
             case _ if isinstance(command, ReadCommand):
                 self._reads.submit(command, reply)
-            case _ if isinstance(command, ClassicCommand):
-                self._turns.submit(command, reply)
             case _:
                 self._submit_to_catalogue(command, reply)
 
@@ -421,14 +399,21 @@ class Runtime:
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         entry = self.liveness.get(group_id, member_id)
-        if entry is not None:
-            self.liveness.renew_lease(entry, self._clock.monotonic_ms())
-        return entry is not None
+        return entry is not None and self.liveness.renew_lease(entry, self._clock.monotonic_ms())
+
+    def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
+        entry = self.liveness.get(group_id, member_id)
+        return entry is not None and self.liveness.note_lease(entry)
 
     def watch(
-        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        on_news: Callable[[], None],
+        speaker: int = 0,
+        on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        watch = self._watches.add(group_id, member_id, on_news, speaker)
+        watch = self._watches.add(group_id, member_id, on_news, speaker, on_dropped)
         # What is not durable yet is looked at when it is.
         if group_id not in self._durability.groups and self._news.has_news(group_id, member_id):
             watch.cancel()
@@ -515,7 +500,7 @@ class Runtime:
             self._replayer.replay(shard, group_id, outcome)
         if self._classic.carry_out(shard, group_id, outcome, reply):
             return
-        if isinstance(command, ConsumerGroupHeartbeat):
+        if isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
             self._deadlines.heard(group_id, command.member_id)
             self._regexes.heard(shard, command)
         for effect in outcome.effects:
@@ -559,7 +544,8 @@ class Runtime:
 
     def _on_durable(self, generation: int) -> None:
         changed = self._durability.settle(generation)
-        self._catalogue.settle(generation)
+        if self._catalogue.settle(generation):
+            self._show_topics()
         if changed:
             self._watches.look_at(changed)
             self._targets.look_at(changed)
@@ -572,11 +558,14 @@ class Runtime:
         except GroupError as error:
             self._answer_read((CATALOGUE,), reply, error)
             return
-        for shard in self._shards:
-            shard.image = self._catalogue.image
+        self._show_topics()
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         self._background.delete_offsets_of_topics()
+
+    def _show_topics(self) -> None:
+        for shard in self._shards:
+            shard.image = self._catalogue.image
 
     def _refresh_groups(self, name: TopicName) -> None:
         self._regexes.topic_changed(name)

@@ -55,6 +55,7 @@ class Stats:
     offsets_committed: int = 0
     offsets_expired: int = 0
     groups_expired: int = 0
+    transactions_timed_out: int = 0
     history_bytes: int = 0
     history_age_ms: int = 0
     """How old the oldest batch of the history was when it was last looked at."""

@@ -19,7 +19,7 @@ class Ticket:
 
     def touch(self, monotonic_ms: int) -> bool:
         entry = self._entry
-        if self._group.revision != self._revision or entry.is_gone:
+        if self._group.revision != self._revision or entry.is_gone or entry.must_go:
             return False
         self._liveness.touch(entry, monotonic_ms)
         return True

@@ -9,19 +9,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 
+from coordinator.core.deleted_topics import is_of_deleted_topic
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.offset_reads import StoredOffset, decode_stored_offsets
 from model.commands import INTERNAL, Command, DeleteTopicOffsets, ForgetDeletedTopic
 from model.errors import GroupError
-from model.ids import (
-    ZERO_TOPIC_ID,
-    GroupId,
-    LogPartition,
-    TopicId,
-    compute_log_partition,
-)
-from model.records import OffsetCommitKey, OffsetCommitValue, TopicDeletionValue
+from model.ids import GroupId, LogPartition, TopicId, compute_log_partition
+from model.records import OffsetCommitKey, TopicDeletionValue
+from model.topics import TopicImage
 from storage.codec.records import encode_key
 from storage.log_store import LogStore
 
@@ -52,8 +48,9 @@ class _Deletion:
 class TopicDeletion:
     """Walks over all committed offsets once for each deleted topic.
 
-    ``write_gathered`` writes what is gathered, and says whether the store could take it.
-    ``on_deleted`` is told of each group that durably lost offsets.
+    ``image`` gives the topics, durable or not. ``write_gathered`` writes what is gathered, and
+    says whether the store could take it. ``on_deleted`` is told of each group that durably lost
+    offsets.
     """
 
     def __init__(
@@ -61,12 +58,14 @@ class TopicDeletion:
         store: LogStore,
         scheduler: Scheduler,
         *,
+        image: Callable[[], TopicImage],
         write_gathered: Callable[[], bool],
         submit: Callable[[Command, Reply], None],
         on_deleted: Callable[[GroupId], None],
     ) -> None:
         self._store = store
         self._scheduler = scheduler
+        self._image = image
         self._write_gathered = write_gathered
         self._submit = submit
         self._on_deleted = on_deleted
@@ -106,7 +105,7 @@ class TopicDeletion:
         seen = list(islice(deletion.walk, SLICE))
         found: dict[GroupId, dict[int, None]] = {}
         for stored, producer_id in seen:
-            if _is_of(stored, deletion) and self._is_current(stored, producer_id):
+            if self._is_of(stored, deletion) and self._is_current(stored, producer_id):
                 found.setdefault(stored.group_id, {})[stored.partition] = None
         for group_id, partitions in found.items():
             deletion.waiting += 1
@@ -119,6 +118,9 @@ class TopicDeletion:
         else:
             deletion.has_ended = True
             self._end_if_answered(deletion)
+
+    def _is_of(self, stored: StoredOffset, deletion: _Deletion) -> bool:
+        return is_of_deleted_topic(self._image(), deletion.value, stored.topic, stored.value)
 
     def _is_current(self, stored: StoredOffset, producer_id: int | None) -> bool:
         """The walk shows each partition as it was when the walk came to it."""
@@ -160,15 +162,3 @@ class TopicDeletion:
             self.begin(deletion.topic_id, deletion.value)
 
         self._scheduler.call_later_ms(RETRY_MS, retry)
-
-
-def _is_of(stored: StoredOffset, deletion: _Deletion) -> bool:
-    """Whether the offset was committed for this topic, not for a later one of its name."""
-    if stored.topic != deletion.value.topic:
-        return False
-    value = stored.value
-    topic_id = value.topic_id if isinstance(value, OffsetCommitValue) else ZERO_TOPIC_ID
-    if topic_id != ZERO_TOPIC_ID:
-        return topic_id == deletion.topic_id
-    deleted_at_ms = deletion.value.deleted_at_ms
-    return not deleted_at_ms or value.commit_timestamp <= deleted_at_ms

@@ -1,4 +1,9 @@
-"""Watches: who waits for news of which member."""
+"""Watches: who waits for news of which member.
+
+One waits for a member at most, over all connections of all doors, and nobody any more when the
+member is heard elsewhere. A connection that its client has replaced may look alive for minutes:
+news that it took would not reach the client, and the client hears of each step but once.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,14 @@ from typing import Protocol
 import structlog
 
 from coordinator.runtime.clock import Scheduler
+from model.commands import (
+    ClassicHeartbeat,
+    Command,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    JoinGroup,
+    SyncGroup,
+)
 from model.ids import GroupId, MemberId
 
 log = structlog.get_logger()
@@ -18,6 +31,10 @@ _BY_SPEAKER = attrgetter("speaker")
 
 SLICE = 100
 """So many members of a group are told in one turn of the loop; each submits a heartbeat."""
+
+
+def ignore_drop() -> None:
+    """For a watch whose end nobody has to hear of."""
 
 
 class News(Protocol):
@@ -31,9 +48,9 @@ class News(Protocol):
 
 
 class RegisteredWatch:
-    """One watch; cancelled, called, or replaced by a newer one."""
+    """One watch; cancelled, called, or dropped."""
 
-    __slots__ = ("_watches", "group_id", "member_id", "on_news", "speaker")
+    __slots__ = ("_watches", "group_id", "member_id", "on_dropped", "on_news", "speaker")
 
     def __init__(
         self,
@@ -42,12 +59,14 @@ class RegisteredWatch:
         member_id: MemberId,
         on_news: Callable[[], None],
         speaker: int,
+        on_dropped: Callable[[], None],
     ) -> None:
         self._watches = watches
         self.group_id = group_id
         self.member_id = member_id
         self.on_news = on_news
         self.speaker = speaker
+        self.on_dropped = on_dropped
 
     def cancel(self) -> None:
         self._watches.remove(self)
@@ -83,12 +102,46 @@ class Watches:
         return sum(map(len, self._by_group.values()))
 
     def add(
-        self, group_id: GroupId, member_id: MemberId, on_news: Callable[[], None], speaker: int = 0
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        on_news: Callable[[], None],
+        speaker: int = 0,
+        on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        """Register, in the place of an older one."""
-        watch = RegisteredWatch(self, group_id, member_id, on_news, speaker)
+        """Register; an older one of the member is dropped."""
+        self.drop(group_id, member_id)
+        watch = RegisteredWatch(self, group_id, member_id, on_news, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
         return watch
+
+    def hear(self, command: Command) -> None:
+        """A command was submitted: whoever waited for the member that says it does so no more.
+
+        A door that submits for a member cancels its own watch first. What others do to a member
+        (an administrator removes it) is news to whoever waits, and so is the end of a session.
+        """
+        match command:
+            case ConsumerGroupHeartbeat() | ClassicHeartbeat():
+                if not command.by_server:
+                    self.drop(command.group_id, command.member_id)
+            case ConsumerGroupLeave() | SyncGroup():
+                self.drop(command.group_id, command.member_id)
+            case JoinGroup():
+                if command.member_id is not None:
+                    self.drop(command.group_id, command.member_id)
+
+    def drop(self, group_id: GroupId, member_id: MemberId) -> None:
+        """End the member's watch, if there is one, and say so to whoever waits."""
+        watch = self._by_group.get(group_id, {}).get(member_id)
+        if watch is None:
+            return
+        self.remove(watch)
+        try:
+            watch.on_dropped()
+        except Exception:
+            # It is another client's request that is being handled.
+            log.exception("dropping_failed", group_id=group_id, member_id=member_id)
 
     def remove(self, watch: RegisteredWatch) -> None:
         """Forget a watch, if it is still the one of its member."""

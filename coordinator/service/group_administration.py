@@ -300,6 +300,7 @@ def _encode_transaction(listed: ListedTransaction) -> admin_pb2.Transaction:
         producer_epoch=listed.producer_epoch,
         log_partition=listed.partition,
         since_ms=listed.since_ms,
+        times_out_at_ms=listed.times_out_at_ms,
         offsets=[
             admin_pb2.PendingOffset(
                 group_id=waiting.group_id,

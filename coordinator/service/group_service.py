@@ -19,10 +19,11 @@ from coordinator.service.encode import encode_assignment, encode_fetched
 from coordinator.service.errors import encode_error, encode_group_error
 from coordinator.service.guard import Guard
 from coordinator.service.past import decode_as_of, encode_position, read_past
+from coordinator.service.sequences import Sequences
 from coordinator.service.session_stream import serve_session
 from coordinator.service.slices import run_steps
 from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, OffsetFetch, TopicToFetch
-from model.errors import ErrorCode, GroupError
+from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupLeaveResponse,
@@ -42,6 +43,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._commits = Sequences()
 
     async def Session(  # noqa: N802
         self,
@@ -125,6 +127,11 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> group_pb2.CommitOffsetsResponse:
         caller = self._caller(peer, request.client_id)
         command = decode_commit(caller, request, self._door.limits)
+        if command.member_id and not self._commits.note(
+            (command.group_id, command.member_id), request.sequence
+        ):
+            self._door.access.check_group(caller, Operation.READ, command.group_id)
+            raise CoordinatorNotAvailable("a later commit of the member came before this one")
         done: asyncio.Future[CommitAnswer] = asyncio.get_running_loop().create_future()
 
         def on_committed(answer: CommitAnswer) -> None:

@@ -19,9 +19,16 @@ from coordinator.service.legacy_decode import (
     decode_leave_group,
     decode_sync_group,
 )
+from coordinator.service.sequences import Sequences
 from coordinator.service.waits import Waits
 from model.commands import Caller
-from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError, MemberIdRequired
+from model.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    ErrorCode,
+    GroupError,
+    MemberIdRequired,
+)
 from model.responses import JoinGroupResponse, LeaveGroupResponse, SyncGroupResponse
 from muster.v1 import legacy_pb2, legacy_pb2_grpc
 
@@ -36,6 +43,7 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
     def __init__(self, door: Door, waits: Waits) -> None:
         self._door = door
         self._waits = waits
+        self._joins = Sequences()
 
     async def JoinGroup(  # noqa: N802
         self,
@@ -99,6 +107,10 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         caller = self._caller(peer, request.client_id)
         command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
+        if command.member_id and not self._joins.note(
+            (command.group_id, command.member_id), request.sequence
+        ):
+            raise CoordinatorNotAvailable("a later join of the member came before this one")
         response = await self._waits.call(self._door.coordinator, command)
         assert isinstance(response, JoinGroupResponse)
         return legacy_pb2.JoinGroupResponse(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -25,7 +26,10 @@ class Identified(Protocol):
 
 
 class RequestIds:
-    """The answers to the last ``size`` requests with an id; a restart forgets them."""
+    """The answers to the last ``size`` requests with an id; a restart forgets them.
+
+    Of what was asked there is only a digest: a request may have megabytes.
+    """
 
     __slots__ = ("_answers", "_size")
 
@@ -46,7 +50,7 @@ class RequestIds:
         request_id = request.request_id
         if not request_id:
             return await carry_out()
-        content = type(request).__name__.encode() + request.SerializeToString(deterministic=True)
+        content = _compute_digest(request)
         known = self._answers.get(request_id)
         if known is None:
             # Its own task: the request takes effect even if the client that waits goes away.
@@ -74,3 +78,8 @@ class RequestIds:
                 del self._answers[request_id]
 
         return on_done
+
+
+def _compute_digest(request: Identified) -> bytes:
+    content = request.SerializeToString(deterministic=True)
+    return hashlib.sha256(type(request).__name__.encode() + b"\0" + content).digest()

@@ -63,6 +63,7 @@ _ENCODED_AT_ONCE = 300
 
 _numbers = itertools.count(1)
 
+_EXPIRED = "the session has expired, or partitions were not given up in time"
 _NOT_ON_STREAM = "this member is not on this stream: join or resume it first"
 
 
@@ -74,7 +75,7 @@ class Session:
     """The state of one stream. ``wake`` is called when ``next_message`` may have something."""
 
     def __init__(self, door: Door, peer: str, wake: Callable[[], None]) -> None:
-        self._number = next(_numbers)
+        self.number = next(_numbers)
         self._door = door
         self._coordinator = door.coordinator
         self._peer = peer
@@ -154,7 +155,7 @@ class Session:
         """A newer session has resumed the member."""
         member = self._detach(key)
         if member is not None:
-            self._tell(make_superseded(member))
+            self._tell(make_superseded(*key, member.join_id))
 
     # ------------------------------------------------------------------------------ requests
 
@@ -168,8 +169,9 @@ class Session:
         self._outbox.renewed_sequence = sequence
         for key in gone:
             member = self._members[key]
-            if member.phase is not Phase.ASKING:
-                self._carry_out(member, sm.Fence(UnknownMemberId("the session has expired")))
+            if member.is_answered:
+                # Whatever is being asked for it: the client takes the message for a renewal.
+                self._carry_out(member, sm.Fence(UnknownMemberId(_EXPIRED)))
 
     def _handle(self, action: group_pb2.MemberAction) -> None:
         kind = action.WhichOneof("action")
@@ -228,21 +230,33 @@ class Session:
             names = heartbeat.subscribed_topic_names
             self._door.access.check_topics(caller, Operation.DESCRIBE, names)
         key = (heartbeat.group_id, heartbeat.member_id)
-        member = self._members.get(key)
+        member = self._enter(key, caller, action.join.join_id)
         if member is None:
-            member = self._add(key, caller)
+            # The client has joined over another stream since: this is what its connection held.
+            self._tell(make_superseded(*key, action.join.join_id))
+            return
         # It hears nothing until the answer to the Join.
         self._withdraw(key)
         self._ask(member, member.handle_join(action.join.join_id, heartbeat))
 
-    def _add(self, key: MemberKey, caller: Caller) -> SessionMember:
+    def _enter(self, key: MemberKey, caller: Caller, join_id: int) -> SessionMember | None:
+        """The member, on this stream from now on; ``None`` where a later Join was on another."""
+        member = self._members.get(key)
         limit = self._door.settings.grpc_stream_members_max
-        if len(self._members) >= limit:
+        if member is None and len(self._members) >= limit:
             raise _TooManyMembers(f"this stream has {limit} members: open another one")
-        member = self._members[key] = SessionMember(*key, caller)
-        self._renewal.forget()
-        self._door.sessions.enter(key, self)
+        if not self._door.sessions.enter(key, self, join_id):
+            return None
+        if member is None:
+            member = self._members[key] = SessionMember(*key, caller)
+            self._renewal.forget()
         return member
+
+    def _check_speaks(self, caller: Caller, group_id: GroupId, member_id: MemberId) -> None:
+        """What is said of a member counts on the stream of its last Join alone."""
+        if not self._door.sessions.speaks((group_id, member_id), self):
+            self._door.access.check_group(caller, Operation.READ, group_id)
+            raise UnknownMemberId(_NOT_ON_STREAM)
 
     def _on_acknowledge(self, action: group_pb2.MemberAction) -> None:
         key = (GroupId(action.group_id), MemberId(action.member_id))
@@ -261,6 +275,7 @@ class Session:
 
     def _on_commit(self, action: group_pb2.MemberAction) -> None:
         command = decode_stream_commit(self._caller_of(action), action, self._door.limits)
+        self._check_speaks(command.caller, command.group_id, command.member_id)
         correlation_id = action.commit.correlation_id
         self._in_flight += 1
         reply = partial(self._on_committed, command.group_id, command.member_id, correlation_id)
@@ -286,6 +301,7 @@ class Session:
         member_id = decode_member_id(action.member_id, limits)
         epoch, instance_id = action.leave.member_epoch, action.leave.instance_id
         command = decode_leave(caller, group_id, member_id, epoch, instance_id, limits)
+        self._check_speaks(caller, group_id, member_id)
         self._door.access.check_group(caller, Operation.READ, group_id)
         member = self._detach((group_id, member_id))
         join_id = 0 if member is None else member.join_id
@@ -391,20 +407,12 @@ class Session:
             case sm.Ask():
                 self._ask(member, reaction)
             case sm.Tell(response):
-                self._tell(
-                    make_assignment(
-                        member,
-                        response,
-                        self._coordinator.image,
-                        self._door.ping_interval_ms,
-                        self._session_timeout_ms(member.group_id),
-                    )
-                )
-                self._offer(member)
+                self._tell_assignment(member, response)
             case sm.Watch():
                 self._unwatch(key)
                 on_news = partial(self._on_news, member)
-                self._watches[key] = self._coordinator.watch(*key, on_news, self._number)
+                on_dropped = partial(self.supersede, key)
+                self._watches[key] = self._coordinator.watch(*key, on_news, self.number, on_dropped)
             case sm.Fence(error):
                 self._detach(key)
                 self._tell(make_fenced(*key, member.join_id, error))
@@ -414,6 +422,24 @@ class Session:
                 self._tell(make_refused(*key, member.join_id, error))
             case _:
                 assert_never(reaction)
+
+    def _tell_assignment(
+        self, member: SessionMember, response: ConsumerGroupHeartbeatResponse
+    ) -> None:
+        """The client counts on the session timeout that it is told: it must be promised before."""
+        if not self._coordinator.promise_session(member.group_id, member.member_id):
+            self._carry_out(member, sm.Fence(UnknownMemberId(_EXPIRED)))
+            return
+        self._tell(
+            make_assignment(
+                member,
+                response,
+                self._coordinator.image,
+                self._door.ping_interval_ms,
+                self._session_timeout_ms(member.group_id),
+            )
+        )
+        self._offer(member)
 
     def _offer(self, member: SessionMember) -> None:
         """A member that is told of its Join, and names assignors, can be asked from then on."""

@@ -108,6 +108,11 @@ class SessionMember:
     names_assignors: bool = False
     waiting: Joining | Acknowledgement | None = None
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether the last Join was: from then on the client counts on being renewed."""
+        return not self.is_joining and not isinstance(self.waiting, Joining)
+
     def handle_join(self, join_id: int, heartbeat: ConsumerGroupHeartbeat) -> Ask | None:
         """The client joins or resumes the member. The full answer makes others superfluous."""
         if self.phase is Phase.ASKING:

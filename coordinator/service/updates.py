@@ -51,13 +51,13 @@ def make_fenced(
     )
 
 
-def make_superseded(member: SessionMember) -> group_pb2.MemberUpdate:
+def make_superseded(group_id: str, member_id: str, join_id: int) -> group_pb2.MemberUpdate:
     """Another session speaks for the member."""
     error = encode_error(ErrorCode.FENCED_MEMBER_EPOCH, _SUPERSEDED)
     return group_pb2.MemberUpdate(
-        group_id=member.group_id,
-        member_id=member.member_id,
-        join_id=member.join_id,
+        group_id=group_id,
+        member_id=member_id,
+        join_id=join_id,
         fenced=group_pb2.Fenced(error=error, superseded=True),
     )
 

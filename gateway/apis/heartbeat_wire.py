@@ -10,7 +10,13 @@ import struct
 from typing import Final, NamedTuple
 
 from gateway.api import Decoder
-from gateway.decoding import Cursor, DecodeError, read_unsigned_varint
+from gateway.decoding import (
+    Cursor,
+    DecodeError,
+    read_compact_length,
+    read_compact_text,
+    skip_tags,
+)
 from gateway.encoding import encode_unsigned_varint
 from model.ids import TopicId
 from model.records import TopicPartitions
@@ -41,19 +47,19 @@ def make_heartbeat_decoder(version: int, elements: int) -> Decoder:
 
     def decode(data: bytes, pos: int, end: int) -> Heartbeat:
         cursor = Cursor(data, pos, end, elements)
-        group_id = _read_text(cursor)
-        member_id = _read_text(cursor)
+        group_id = read_compact_text(cursor)
+        member_id = read_compact_text(cursor)
         if group_id is None or member_id is None:
             raise DecodeError("GroupId or MemberId is null")
         member_epoch = _INT32.unpack(cursor.take(4))[0]
-        instance_id = _read_text(cursor)
-        rack_id = _read_text(cursor)
+        instance_id = read_compact_text(cursor)
+        rack_id = read_compact_text(cursor)
         rebalance_timeout = _INT32.unpack(cursor.take(4))[0]
         names = _read_names(cursor)
-        regex = _read_text(cursor) if version else None
-        server_assignor = _read_text(cursor)
+        regex = read_compact_text(cursor) if version else None
+        server_assignor = read_compact_text(cursor)
         topic_partitions = _read_topic_partitions(cursor)
-        _skip_tags(cursor)
+        skip_tags(cursor)
         return Heartbeat(
             group_id,
             member_id,
@@ -70,65 +76,34 @@ def make_heartbeat_decoder(version: int, elements: int) -> Decoder:
     return decode
 
 
-def _read_length(cursor: Cursor) -> int:
-    """A compact length; -1 for null."""
-    pos = cursor.pos
-    if pos < cursor.end and cursor.data[pos] < 0x80:
-        cursor.pos = pos + 1
-        return cursor.data[pos] - 1
-    return read_unsigned_varint(cursor) - 1
-
-
-def _read_text(cursor: Cursor) -> str | None:
-    length = _read_length(cursor)
-    if length < 0:
-        return None
-    try:
-        return cursor.take(length).decode()
-    except UnicodeDecodeError as error:
-        raise DecodeError("a string is not UTF-8") from error
-
-
 def _read_names(cursor: Cursor) -> tuple[str, ...] | None:
-    length = _read_length(cursor)
+    length = read_compact_length(cursor)
     if length < 0:
         return None
     cursor.spend(length)
-    names = [_read_text(cursor) for _ in range(length)]
+    names = [read_compact_text(cursor) for _ in range(length)]
     if None in names:
         raise DecodeError("a subscribed topic name is null")
     return tuple(names)  # type: ignore[arg-type]  # none of them is None
 
 
 def _read_topic_partitions(cursor: Cursor) -> tuple[TopicPartitions, ...] | None:
-    length = _read_length(cursor)
+    length = read_compact_length(cursor)
     if length < 0:
         return None
     cursor.spend(length)
     found = []
     for _ in range(length):
         topic_id = TopicId(cursor.take(16))
-        count = _read_length(cursor)
+        count = read_compact_length(cursor)
         if count < 0:
             raise DecodeError("the partitions of a topic are null")
-        partitions = struct.unpack(f">{count}i", cursor.take(4 * count))
-        _skip_tags(cursor)
+        numbers = cursor.take(4 * count)
+        cursor.spend(count)
+        partitions = struct.unpack(f">{count}i", numbers)
+        skip_tags(cursor)
         found.append(TopicPartitions(topic_id, partitions))
     return tuple(found)
-
-
-def _skip_tags(cursor: Cursor) -> None:
-    pos = cursor.pos
-    if pos < cursor.end and cursor.data[pos] == 0:
-        cursor.pos = pos + 1
-        return
-    last = -1
-    for _ in range(read_unsigned_varint(cursor)):
-        tag = read_unsigned_varint(cursor)
-        if tag <= last:
-            raise DecodeError(f"tagged field {tag} is out of order")
-        last = tag
-        cursor.take(read_unsigned_varint(cursor))
 
 
 def encode_heartbeat_response(

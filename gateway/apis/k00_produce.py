@@ -146,4 +146,13 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return schema.ProduceResponse(responses=responses, throttle_time=0)
 
 
-API = Api(key=KEY, name="Produce", versions=range(3, 14), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="Produce",
+    versions=range(3, 14),
+    handler=handle,
+    failed=failed,
+    # As Kafka does (KAFKA-18659): librdkafka takes a broker without version 0 for one that takes no
+    # compressed batches. A request below version 3 closes the connection, as any not served does.
+    least_advertised=0,
+)

@@ -18,6 +18,7 @@ from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.topics.requests import Gather
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, MemberId, TopicId, TopicName
@@ -70,23 +71,10 @@ def handle(context: RequestContext, request: Any) -> None:
             lambda group: reply_in_slices(context, _make_single(context, group)),
         )
         return
-    groups: list[Group | None] = [None] * len(request.groups)
-    if not groups:
-        _reply_groups(context, [])
-    for number, group in enumerate(request.groups):
-        _fetch(context, group, require_stable, _collect(context, groups, number))
-
-
-def _collect(
-    context: RequestContext, groups: list[Group | None], number: int
-) -> Callable[[Group], None]:
-    def on_group(group: Group) -> None:
-        groups[number] = group
-        found = [row for row in groups if row is not None]
-        if len(found) == len(groups):
-            _reply_groups(context, found)
-
-    return on_group
+    gather = Gather[Group](context, lambda groups: _reply_groups(context, groups))
+    for group in request.groups:
+        _fetch(context, group, require_stable, gather.begin())
+    gather.close()
 
 
 def _fetch(

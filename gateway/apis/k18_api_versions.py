@@ -46,9 +46,8 @@ def _served(apis: tuple[Api, ...]) -> tuple[Any, ...]:
 
 
 def _api_version(api: Api) -> Any:
-    return wire.ApiVersion(
-        api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1]
-    )
+    least, last = api.advertised
+    return wire.ApiVersion(api_key=api.key, min_version=least, max_version=last)
 
 
 def _make(context: RequestContext, code: ErrorCode, api_keys: tuple[Any, ...]) -> Any:

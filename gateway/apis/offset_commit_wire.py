@@ -12,13 +12,21 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from gateway.api import Decoder
-from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
+from gateway.decoding import (
+    Cursor,
+    DecodeError,
+    decode,
+    read_compact_length,
+    read_compact_text,
+    skip_tags,
+)
 from gateway.encoding import compact_length, encode_unsigned_varint
 from gateway.schema import request_type
 from model.commands import TopicOffsets
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
 from model.records import PartitionOffset
 from model.responses import TopicResult
+from model.topics import NAME_LENGTH_MAX
 
 KEY: Final = 8
 FIRST_FLEXIBLE_VERSION: Final = 8
@@ -133,38 +141,20 @@ def _read_partitions(
 
 def _read_any(cursor: Cursor, by_id: bool) -> Commit:
     """Any commit of a flexible version; raises ``DecodeError``."""
-    group_id = _read_text(cursor)
+    group_id = read_compact_text(cursor)
     epoch = _INT32.unpack(cursor.take(4))[0]
-    member_id = _read_text(cursor)
-    instance_id = _read_text(cursor)
+    member_id = read_compact_text(cursor)
+    instance_id = read_compact_text(cursor)
     topics = tuple([_read_topic(cursor, by_id) for _ in range(_read_count(cursor))])
-    _skip_tags(cursor)
+    skip_tags(cursor)
     if group_id is None or member_id is None:
         raise DecodeError("GroupId or MemberId is null")
     return Commit(group_id, epoch, member_id, instance_id, topics, -1)
 
 
-def _read_text(cursor: Cursor) -> str | None:
-    length = _read_length(cursor)
-    if length <= 0:
-        return None if length else ""
-    try:
-        return cursor.take(length).decode()
-    except UnicodeDecodeError as error:
-        raise DecodeError("a string is not UTF-8") from error
-
-
-def _read_length(cursor: Cursor) -> int:
-    pos = cursor.pos
-    if pos < cursor.end and cursor.data[pos] < 0x80:
-        cursor.pos = pos + 1
-        return cursor.data[pos] - 1
-    return read_unsigned_varint(cursor) - 1
-
-
 def _read_count(cursor: Cursor) -> int:
     """The length of an array that must not be null."""
-    count = _read_length(cursor)
+    count = read_compact_length(cursor)
     if count < 0 or count > cursor.end - cursor.pos:
         raise DecodeError(f"an array of {count} elements, {cursor.end - cursor.pos} bytes left")
     cursor.spend(count)
@@ -176,7 +166,7 @@ def _read_topic(cursor: Cursor, by_id: bool) -> TopicOffsets:
     if by_id:
         topic_id = TopicId(cursor.take(16))
     else:
-        name = _read_text(cursor)
+        name = read_compact_text(cursor)
         if name is None:
             raise DecodeError("a topic name is null")
     count = _read_count(cursor)
@@ -185,30 +175,16 @@ def _read_topic(cursor: Cursor, by_id: bool) -> TopicOffsets:
     if partitions is None:
         cursor.pos = start
         partitions = tuple([_read_partition(cursor) for _ in range(count)])
-    _skip_tags(cursor)
+    skip_tags(cursor)
     return TopicOffsets(None if name is None else TopicName(name), topic_id, partitions)
 
 
 def _read_partition(cursor: Cursor) -> PartitionOffset:
     partition, offset, leader_epoch = _NUMBERS.unpack(cursor.take(_NUMBERS.size))
-    metadata = _read_text(cursor) or ""
-    _skip_tags(cursor)
+    metadata = read_compact_text(cursor) or ""
+    skip_tags(cursor)
     leader = leader_epoch if leader_epoch >= 0 else None
     return PartitionOffset(partition, offset, leader, metadata)
-
-
-def _skip_tags(cursor: Cursor) -> None:
-    pos = cursor.pos
-    if pos < cursor.end and cursor.data[pos] == 0:
-        cursor.pos = pos + 1
-        return
-    last = -1
-    for _ in range(read_unsigned_varint(cursor)):
-        tag = read_unsigned_varint(cursor)
-        if tag <= last:
-            raise DecodeError(f"tagged field {tag} is out of order")
-        last = tag
-        cursor.take(read_unsigned_varint(cursor))
 
 
 def _convert(request: Any) -> Commit:
@@ -239,10 +215,17 @@ def _convert_partition(row: Any) -> PartitionOffset:
     )
 
 
-@lru_cache(maxsize=4_096)
 def _encode_name(name: str) -> bytes:
+    """Kept for names that topics may have: what strangers make up has no end."""
+    return _encode_short_name(name) if len(name) <= NAME_LENGTH_MAX else _encode_any_name(name)
+
+
+def _encode_any_name(name: str) -> bytes:
     encoded = name.encode()
     return encode_unsigned_varint(len(encoded) + 1) + encoded
+
+
+_encode_short_name = lru_cache(maxsize=4_096)(_encode_any_name)
 
 
 def encode_commit_response(topics: Sequence[TopicResult], version: int) -> bytes:

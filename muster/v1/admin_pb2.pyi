@@ -469,18 +469,20 @@ class PendingOffset(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., topic_name: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class Transaction(_message.Message):
-    __slots__ = ("producer_id", "producer_epoch", "log_partition", "since_ms", "offsets")
+    __slots__ = ("producer_id", "producer_epoch", "log_partition", "since_ms", "offsets", "times_out_at_ms")
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LOG_PARTITION_FIELD_NUMBER: _ClassVar[int]
     SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    TIMES_OUT_AT_MS_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     producer_epoch: int
     log_partition: int
     since_ms: int
     offsets: _containers.RepeatedCompositeFieldContainer[PendingOffset]
-    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., log_partition: _Optional[int] = ..., since_ms: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PendingOffset, _Mapping]]] = ...) -> None: ...
+    times_out_at_ms: int
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., log_partition: _Optional[int] = ..., since_ms: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PendingOffset, _Mapping]]] = ..., times_out_at_ms: _Optional[int] = ...) -> None: ...
 
 class ListTransactionsRequest(_message.Message):
     __slots__ = ()

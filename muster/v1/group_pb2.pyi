@@ -241,20 +241,22 @@ class HeartbeatResponse(_message.Message):
     def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ...) -> None: ...
 
 class CommitOffsetsRequest(_message.Message):
-    __slots__ = ("group_id", "member_id", "member_epoch", "instance_id", "topics", "client_id")
+    __slots__ = ("group_id", "member_id", "member_epoch", "instance_id", "topics", "client_id", "sequence")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     member_id: str
     member_epoch: int
     instance_id: str
     topics: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicOffsets]
     client_id: str
-    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., instance_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicOffsets, _Mapping]]] = ..., client_id: _Optional[str] = ...) -> None: ...
+    sequence: int
+    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., instance_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicOffsets, _Mapping]]] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class CommitOffsetsResponse(_message.Message):
     __slots__ = ("error", "failures")

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muster/v1/legacy.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"/\n\rGroupProtocol\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"\xed\x01\n\x10JoinGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x11\n\tclient_id\x18\x04 \x01(\t\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x06 \x01(\x05\x12\x15\n\rprotocol_type\x18\x07 \x01(\t\x12+\n\tprotocols\x18\x08 \x03(\x0b\x32\x18.muster.v1.GroupProtocol\x12\x0e\n\x06reason\x18\t \x01(\t\"H\n\x0cJoinedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x10\n\x08metadata\x18\x03 \x01(\x0c\"\xdc\x01\n\x11JoinGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x15\n\rprotocol_name\x18\x05 \x01(\t\x12\x0e\n\x06leader\x18\x06 \x01(\t\x12(\n\x07members\x18\x07 \x03(\x0b\x32\x17.muster.v1.JoinedMember\x12\x17\n\x0fskip_assignment\x18\x08 \x01(\x08\"9\n\x10MemberAssignment\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x12\n\nassignment\x18\x02 \x01(\x0c\">\n\x11\x41ssignmentFailure\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x15\n\rerror_message\x18\x02 \x01(\t\"\x82\x02\n\x10SyncGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x15\n\rprotocol_type\x18\x05 \x01(\t\x12\x15\n\rprotocol_name\x18\x06 \x01(\t\x12\x30\n\x0b\x61ssignments\x18\x07 \x03(\x0b\x32\x1b.muster.v1.MemberAssignment\x12-\n\x07\x66\x61ilure\x18\x08 \x01(\x0b\x32\x1c.muster.v1.AssignmentFailure\x12\x11\n\tclient_id\x18\t \x01(\t\"v\n\x11SyncGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x15\n\rprotocol_type\x18\x02 \x01(\t\x12\x15\n\rprotocol_name\x18\x03 \x01(\t\x12\x12\n\nassignment\x18\x04 \x01(\x0c\"z\n\x17\x43lassicHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x11\n\tclient_id\x18\x05 \x01(\t\";\n\x18\x43lassicHeartbeatResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\"G\n\rLeavingMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"c\n\x11LeaveGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.muster.v1.LeavingMember\x12\x11\n\tclient_id\x18\x03 \x01(\t\"U\n\nLeftMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x1f\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x10.muster.v1.Error\"]\n\x12LeaveGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12&\n\x07members\x18\x02 \x03(\x0b\x32\x15.muster.v1.LeftMember2\xc0\x02\n\rLegacyService\x12\x46\n\tJoinGroup\x12\x1b.muster.v1.JoinGroupRequest\x1a\x1c.muster.v1.JoinGroupResponse\x12\x46\n\tSyncGroup\x12\x1b.muster.v1.SyncGroupRequest\x1a\x1c.muster.v1.SyncGroupResponse\x12T\n\tHeartbeat\x12\".muster.v1.ClassicHeartbeatRequest\x1a#.muster.v1.ClassicHeartbeatResponse\x12I\n\nLeaveGroup\x12\x1c.muster.v1.LeaveGroupRequest\x1a\x1d.muster.v1.LeaveGroupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muster/v1/legacy.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"/\n\rGroupProtocol\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"\xff\x01\n\x10JoinGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x11\n\tclient_id\x18\x04 \x01(\t\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x06 \x01(\x05\x12\x15\n\rprotocol_type\x18\x07 \x01(\t\x12+\n\tprotocols\x18\x08 \x03(\x0b\x32\x18.muster.v1.GroupProtocol\x12\x0e\n\x06reason\x18\t \x01(\t\x12\x10\n\x08sequence\x18\n \x01(\x03\"H\n\x0cJoinedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x10\n\x08metadata\x18\x03 \x01(\x0c\"\xdc\x01\n\x11JoinGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x15\n\rprotocol_name\x18\x05 \x01(\t\x12\x0e\n\x06leader\x18\x06 \x01(\t\x12(\n\x07members\x18\x07 \x03(\x0b\x32\x17.muster.v1.JoinedMember\x12\x17\n\x0fskip_assignment\x18\x08 \x01(\x08\"9\n\x10MemberAssignment\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x12\n\nassignment\x18\x02 \x01(\x0c\">\n\x11\x41ssignmentFailure\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x15\n\rerror_message\x18\x02 \x01(\t\"\x82\x02\n\x10SyncGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x15\n\rprotocol_type\x18\x05 \x01(\t\x12\x15\n\rprotocol_name\x18\x06 \x01(\t\x12\x30\n\x0b\x61ssignments\x18\x07 \x03(\x0b\x32\x1b.muster.v1.MemberAssignment\x12-\n\x07\x66\x61ilure\x18\x08 \x01(\x0b\x32\x1c.muster.v1.AssignmentFailure\x12\x11\n\tclient_id\x18\t \x01(\t\"v\n\x11SyncGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x15\n\rprotocol_type\x18\x02 \x01(\t\x12\x15\n\rprotocol_name\x18\x03 \x01(\t\x12\x12\n\nassignment\x18\x04 \x01(\x0c\"z\n\x17\x43lassicHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x11\n\tclient_id\x18\x05 \x01(\t\";\n\x18\x43lassicHeartbeatResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\"G\n\rLeavingMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"c\n\x11LeaveGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.muster.v1.LeavingMember\x12\x11\n\tclient_id\x18\x03 \x01(\t\"U\n\nLeftMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x1f\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x10.muster.v1.Error\"]\n\x12LeaveGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12&\n\x07members\x18\x02 \x03(\x0b\x32\x15.muster.v1.LeftMember2\xc0\x02\n\rLegacyService\x12\x46\n\tJoinGroup\x12\x1b.muster.v1.JoinGroupRequest\x1a\x1c.muster.v1.JoinGroupResponse\x12\x46\n\tSyncGroup\x12\x1b.muster.v1.SyncGroupRequest\x1a\x1c.muster.v1.SyncGroupResponse\x12T\n\tHeartbeat\x12\".muster.v1.ClassicHeartbeatRequest\x1a#.muster.v1.ClassicHeartbeatResponse\x12I\n\nLeaveGroup\x12\x1c.muster.v1.LeaveGroupRequest\x1a\x1d.muster.v1.LeaveGroupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,31 +35,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPPROTOCOL']._serialized_start=60
   _globals['_GROUPPROTOCOL']._serialized_end=107
   _globals['_JOINGROUPREQUEST']._serialized_start=110
-  _globals['_JOINGROUPREQUEST']._serialized_end=347
-  _globals['_JOINEDMEMBER']._serialized_start=349
-  _globals['_JOINEDMEMBER']._serialized_end=421
-  _globals['_JOINGROUPRESPONSE']._serialized_start=424
-  _globals['_JOINGROUPRESPONSE']._serialized_end=644
-  _globals['_MEMBERASSIGNMENT']._serialized_start=646
-  _globals['_MEMBERASSIGNMENT']._serialized_end=703
-  _globals['_ASSIGNMENTFAILURE']._serialized_start=705
-  _globals['_ASSIGNMENTFAILURE']._serialized_end=767
-  _globals['_SYNCGROUPREQUEST']._serialized_start=770
-  _globals['_SYNCGROUPREQUEST']._serialized_end=1028
-  _globals['_SYNCGROUPRESPONSE']._serialized_start=1030
-  _globals['_SYNCGROUPRESPONSE']._serialized_end=1148
-  _globals['_CLASSICHEARTBEATREQUEST']._serialized_start=1150
-  _globals['_CLASSICHEARTBEATREQUEST']._serialized_end=1272
-  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_start=1274
-  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_end=1333
-  _globals['_LEAVINGMEMBER']._serialized_start=1335
-  _globals['_LEAVINGMEMBER']._serialized_end=1406
-  _globals['_LEAVEGROUPREQUEST']._serialized_start=1408
-  _globals['_LEAVEGROUPREQUEST']._serialized_end=1507
-  _globals['_LEFTMEMBER']._serialized_start=1509
-  _globals['_LEFTMEMBER']._serialized_end=1594
-  _globals['_LEAVEGROUPRESPONSE']._serialized_start=1596
-  _globals['_LEAVEGROUPRESPONSE']._serialized_end=1689
-  _globals['_LEGACYSERVICE']._serialized_start=1692
-  _globals['_LEGACYSERVICE']._serialized_end=2012
+  _globals['_JOINGROUPREQUEST']._serialized_end=365
+  _globals['_JOINEDMEMBER']._serialized_start=367
+  _globals['_JOINEDMEMBER']._serialized_end=439
+  _globals['_JOINGROUPRESPONSE']._serialized_start=442
+  _globals['_JOINGROUPRESPONSE']._serialized_end=662
+  _globals['_MEMBERASSIGNMENT']._serialized_start=664
+  _globals['_MEMBERASSIGNMENT']._serialized_end=721
+  _globals['_ASSIGNMENTFAILURE']._serialized_start=723
+  _globals['_ASSIGNMENTFAILURE']._serialized_end=785
+  _globals['_SYNCGROUPREQUEST']._serialized_start=788
+  _globals['_SYNCGROUPREQUEST']._serialized_end=1046
+  _globals['_SYNCGROUPRESPONSE']._serialized_start=1048
+  _globals['_SYNCGROUPRESPONSE']._serialized_end=1166
+  _globals['_CLASSICHEARTBEATREQUEST']._serialized_start=1168
+  _globals['_CLASSICHEARTBEATREQUEST']._serialized_end=1290
+  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_start=1292
+  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_end=1351
+  _globals['_LEAVINGMEMBER']._serialized_start=1353
+  _globals['_LEAVINGMEMBER']._serialized_end=1424
+  _globals['_LEAVEGROUPREQUEST']._serialized_start=1426
+  _globals['_LEAVEGROUPREQUEST']._serialized_end=1525
+  _globals['_LEFTMEMBER']._serialized_start=1527
+  _globals['_LEFTMEMBER']._serialized_end=1612
+  _globals['_LEAVEGROUPRESPONSE']._serialized_start=1614
+  _globals['_LEAVEGROUPRESPONSE']._serialized_end=1707
+  _globals['_LEGACYSERVICE']._serialized_start=1710
+  _globals['_LEGACYSERVICE']._serialized_end=2030
 # @@protoc_insertion_point(module_scope)

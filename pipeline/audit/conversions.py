@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -26,16 +26,16 @@ from pipeline.tables.group_state import (
 )
 from pipeline.tables.rows import Rows
 
-_Shape = Counter[tuple[int, ...]]
-"""The partitions of each topic. Classic members hold topics by name and others by id, so that
-what a member holds before and after a conversion is compared without their names."""
+TopicNames = Mapping[bytes, str]
+"""Of the topic ids whose names a commit has told."""
 
 
 class ConversionRules:
     """Follows what one write deletes of one type and makes of the other."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, names: TopicNames) -> None:
         self._rows = rows
+        self._names = names
         self._classic: GroupMetadataValue | None = None
         self._left: LoggedRecord | None = None
         """The tombstone of a group that had members until this write."""
@@ -93,7 +93,7 @@ class ConversionRules:
             known = [
                 found[member_id] for found in (self._targets, self._held) if member_id in found
             ]
-            if known and all(_shape(places) != _shape(before) for before in known):
+            if known and all(self._has_other(places, before) for before in known):
                 detail = f"{member_id} holds other partitions after the conversion than before"
                 add_violation(self._rows, "S21", at, detail)
         self._end_conversion(at)
@@ -106,9 +106,32 @@ class ConversionRules:
         if before is None:
             return
         after = frozenset(place for place, _ in read_standing(value).held())
-        if _shape(after) - _shape(before):
+        if self._has_other(after, before):
             detail = f"{member_id} holds other partitions after the conversion than before"
             add_violation(self._rows, "S21", at, detail)
+
+    def _has_other(self, after: Iterable[Place], before: Iterable[Place]) -> bool:
+        """Whether there are partitions after a conversion that were not there before.
+
+        Topics may be missing, for a conversion leaves out those that have been deleted. Classic
+        members hold topics by name and others by id: where no name of an id is known, any topic
+        with the same partitions may be it.
+        """
+        now, then = self._by_topic(after), self._by_topic(before)
+        for topic in now.keys() & then.keys():
+            if now.pop(topic) != then.pop(topic):
+                return True
+        return any(
+            _count_shapes(now, kind) - _count_shapes(then, other)
+            for kind, other in ((str, bytes), (bytes, str))
+        )
+
+    def _by_topic(self, places: Iterable[Place]) -> dict[bytes | str, set[int]]:
+        found: defaultdict[bytes | str, set[int]] = defaultdict(set)
+        for topic, partition in places:
+            name = self._names.get(topic, topic) if isinstance(topic, bytes) else topic
+            found[name].add(partition)
+        return dict(found)
 
     def _end_conversion(self, at: LoggedRecord) -> None:
         for change in self._offsets:
@@ -138,8 +161,10 @@ class ConversionRules:
         pass
 
 
-def _shape(places: Iterable[Place]) -> _Shape:
-    by_topic: defaultdict[bytes | str, list[int]] = defaultdict(list)
-    for topic, partition in places:
-        by_topic[topic].append(partition)
-    return Counter(tuple(sorted(partitions)) for partitions in by_topic.values())
+def _count_shapes(by_topic: Mapping[bytes | str, set[int]], kind: type) -> Counter[tuple[int, ...]]:
+    """How often a topic with a name, or with an id alone, has these partitions."""
+    return Counter(
+        tuple(sorted(partitions))
+        for topic, partitions in by_topic.items()
+        if isinstance(topic, kind)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.records import GroupMetadataKey, GroupMetadataValue
 from pipeline.audit.findings import (
     DELETIONS,
     EXPIRED,
@@ -13,11 +14,14 @@ from pipeline.audit.findings import (
     add_violation,
 )
 from pipeline.tables.group_log import Change, GroupRecord, LoggedRecord, OffsetChange
-from pipeline.tables.group_state import GroupState
+from pipeline.tables.group_state import GroupState, read_classic_topics
 from pipeline.tables.rows import Rows
 
 GROUP_TYPES = (2, 3, 11, 17)
 """Of the records whose tombstone deletes a group."""
+
+_APPEND_MS = 60_000
+"""The batches of one append have times so close, also on a machine that stood still meanwhile."""
 
 
 class GroupDeletionRules:
@@ -67,32 +71,72 @@ class _Deletion:
     """The retention time was over, whoever subscribed."""
 
 
+@dataclass(slots=True)
+class _Suspects:
+    """Deletions of one topic's offsets under a subscription to it."""
+
+    changes: list[OffsetChange]
+    generation: int | None
+    """Of a classic group, where no member of the consumer protocol subscribes."""
+    is_fresh: bool = True
+    """The write that is under way has added to them."""
+
+
 class OffsetDeletionRules:
     """S18: no offset goes while its group has members that subscribe to its topic.
 
     A request is refused there too, so only the deletion of the topic explains it, and that takes
-    all the group's offsets of the topic. What might have been a request is counted and no more.
+    all the group's offsets of the topic: at once, or in the batches of one append. What might have
+    been a request is counted and no more.
+
+    A classic group subscribes to what its members joined with when its join phase has ended, and
+    writes a record once its leader has told what each of them gets. So only two records, of which
+    one follows the other, tell that a topic was subscribed to all the time between.
     """
 
     def __init__(self, rows: Rows, retention_ms: int) -> None:
         self._rows = rows
         self._retention_ms = retention_ms
-        self._suspects: dict[str, list[OffsetChange]] = {}
-        """By topic: deleted under a subscription, while others of the topic are there."""
+        self._suspects: dict[str, _Suspects] = {}
+        """By topic: of the last write, while others of the topic are there."""
+        self._undecided: list[tuple[OffsetChange, int]] = []
+        """Deleted under a generation of a classic group; its next record decides."""
         self._free: list[_Deletion] = []
         """Of the write that is under way: deleted where that is allowed."""
 
     def see(self, state: GroupState, change: Change) -> None:
-        if not isinstance(change, OffsetChange):
+        if isinstance(change, GroupRecord):
+            if isinstance(change.key, GroupMetadataKey):
+                self._decide(change.value)
             return
         topic = change.topic
         if not change.is_deletion:
-            if topic in self._suspects and state.offsets.get(topic, set()) - {change.partition}:
-                self._accuse(topic)
+            self._see_commit(state, topic)
         elif state.has_members() and state.subscribes_to(topic):
-            self._suspects.setdefault(topic, []).append(change)
+            self._suspect(state, change)
         else:
             self._free.append(_Deletion(change, self._is_over(state, change.at)))
+
+    def _see_commit(self, state: GroupState, topic: str) -> None:
+        if topic not in self._suspects:
+            return
+        if topic in state.offsets:
+            self._settle(topic)
+        else:
+            self._explain_all(topic)
+
+    def _suspect(self, state: GroupState, change: OffsetChange) -> None:
+        found = self._suspects.get(change.topic)
+        if found is not None and not _is_same_append(found.changes[-1].at, change.at):
+            self._settle(change.topic)
+            found = None
+        if found is None:
+            generation = None
+            if state.classic is not None and not state.has_subscriber(change.topic):
+                generation = state.classic.generation
+            found = self._suspects[change.topic] = _Suspects([], generation)
+        found.changes.append(change)
+        found.is_fresh = True
 
     def _is_over(self, state: GroupState, at: LoggedRecord) -> bool:
         if at.ts_ms is None:
@@ -107,9 +151,12 @@ class OffsetDeletionRules:
         return since_ms is not None and at.ts_ms - since_ms >= self._retention_ms
 
     def end_write(self, state: GroupState) -> None:
-        for topic in [topic for topic in self._suspects if topic not in state.offsets]:
-            for change in self._suspects.pop(topic):
-                self._explain(change, TOPIC_GONE)
+        for topic, found in list(self._suspects.items()):
+            if topic not in state.offsets:
+                self._explain_all(topic)
+            elif not found.is_fresh:
+                self._settle(topic)
+            found.is_fresh = False
         if not self._free:
             return
         is_gone = not state.types() and not state.has_parts()
@@ -126,7 +173,32 @@ class OffsetDeletionRules:
 
     def finish(self, state: GroupState) -> None:
         for topic in list(self._suspects):
-            self._accuse(topic)
+            self._settle(topic)
+        self._decide(None)
+
+    def _settle(self, topic: str) -> None:
+        """Others of the topic have stayed, so it was not deleted."""
+        found = self._suspects.pop(topic)
+        if found.generation is None:
+            for change in found.changes:
+                self._accuse(change)
+        else:
+            self._undecided += [(change, found.generation) for change in found.changes]
+
+    def _decide(self, value: object) -> None:
+        """By the next record of a classic group; ``None`` where it has none."""
+        for topic in [topic for topic, found in self._suspects.items() if not found.is_fresh]:
+            self._settle(topic)
+        for change, generation in self._undecided:
+            if _subscribes_next(value, generation, change.topic):
+                self._accuse(change)
+            else:
+                self._explain(change, UNEXPLAINED)
+        self._undecided.clear()
+
+    def _explain_all(self, topic: str) -> None:
+        for change in self._suspects.pop(topic).changes:
+            self._explain(change, TOPIC_GONE)
 
     def _explain(self, change: OffsetChange, explanation: str) -> None:
         self._rows.add(
@@ -137,10 +209,31 @@ class OffsetDeletionRules:
             explanation=explanation,
         )
 
-    def _accuse(self, topic: str) -> None:
-        for change in self._suspects.pop(topic):
-            detail = (
-                f"the offset of {topic}-{change.partition} is deleted, and the group has members "
-                "that subscribe to the topic"
-            )
-            add_violation(self._rows, "S18", change.at, detail)
+    def _accuse(self, change: OffsetChange) -> None:
+        detail = (
+            f"the offset of {change.topic}-{change.partition} is deleted, and the group has "
+            "members that subscribe to the topic"
+        )
+        add_violation(self._rows, "S18", change.at, detail)
+
+
+def _is_same_append(before: LoggedRecord, at: LoggedRecord) -> bool:
+    """Whether both may be of one append, which a full batch has cut in two."""
+    if before.base_offset == at.base_offset:
+        return True
+    if before.ts_ms is None or at.ts_ms is None:
+        return False
+    return abs(at.ts_ms - before.ts_ms) <= _APPEND_MS
+
+
+def _subscribes_next(value: object, generation: int, topic: str) -> bool:
+    """Whether a record is of that generation or the next, and its members subscribe to the topic.
+
+    Those of generations between may have subscribed to anything.
+    """
+    if not isinstance(value, GroupMetadataValue) or not value.members:
+        return False
+    if value.generation > generation + 1:
+        return False
+    topics = read_classic_topics(value)
+    return topics is None or topic in topics

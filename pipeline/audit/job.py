@@ -13,6 +13,7 @@ from pipeline.audit.findings import AUDIT_TABLES, DELETIONS, VIOLATIONS
 from pipeline.audit.rules import make_audit_observers
 from pipeline.schema import UNKNOWN_TYPE, UNKNOWN_VERSION
 from pipeline.tables.group_log import OFFSET_COMMIT_TYPE
+from pipeline.tables.group_state import read_topic_id
 from pipeline.tables.history import compute_history, select_group_events, select_table
 from pipeline.tables.history_tables import HISTORY_TABLES, PARTITION_OWNERSHIP
 from pipeline.tables.job import Tell
@@ -103,10 +104,21 @@ def prune_records(records: DataFrame) -> DataFrame:
 
 def compute_findings(records: DataFrame, retention_ms: int) -> DataFrame:
     """Violations, deletions and ownership of every group, as ``compute_history`` gives them."""
-    lives = compute_offset_lives(compute_offset_commits(records))
-    events = select_group_events(records).unionByName(_select_offset_events(lives))
+    commits = compute_offset_commits(records)
+    offsets = _select_offset_events(compute_offset_lives(commits))
+    events = select_group_events(records, with_unknown=True).unionByName(offsets)
     tables = {**AUDIT_TABLES, PARTITION_OWNERSHIP: HISTORY_TABLES[PARTITION_OWNERSHIP]}
-    return compute_history(events, tables, lambda rows: make_audit_observers(rows, retention_ms))
+    names = _find_topic_names(records)
+    return compute_history(
+        events, tables, lambda rows: make_audit_observers(rows, retention_ms, names)
+    )
+
+
+def _find_topic_names(records: DataFrame) -> dict[bytes, str]:
+    """The names of topic ids, as commits tell them."""
+    pairs = records.where(col("topic_id").isNotNull() & col("topic").isNotNull())
+    found = pairs.groupBy("topic_id").agg(sql.max("topic").alias("topic")).collect()
+    return {read_topic_id(row["topic_id"]): row["topic"] for row in found}
 
 
 def _select_offset_events(lives: DataFrame) -> DataFrame:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.audit.conversions import ConversionRules
+from model.records import UnknownValue
+from pipeline.audit.conversions import ConversionRules, TopicNames
 from pipeline.audit.deletions import GroupDeletionRules, OffsetDeletionRules
 from pipeline.audit.epochs import EpochRules
 from pipeline.audit.holders import HolderRules
-from pipeline.tables.group_log import Observer
+from pipeline.tables.group_log import Change, GroupRecord, Observer
+from pipeline.tables.group_state import GroupState
 from pipeline.tables.ownership import OwnershipRows
 from pipeline.tables.rows import Rows
 
@@ -25,13 +27,46 @@ RULES = {
 }
 
 
-def make_audit_observers(rows: Rows, retention_ms: int) -> Sequence[Observer]:
-    """What looks at a group; S1 is found in the intervals of ownership afterwards."""
-    return (
+_NO_NAMES: TopicNames = {}
+
+
+def make_audit_observers(
+    rows: Rows, retention_ms: int, names: TopicNames = _NO_NAMES
+) -> Sequence[Observer]:
+    """What looks at a group; S1 is found in the intervals of ownership afterwards.
+
+    ``names`` are those of topic ids, as far as they are known.
+    """
+    rules = (
         EpochRules(rows),
         HolderRules(rows),
         GroupDeletionRules(rows),
         OffsetDeletionRules(rows, retention_ms),
-        ConversionRules(rows),
+        ConversionRules(rows, names),
         OwnershipRows(rows),
     )
+    return (WhileReadable(rules),)
+
+
+class WhileReadable:
+    """Has others look at a group until a record of it has a version of a newer Kafka.
+
+    What that one says is not known, and so nothing can be held against the records that follow.
+    """
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def see(self, state: GroupState, change: Change) -> None:
+        if isinstance(change, GroupRecord) and isinstance(change.value, UnknownValue):
+            self._observers = ()
+        for observer in self._observers:
+            observer.see(state, change)
+
+    def end_write(self, state: GroupState) -> None:
+        for observer in self._observers:
+            observer.end_write(state)
+
+    def finish(self, state: GroupState) -> None:
+        for observer in self._observers:
+            observer.finish(state)

@@ -25,3 +25,7 @@ class MissingConnector(SourceError):
 
 class DataLoss(SourceError):
     """Records that were asked for are gone, and ``failOnDataLoss`` is not false."""
+
+
+class LogReplaced(SourceError):
+    """A file became another one between its planning and its reading; trying again helps."""

@@ -10,11 +10,16 @@ from pyspark.sql.datasource import InputPartition
 
 from pipeline.decoding.bounds import Bounds
 from pipeline.decoding.scan import ScanPosition
+from pipeline.source.marks import Mark
+from pipeline.source.places import Edge
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSlice:
-    """The batches that begin in bytes [begin, end) of a file; reading starts at ``start``."""
+    """The batches that begin in bytes [begin, end) of a file; reading starts at ``start``.
+
+    ``edges`` are bytes of the file by which a task knows that it is the one that was planned with.
+    """
 
     partition: int
     file: str
@@ -22,6 +27,7 @@ class SegmentSlice:
     begin: int
     end: int
     bounds: Bounds
+    edges: tuple[Edge, ...] = ()
 
     @property
     def weight(self) -> int:
@@ -39,7 +45,16 @@ class StoreSlice:
     weight: int
 
 
-Slice = SegmentSlice | StoreSlice
+@dataclass(frozen=True, slots=True)
+class LossSlice:
+    """No bytes, but a row that says what of a partition is lost."""
+
+    partition: int
+    offset: int
+    detail: str
+
+
+Slice = SegmentSlice | StoreSlice | LossSlice
 
 
 class LogTask(InputPartition):
@@ -62,6 +77,11 @@ class GroupLog(Protocol):
         """Lines about what was found and is worth knowing, but no error."""
         ...
 
+    @property
+    def identity(self) -> str | None:
+        """What no other log has, whatever is written to this one; ``None`` where nothing says."""
+        ...
+
     def beginning(self, partition: int) -> int:
         """The first offset that can be there."""
         ...
@@ -72,6 +92,14 @@ class GroupLog(Protocol):
 
     def find_time(self, partition: int, wall_ms: int) -> int | None:
         """The first offset whose record has this time or a later one."""
+        ...
+
+    def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
+        """The mark of the last record from ``start`` on and before ``end``."""
+        ...
+
+    def find_change(self, partition: int, mark: Mark) -> str | None:
+        """Why the log is not the one that the mark is of, and where; ``None`` where it may be."""
         ...
 
     def plan(
@@ -89,7 +117,7 @@ class GroupLog(Protocol):
         ...
 
 
-def pack_slices(slices: Sequence[Slice], most: int) -> list[list[Slice]]:
+def pack_slices(slices: Sequence[SegmentSlice | StoreSlice], most: int) -> list[list[Slice]]:
     """Small slices together, so that no task is only a start and an end."""
     tasks: list[list[Slice]] = []
     room = 0

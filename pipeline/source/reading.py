@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from pipeline.decoding.blocks import decode_piece, read_records
 from pipeline.decoding.raw_rows import make_raw_rows
+from pipeline.decoding.record_rows import make_damage_row
 from pipeline.decoding.scan import Damage, Piece
+from pipeline.schema import DATA_LOSS
 from pipeline.source.errors import DataLoss, NotALog
-from pipeline.source.group_log import GroupLog, SegmentSlice, Slice, StoreSlice
+from pipeline.source.group_log import GroupLog, LossSlice, SegmentSlice, Slice, StoreSlice
 from pipeline.source.options import Decode, LogOptions
 from pipeline.source.segment_log import SegmentLog, read_segment_slice
 from pipeline.source.store_log import StoreLog, read_store_slices
@@ -50,6 +52,9 @@ def read_slices(
     Of Kafka's columns none says that bytes cannot be read, so that this is ``DataLoss`` there,
     unless ``failOnDataLoss`` is false.
     """
+    for part in slices:
+        if isinstance(part, LossSlice) and options.decode is Decode.RECORDS:
+            yield make_damage_row(schema, part.partition, part.offset, b"", DATA_LOSS, part.detail)
     for part, piece in _read_pieces(slices):
         if options.decode is Decode.RECORDS:
             yield from decode_piece(piece, part.partition, schema, part.bounds)
@@ -66,7 +71,9 @@ def read_slices(
                 )
 
 
-def _read_pieces(slices: Sequence[Slice]) -> Iterator[tuple[Slice, Piece]]:
+def _read_pieces(
+    slices: Sequence[Slice],
+) -> Iterator[tuple[SegmentSlice | StoreSlice, Piece]]:
     for _, group in groupby(slices, type):
         parts = list(group)
         stores = [part for part in parts if isinstance(part, StoreSlice)]

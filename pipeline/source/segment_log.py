@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,12 +13,17 @@ import numpy as np
 
 from model.ids import LogPartition
 from pipeline.decoding.blocks import find_first_offset
-from pipeline.decoding.bounds import Bounds
-from pipeline.decoding.byte_source import open_file
+from pipeline.decoding.bounds import ALL, Bounds
+from pipeline.decoding.byte_source import BytesOfFile, open_file
 from pipeline.decoding.scan import Damage, Piece, ScanPosition, scan_batches
 from pipeline.source.errors import NotALog, SourceError
 from pipeline.source.group_log import SegmentSlice, Slice, pack_slices
+from pipeline.source.identity import find_identity
 from pipeline.source.left_alone import note_left_alone
+from pipeline.source.marks import Mark, find_difference, find_last_mark, find_overlaps
+from pipeline.source.places import Edge, Places, check_edges, read_edge
+from storage.codec.batches import HEADER_SIZE
+from storage.columnar.batch_columns import BatchColumns
 from storage.segments.errors import NotSegments, SegmentError
 from storage.segments.folder import SegmentFolder, open_segments
 from storage.segments.reader import SegmentFile
@@ -24,14 +31,20 @@ from storage.segments.reader import SegmentFile
 SLICE_BYTES = 32 << 20
 """What one task reads at most: a segment of Kafka's default size is four of them."""
 
+_BEYOND = 1 << 63
+"""Above every offset."""
+
 
 class SegmentLog:
-    """See ``GroupLog``. The files may grow, and more may come, while this lives."""
+    """See ``GroupLog``. The files may grow, be compacted or replaced, and more may come."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._folder = _open_folder(path)
-        self._passed: dict[Path, list[ScanPosition]] = {}
+        self._places = Places()
+        self._ends: dict[int, tuple[int, Mark]] = {}
+        """The end of each partition when it was last found to have grown, and its mark."""
+        self._confirmed: dict[int, list[_Confirmed]] = {}
 
     @property
     def partitions(self) -> tuple[int, ...]:
@@ -43,24 +56,106 @@ class SegmentLog:
         """Lines about what was found and is worth knowing, but no error."""
         return self._folder.notes + note_left_alone(self._path)
 
+    @property
+    def identity(self) -> str | None:
+        """See ``GroupLog``: the topic's id, or the cluster's, where the folder says one."""
+        folders = [files[0].path.absolute().parent for files in self._folder.segments.values()]
+        return find_identity(folders)
+
     def beginning(self, partition: int) -> int:
         """See ``GroupLog``."""
         return self._files(partition)[0].base_offset
 
     def end(self, partition: int) -> int:
-        """See ``GroupLog``; what a file was read up to is not read again."""
+        """See ``GroupLog``; what a file was read up to is not read again while it is the same."""
         file = self._files(partition)[-1]
-        passed = self._passed.setdefault(file.path, [ScanPosition(0, 0)])
-        for piece, position in _scan_from(file.path, passed[-1]):
+        last = None
+        for piece, begin in self._walk(file, _BEYOND):
             if not isinstance(piece, Damage):
-                passed.append(position)
-        return max(passed[-1].next_offset, file.base_offset)
+                last = piece, begin
+        end = max(self._places.find(file.path, _BEYOND).next_offset, file.base_offset)
+        found = None if last is None else find_last_mark(last[0], ALL)
+        if last is not None and found is not None:
+            self._confirm(partition, file, found[0], last[0], last[1], found[1])
+            self._ends[partition] = end, found[0]
+        return end
 
     def find_time(self, partition: int, wall_ms: int) -> int | None:
         """See ``GroupLog``; reads the headers of all batches up to there."""
-        files = self._files(partition)
-        pieces = (piece for file in files for piece, _ in _scan_from(file.path, ScanPosition(0, 0)))
+        pieces = (piece for file in self._files(partition) for piece, _ in self._walk(file, 0))
         return find_first_offset(pieces, Bounds(start_ms=wall_ms))
+
+    def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
+        """See ``GroupLog``; reads what comes before ``end`` in its file."""
+        known = self._ends.get(partition)
+        if known is not None and known[0] == end and known[1].offset >= start:
+            return known[1]
+        for file in reversed(self._files(partition)):
+            if file.base_offset >= end:
+                continue
+            found = self._find_mark_in(partition, file, Bounds(start, end))
+            if found is not None or file.base_offset <= start:
+                return found
+        return None
+
+    def _find_mark_in(self, partition: int, file: SegmentFile, bounds: Bounds) -> Mark | None:
+        assert bounds.end_offset is not None
+        # Near the end first: most often the record before it is there.
+        for offset in dict.fromkeys((bounds.end_offset - 1, bounds.start_offset)):
+            found = None
+            for piece, begin in self._walk(file, offset):
+                if isinstance(piece, Damage):
+                    continue
+                if piece.base_offsets[0] >= bounds.end_offset:
+                    break
+                in_piece = find_last_mark(piece, bounds)
+                found = found if in_piece is None else (*in_piece, piece, begin)
+            if found is not None:
+                mark, index, piece, begin = found
+                self._confirm(partition, file, mark, piece, begin, index)
+                return mark
+        return None
+
+    def find_change(self, partition: int, mark: Mark) -> str | None:
+        """See ``GroupLog``; of a file that is the same it reads a header."""
+        if any(known.holds(mark) for known in self._confirmed.get(partition, ())):
+            return None
+        files = self._files(partition)
+        bases = [file.base_offset for file in files]
+        seen = None
+        first = max(0, bisect_right(bases, mark.base_offset) - 1)
+        for file in files[first : bisect_right(bases, mark.last_offset)]:
+            for piece, begin in self._walk(file, mark.base_offset):
+                if isinstance(piece, Damage):
+                    continue
+                for index in find_overlaps(piece, mark):
+                    difference = find_difference(piece, index, mark)
+                    if difference is not None:
+                        return f"{file.path}, byte {begin + int(piece.starts[index])}: {difference}"
+                    if piece.last_offsets[index] == mark.last_offset:
+                        seen = file, mark, piece, begin, index
+                if piece.base_offsets[-1] > mark.last_offset:
+                    break
+        if seen is not None:
+            self._confirm(partition, *seen)
+        return None
+
+    def _confirm(
+        self,
+        partition: int,
+        file: SegmentFile,
+        mark: Mark,
+        piece: BatchColumns,
+        begin: int,
+        index: int,
+    ) -> None:
+        """Remembers where the mark's batch lies, for the next look at it."""
+        start = int(piece.starts[index])
+        head = piece.data[start : start + HEADER_SIZE]
+        found = _Confirmed(mark, file.path, Edge(begin + start + len(head), head))
+        known = self._confirmed.setdefault(partition, [])
+        # Those of the beginning and of the end of a micro-batch are asked for.
+        known[:] = [*[one for one in known if one.mark != mark], found][-2:]
 
     def plan(
         self, wanted: Sequence[tuple[int, Bounds]], min_slices: int | None
@@ -69,7 +164,7 @@ class SegmentLog:
         whole = [part for partition, bounds in wanted for part in self._slice(partition, bounds)]
         total = sum(part.weight for part in whole)
         most = SLICE_BYTES if min_slices is None else min(SLICE_BYTES, total // min_slices + 1)
-        slices: list[Slice] = [piece for part in whole for piece in _split(part, most)]
+        slices = [piece for part in whole for piece in _split(part, most)]
         if min_slices is not None:
             return [[part] for part in slices]
         return pack_slices(slices, most)
@@ -77,6 +172,8 @@ class SegmentLog:
     def refresh(self) -> None:
         """See ``GroupLog``."""
         self._folder = _open_folder(self._path)
+        there = self._folder.segments.values()
+        self._places.keep(file.path for files in there for file in files)
 
     def close(self) -> None:
         """See ``GroupLog``."""
@@ -90,40 +187,72 @@ class SegmentLog:
         for file, end in zip(files, [*ends, None], strict=True):
             if bounds.intersect(Bounds(file.base_offset, end)).is_empty():
                 continue
-            try:
-                size = file.path.stat().st_size
-            except OSError as error:
-                raise SourceError(f"{file.path} cannot be read: {error.strerror}") from error
-            start = self._find_start(file, bounds.start_offset)
-            if start.position < size:
-                path = str(file.path.absolute())
-                yield SegmentSlice(partition, path, start, start.position, size, bounds)
+            with _opening(file.path) as source:
+                self._places.check(file.path, source)
+                start = self._places.find(file.path, bounds.start_offset)
+                edges = (read_edge(source, start.position), read_edge(source, source.size))
+                if start.position < source.size:
+                    path = str(file.path.absolute())
+                    yield SegmentSlice(
+                        partition, path, start, start.position, source.size, bounds, edges
+                    )
 
-    def _find_start(self, file: SegmentFile, offset: int) -> ScanPosition:
-        """The last place known before which no record from an offset on can be."""
-        passed = self._passed.get(file.path, [ScanPosition(0, 0)])
-        return [known for known in passed if known.next_offset <= offset][-1]
+    def _walk(self, file: SegmentFile, offset: int) -> Iterator[tuple[Piece, int]]:
+        """The pieces of a file, and the byte at which each begins.
+
+        From the last known place on before which no record from the offset on can be.
+        """
+        with _opening(file.path) as source:
+            self._places.check(file.path, source)
+            position = self._places.find(file.path, offset)
+            for piece in scan_batches(source, start=position):
+                begin = position.position
+                position = _compute_after(piece, position)
+                if not isinstance(piece, Damage):
+                    batch_at = begin + int(piece.starts[-1])
+                    self._places.add(file.path, source, batch_at, position)
+                yield piece, begin
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """A mark, and the header of the batch that it was seen to be of."""
+
+    mark: Mark
+    path: Path
+    head: Edge
+
+    def holds(self, mark: Mark) -> bool:
+        """Whether this is the mark, and its batch lies where it did."""
+        if self.mark != mark:
+            return False
+        try:
+            with open_file(self.path) as source:
+                return self.head.is_in(source)
+        except OSError:
+            return False
 
 
 def read_segment_slice(part: SegmentSlice) -> Iterator[Piece]:
-    """The pieces of a slice; raises ``SourceError`` where the file cannot be read."""
-    try:
-        with open_file(Path(part.file)) as source:
-            for piece in scan_batches(source, part.begin, part.end, start=part.start):
-                if _is_beyond(piece, part.bounds.end_offset):
-                    return
-                yield _name_file(piece, part.file)
-    except OSError as error:
-        raise SourceError(f"{part.file} cannot be read: {error.strerror}") from error
+    """The pieces of a slice; raises ``SourceError`` where the file cannot be read.
+
+    ``LogReplaced`` is one, where it is another file than the slice was planned of.
+    """
+    with _opening(Path(part.file)) as source:
+        check_edges(source, part.edges, part.file)
+        for piece in scan_batches(source, part.begin, part.end, start=part.start):
+            if _is_beyond(piece, part.bounds.end_offset):
+                break
+            yield _name_file(piece, part.file)
+        # Written over in its place, it has been another one under our hands.
+        check_edges(source, part.edges, part.file)
 
 
-def _scan_from(path: Path, start: ScanPosition) -> Iterator[tuple[Piece, ScanPosition]]:
+@contextmanager
+def _opening(path: Path) -> Iterator[BytesOfFile]:
     try:
         with open_file(path) as source:
-            position = start
-            for piece in scan_batches(source, start=start):
-                position = _compute_after(piece, position)
-                yield piece, position
+            yield source
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -147,9 +276,16 @@ def _name_file(piece: Piece, file: str) -> Piece:
 
 def _split(part: SegmentSlice, most: int) -> Iterator[SegmentSlice]:
     count = -(-part.weight // most)
-    edges = [part.begin + part.weight * number // count for number in range(count + 1)]
-    for begin, end in pairwise(edges):
-        yield replace(part, begin=begin, end=end)
+    if count == 1:
+        yield part
+        return
+    positions = [part.begin + part.weight * number // count for number in range(count + 1)]
+    with _opening(Path(part.file)) as source:
+        check_edges(source, part.edges, part.file)
+        edges = [read_edge(source, position) for position in positions]
+    for index, (begin, end) in enumerate(pairwise(positions)):
+        known = tuple(dict.fromkeys((edges[0], *edges[index : index + 2])))
+        yield replace(part, begin=begin, end=end, edges=known)
 
 
 def _open_folder(path: Path) -> SegmentFolder:

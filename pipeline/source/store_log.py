@@ -11,9 +11,12 @@ from model.ids import LogOffset, LogPartition
 from pipeline.decoding.blocks import find_first_offset
 from pipeline.decoding.bounds import Bounds
 from pipeline.decoding.byte_source import BytesInMemory
-from pipeline.decoding.scan import BLOCK_BYTES, Piece, scan_batches
+from pipeline.decoding.scan import BLOCK_BYTES, Damage, Piece, scan_batches
 from pipeline.source.errors import NewerStore, SourceError
 from pipeline.source.group_log import Slice, StoreSlice, pack_slices
+from pipeline.source.marks import Mark, find_difference, find_last_mark, find_overlaps
+from storage.codec.errors import CodecError
+from storage.columnar.batch_columns import split_block
 from storage.log_store import FormatTooNew, StoreError, read_batch_range
 from storage.rocks_reader import RocksLogReader, open_store_reader
 
@@ -34,6 +37,11 @@ class StoreLog:
         """See ``GroupLog``."""
         return ()
 
+    @property
+    def identity(self) -> str | None:
+        """See ``GroupLog``: the store's cluster id."""
+        return f"cluster:{self._reader.cluster_id}"
+
     def beginning(self, partition: int) -> int:
         """See ``GroupLog``: trimming leaves each key's last record at its own offset."""
         return 0
@@ -48,6 +56,30 @@ class StoreLog:
         bounds = Bounds(end_offset=self.end(partition), start_ms=wall_ms)
         return find_first_offset(_read_pieces(self._reader, partition, bounds), bounds)
 
+    def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
+        """See ``GroupLog``."""
+        with _errors():
+            batch = self._reader.read_batch_before(LogPartition(partition), LogOffset(end))
+        try:
+            found = (
+                None if batch is None else find_last_mark(split_block(batch), Bounds(start, end))
+            )
+        except CodecError:
+            return None
+        return None if found is None else found[0]
+
+    def find_change(self, partition: int, mark: Mark) -> str | None:
+        """See ``GroupLog``."""
+        bounds = Bounds(mark.base_offset, mark.last_offset + 1)
+        for piece in _read_pieces(self._reader, partition, bounds):
+            if isinstance(piece, Damage):
+                continue
+            for index in find_overlaps(piece, mark):
+                difference = find_difference(piece, index, mark)
+                if difference is not None:
+                    return f"{self._folder}, offset {int(piece.base_offsets[index])}: {difference}"
+        return None
+
     def plan(
         self, wanted: Sequence[tuple[int, Bounds]], min_slices: int | None
     ) -> list[list[Slice]]:
@@ -59,7 +91,7 @@ class StoreLog:
                 ranges.append((partition, closed))
         total = sum(_compute_weight(bounds) for _, bounds in ranges)
         most = SLICE_OFFSETS if min_slices is None else min(SLICE_OFFSETS, total // min_slices + 1)
-        slices: list[Slice] = [
+        slices = [
             part for partition, bounds in ranges for part in self._split(partition, bounds, most)
         ]
         if min_slices is not None:

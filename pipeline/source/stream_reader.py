@@ -1,4 +1,9 @@
-"""Streaming queries over a log: micro-batches between offsets, which a restart reads alike."""
+"""Streaming queries over a log: micro-batches between offsets, which a restart reads alike.
+
+With its offsets a stream keeps what it has read last, and asks before each micro-batch whether the
+log still has it: a log that was cut, trimmed, or replaced by another one is ``DataLoss``, or with
+``failOnDataLoss=false`` a row that says so, and the stream goes on with what is there.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +20,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pipeline.decoding.bounds import Bounds
-from pipeline.schema import TOPIC
 from pipeline.source.errors import OptionError
-from pipeline.source.group_log import GroupLog, LogTask
+from pipeline.source.group_log import GroupLog, LogTask, LossSlice
+from pipeline.source.losses import Loss, find_losses
+from pipeline.source.marks import Mark
 from pipeline.source.offsets import check_loss, check_partitions, compute_start, limit_offsets
 from pipeline.source.options import LATEST, LogOptions, Offsets
 from pipeline.source.reading import open_log, read_slices
-
-StreamOffset = dict[str, dict[str, int]]
-"""As the Kafka source writes it into checkpoints: topic, partition, next offset."""
+from pipeline.source.stream_offset import JsonOffset, StreamOffset, read_offset, write_offsets
 
 
 class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -38,18 +42,17 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[int, int] | None = None
         self._latest: dict[int, int] = {}
 
-    def initialOffset(self) -> StreamOffset:  # noqa: N802
+    def initialOffset(self) -> JsonOffset:  # noqa: N802
         """Where a query without a checkpoint begins: at the end, unless options say otherwise."""
         log = self._reopen()
         named = self._options.starting_offsets
         check_partitions(log, () if named is None else tuple(named.by_partition))
         default = Offsets(LATEST)
-        return _write(
-            {
-                partition: compute_start(log, self._options, partition, default)
-                for partition in log.partitions
-            }
-        )
+        starts = {
+            partition: compute_start(log, self._options, partition, default)
+            for partition in log.partitions
+        }
+        return StreamOffset(starts, log.identity, _find_marks(log, {}, starts, {})).write()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """``maxOffsetsPerTrigger``."""
@@ -60,38 +63,51 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Remembers the ends that the query goes up to."""
         self._target = self._find_ends()
 
-    def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
-        """Where the next micro-batch ends."""
-        known = _read(start)
-        ends = self._find_ends() if self._target is None else self._target
+    def latestOffset(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:  # noqa: N802
+        """Where the next micro-batch ends; before what it begins at where the log was cut."""
+        known = read_offset(start)
+        ends = self._find_ends()
+        log = self._open()
+        losses = self._find_losses(log, known)
+        if self._target is not None:
+            target = self._target
+            ends = {part: min(end, target[part]) for part, end in ends.items() if part in target}
         self._latest = ends
-        starts = self._compute_starts(known, ends)
-        reachable = {
-            partition: max(ends[partition], begin)
-            for partition, begin in starts.items()
-            if partition in ends
-        }
+        starts = _compute_starts(log, known, losses, ends)
+        reachable = {partition: max(ends[partition], begin) for partition, begin in starts.items()}
         if isinstance(limit, ReadMaxRows):
             reachable = limit_offsets(starts, reachable, limit.max_rows)
-        return _write({**known, **reachable})
+        kept = {part: offset for part, offset in known.offsets.items() if part not in losses}
+        marks = {part: mark for part, mark in known.marks.items() if part not in losses}
+        offsets = {**kept, **reachable}
+        identity = log.identity or known.log
+        return StreamOffset(offsets, identity, _find_marks(log, starts, offsets, marks)).write()
 
-    def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
+    def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802
         """Up to where there was something when the last micro-batch was planned."""
-        return _write(self._latest) if self._latest else None
+        return write_offsets(self._latest) if self._latest else None
 
-    def partitions(self, start: StreamOffset, end: StreamOffset) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch."""
-        log = self._log or self._reopen()
-        known, ends = _read(start), _read(end)
-        present = {partition: ends[partition] for partition in log.partitions if partition in ends}
-        starts = self._compute_starts(known, present)
+    def partitions(self, start: JsonOffset, end: JsonOffset) -> Sequence[InputPartition]:
+        """The tasks of a micro-batch, of which the first says what is lost."""
+        log = self._open()
+        known, planned = read_offset(start), read_offset(end)
+        losses = self._find_losses(log, known)
+        if self._options.fail_on_data_loss:
+            # The log may have been cut since the micro-batch was planned, as before a restart.
+            self._find_losses(log, planned)
+        ends = {part: planned.offsets[part] for part in log.partitions if part in planned.offsets}
+        starts = _compute_starts(log, known, losses, ends)
         wanted = [
             (partition, Bounds(starts[partition], stop))
-            for partition, stop in sorted(present.items())
+            for partition, stop in sorted(ends.items())
             if stop > starts[partition]
         ]
+        rows = [
+            LossSlice(partition, loss.goes_on or 0, loss.detail)
+            for partition, loss in losses.items()
+        ]
         tasks = log.plan(wanted, self._options.min_partitions)
-        return [LogTask(slices) for slices in tasks]
+        return [LogTask(slices) for slices in ([rows] if rows else []) + tasks]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
@@ -103,24 +119,19 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._log.close()
             self._log = None
 
-    def _compute_starts(self, known: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
-        """Partitions that are new begin at their beginning."""
-        log = self._log or self._reopen()
-        for partition, offset in known.items():
-            if partition not in log.partitions:
-                check_loss(self._options, f"partition {partition} is gone")
-            elif offset < log.beginning(partition):
-                beginning = log.beginning(partition)
-                what = f"partition {partition} begins at offset {beginning}, not {offset}"
-                check_loss(self._options, what)
-            elif partition in ends and ends[partition] < offset:
-                what = f"partition {partition} ends at offset {ends[partition]}, before {offset}"
-                check_loss(self._options, what)
-        return {partition: known.get(partition, log.beginning(partition)) for partition in ends}
+    def _find_losses(self, log: GroupLog, known: StreamOffset) -> dict[int, Loss]:
+        """Raises ``DataLoss`` for the first, unless that is wanted otherwise."""
+        losses = find_losses(log, known)
+        for loss in losses.values():
+            check_loss(self._options, f"{self._options.path}: {loss.detail}")
+        return losses
 
     def _find_ends(self) -> dict[int, int]:
         log = self._reopen()
         return {partition: log.end(partition) for partition in log.partitions}
+
+    def _open(self) -> GroupLog:
+        return self._log or self._reopen()
 
     def _reopen(self) -> GroupLog:
         if self._log is None:
@@ -130,9 +141,34 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._log
 
 
-def _write(offsets: Mapping[int, int]) -> StreamOffset:
-    return {TOPIC: {str(partition): offset for partition, offset in sorted(offsets.items())}}
+def _compute_starts(
+    log: GroupLog, known: StreamOffset, losses: Mapping[int, Loss], ends: Mapping[int, int]
+) -> dict[int, int]:
+    """Partitions that are new begin at their beginning, others where the log allows it."""
+    starts = {}
+    for partition in ends:
+        loss = losses.get(partition)
+        goes_on = known.offsets.get(partition) if loss is None else loss.goes_on
+        starts[partition] = log.beginning(partition) if goes_on is None else goes_on
+    return starts
 
 
-def _read(offset: StreamOffset) -> dict[int, int]:
-    return {int(partition): value for partition, value in offset[TOPIC].items()}
+def _find_marks(
+    log: GroupLog,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    known: Mapping[int, Mark],
+) -> dict[int, Mark]:
+    """What will have been read last; as before where there is no record to be read."""
+    found = {}
+    for partition, end in ends.items():
+        if partition not in log.partitions:
+            continue
+        beginning = log.beginning(partition)
+        mark = known.get(partition)
+        start = beginning if mark is None else starts.get(partition, beginning)
+        if end > start:
+            mark = log.find_mark(partition, start, end) or mark
+        if mark is not None:
+            found[partition] = mark
+    return found

@@ -203,16 +203,22 @@ class GroupState:
         A classic group whose subscriptions cannot be read counts as subscribed to everything,
         as for Kafka, which does not expire its offsets while it has members.
         """
+        if self.has_subscriber(topic):
+            return True
+        if self.classic is None or not self.classic.members:
+            return False
+        topics = read_classic_topics(self.classic)
+        return topics is None or topic in topics
+
+    def has_subscriber(self, topic: str) -> bool:
+        """Whether a member of the consumer group subscribes to the topic."""
         for member in self.members.values():
             regex = member.subscribed_topic_regex
             if topic in member.subscribed_topic_names or (
                 regex and topic in self.regexes.get(regex, ())
             ):
                 return True
-        if self.classic is None or not self.classic.members:
-            return False
-        topics = read_classic_topics(self.classic)
-        return topics is None or topic in topics
+        return False
 
 
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> frozenset[Place]:
@@ -287,3 +293,8 @@ def read_classic_topics(value: GroupMetadataValue) -> frozenset[str] | None:
 def show_topic_id(topic_id: bytes) -> str:
     """Kafka's 22 characters."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+def read_topic_id(text: str) -> bytes:
+    """The id of which ``show_topic_id`` makes this."""
+    return base64.urlsafe_b64decode(text + "==")

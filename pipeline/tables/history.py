@@ -14,6 +14,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pipeline.schema import UNKNOWN_VERSION
 from pipeline.tables.epochs import EpochRows
 from pipeline.tables.group_log import LoggedRecord, Observer, follow_groups
 from pipeline.tables.history_tables import HISTORY_TABLES
@@ -42,10 +43,16 @@ def make_table_observers(rows: Rows) -> Sequence[Observer]:
     )
 
 
-def select_group_events(records: DataFrame) -> DataFrame:
-    """The records that are no offsets, as ``LoggedRecord`` has them."""
+def select_group_events(records: DataFrame, *, with_unknown: bool = False) -> DataFrame:
+    """The records that are no offsets, as ``LoggedRecord`` has them.
+
+    ``with_unknown``: also those of a version of a newer Kafka.
+    """
+    is_readable = col("problem").isNull()
+    if with_unknown:
+        is_readable |= col("problem") == UNKNOWN_VERSION
     readable = records.where(
-        (col("type_id") >= FIRST_GROUP_TYPE) & col("group_id").isNotNull() & col("problem").isNull()
+        (col("type_id") >= FIRST_GROUP_TYPE) & col("group_id").isNotNull() & is_readable
     )
     size = sql.coalesce(sql.length("key"), lit(0)) + sql.coalesce(sql.length("value"), lit(0))
     large = (

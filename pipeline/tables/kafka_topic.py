@@ -2,7 +2,7 @@
 
 It needs Spark's connector (``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION``).
 Only what is committed is read. Which records were written at once no consumer is told: those of a
-partition that have the same time are taken for one write.
+partition that follow one another and have the same time are taken for one write.
 """
 
 from __future__ import annotations
@@ -64,5 +64,13 @@ def decode_kafka_frame(rows: DataFrame) -> DataFrame:
                 yield from decode_kafka_rows(batch)
 
     records = rows.select(*KAFKA_COLUMNS).mapInArrow(decode, from_arrow_schema(RECORDS))
-    writes = Window.partitionBy("partition", "timestamp")
-    return records.withColumn("base_offset", sql.min("offset").over(writes))
+    # Neighbours alone: a clock that goes back has the times of writes long before once more.
+    in_order = Window.partitionBy("partition").orderBy("offset")
+    goes_on = sql.col("timestamp").eqNullSafe(sql.lag("timestamp").over(in_order))
+    first = sql.when(goes_on & sql.lag("offset").over(in_order).isNotNull(), None)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return (
+        records.withColumn("first_of_write", first.otherwise(sql.col("offset")))
+        .withColumn("base_offset", sql.last("first_of_write", ignorenulls=True).over(so_far))
+        .drop("first_of_write")
+    )

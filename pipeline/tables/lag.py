@@ -87,6 +87,10 @@ def compute_group_lag(
 def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) -> DataFrame:
     """What is committed and where the partition ends, as known at the end of each window.
 
+    What is committed is the write with the highest offset in the log of those that are effective,
+    as for OffsetFetch: one that becomes effective below another (the commit of a transaction whose
+    marker is late, or by a clock that went back) changes nothing, and is left out.
+
     Nearly every commit has a window of its own, so that aggregating would make as many rows again:
     commits and ends are sorted once, by partition and time, and all is told in that order.
     """
@@ -95,6 +99,8 @@ def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) ->
     written = visible.select(
         *_KEY,
         sql.window("effective_ts", window)["start"].alias("window_start"),
+        "effective_ts",
+        "effective_offset",
         "offset",
         sql.struct("committed_offset", "is_tombstone").alias("write"),
         when(is_commit, col("committed_offset")).alias("commit"),
@@ -111,13 +117,15 @@ def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) ->
         .join(by_end, _PLACE)
         .select(*_KEY, "window_start", col("end.end_offset"), col("end.ts").alias("end_ts"))
     )
-    # An end has no offset in the log, and so comes before the commits of its window.
-    in_order = Window.partitionBy(*_KEY).orderBy("window_start", "offset")
+    # An end has no time here, and so comes before the commits of its window.
+    in_order = Window.partitionBy(*_KEY).orderBy("window_start", "effective_ts", "effective_offset")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     whole = Window.partitionBy(*_KEY, "window_start")
     following = sql.lead("window_start").over(in_order)
     return (
         written.unionByName(ended, allowMissingColumns=True)
+        .withColumn("highest", sql.max("offset").over(so_far))
+        .where(col("offset").isNull() | (col("offset") == col("highest")))
         .withColumn("last", sql.last("write", ignorenulls=True).over(so_far))
         .withColumn("end_offset", sql.last("end_offset", ignorenulls=True).over(so_far))
         .withColumn("end_ts", sql.last("end_ts", ignorenulls=True).over(so_far))

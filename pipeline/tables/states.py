@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.functions import col
 
-from model.records import ClassicGroupMember, MemberState
+from model.records import ClassicGroupMember, GroupMetadataValue, MemberState
 from pipeline.schema import TIMESTAMP
 from pipeline.tables.group_log import Change, LoggedRecord, Observer
 from pipeline.tables.group_state import CLASSIC, CONSUMER, GroupState, Place, show_topic_id
@@ -25,6 +25,7 @@ from pipeline.tables.rows import Row, Rows, to_timestamp
 GROUP_STATES = "group_states"
 
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
+PREPARING = "PreparingRebalance"
 DEFAULT_ASSIGNOR = "uniform"
 
 _PARTITIONS = pa.list_(pa.struct([("topic_id", pa.string()), ("partition", pa.int32())]))
@@ -138,7 +139,7 @@ def describe_state(state: GroupState) -> Row:
         found = state.classic
         return {
             "group_type": CLASSIC,
-            "state": STABLE if found.members else EMPTY,
+            "state": _compute_classic_state(found),
             "group_epoch": found.generation,
             "protocol_type": found.protocol_type,
             "protocol": found.protocol,
@@ -146,6 +147,13 @@ def describe_state(state: GroupState) -> Row:
         }
     (group_type, *_) = sorted(state.foreign)
     return {"group_type": group_type, "members": []}
+
+
+def _compute_classic_state(found: GroupMetadataValue) -> str:
+    """A record that names members and no leader is a downgrade's: the group has to rebalance."""
+    if not found.members:
+        return EMPTY
+    return PREPARING if found.leader is None else STABLE
 
 
 def _describe_consumer_group(state: GroupState) -> Row:

@@ -8,6 +8,7 @@ go), so they are made by what makes them for a batch, of all of ``records``: the
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline import session
+from pipeline.source import errors
+from pipeline.source.errors import DataLoss, LogReplaced, OptionError, SourceError
+from pipeline.source.losses import find_losses
+from pipeline.source.reading import open_log
+from pipeline.source.stream_offset import read_offset
 from pipeline.tables.end_offsets import EndOffset
 from pipeline.tables.job import RECORDS, TablesSummary, Tell, derive_tables
 from pipeline.tables.records import name_columns
@@ -27,6 +33,8 @@ _POLL_S = 0.2
 _TRIES = 10
 _NO_SOURCE = "Python worker failed to connect back"
 """Spark gives the process of a Python source ten seconds, which no setting changes."""
+
+_ERRORS = re.escape(errors.__name__)
 
 FindEnds = Callable[[], list[EndOffset]]
 """Where topics end, as it is known by the time that lag is told."""
@@ -56,15 +64,18 @@ def stream_tables(
 ) -> TablesSummary:
     """Goes on where the last streaming run into this folder was, until the end or ``should_stop``.
 
-    Tables that a batch run has left are replaced. Raises ``SourceError`` and what Spark raises.
+    Tables that a batch run has left are replaced. Raises ``SourceError``, also where the folder is
+    of another log or format, and what Spark raises.
     """
     more = {} if options.max_offsets is None else {"maxOffsetsPerTrigger": str(options.max_offsets)}
     source = session.stream_records(spark, path, startingOffsets="earliest", **more)
     records = name_columns(source)
     folder = TableFolder(spark, out, options.file_format)
+    check_stream(folder, path, out)
     folder.recover()
     if not folder.has_stream():
         folder.delete_manifest()
+        folder.begin_stream()
         folder.write(RECORDS, spark.createDataFrame([], records.schema))
     run = _Run(spark, folder, records, options, tell)
     writer = records.writeStream.foreachBatch(run.add)
@@ -77,18 +88,54 @@ def stream_tables(
     return run.finish()
 
 
+def check_stream(folder: TableFolder, path: str, out: str) -> None:
+    """Raises ``SourceError`` unless a streaming run that has begun in a folder can go on.
+
+    It goes on with the same format, and with the log that it has read: not with another one, nor
+    with one that was cut since.
+    """
+    if not folder.has_stream():
+        return
+    file_format = folder.read_stream_format()
+    if file_format not in (None, folder.format):
+        raise OptionError(
+            f"{out} has tables as {file_format}, to which nothing is added as {folder.format}: "
+            f"go on as {file_format}, or begin anew without --stream"
+        )
+    offset = folder.read_stream_offset()
+    if offset is None:
+        return
+    log = open_log(path)
+    try:
+        losses = find_losses(log, read_offset(offset))
+    finally:
+        log.close()
+    for loss in losses.values():
+        raise DataLoss(
+            f"{out} has tables of another log than {path} is now: {loss.detail}; "
+            "use another folder, or begin anew without --stream"
+        )
+
+
 def run_query(run: Callable[[], None]) -> None:
     """Runs a query to its end, again where Spark did not wait for the process of its source.
 
-    Nothing has been read then, and a query goes on from its checkpoint.
+    Nothing has been read then, and a query goes on from its checkpoint. So it does where a file was
+    replaced between the plan of a micro-batch and its tasks.
     """
     for _ in range(_TRIES - 1):
         try:
             return run()
         except StreamingQueryException as error:
-            if _NO_SOURCE not in str(error):
-                raise
+            if not any(sign in str(error) for sign in (_NO_SOURCE, LogReplaced.__name__)):
+                raise _find_cause(error) from error
     return run()
+
+
+def _find_cause(error: StreamingQueryException) -> Exception:
+    """The source's own line, where it is the source that has failed."""
+    found = re.search(rf"{_ERRORS}\.(\w+): (.*)", str(error))
+    return error if found is None else getattr(errors, found[1], SourceError)(found[2])
 
 
 class _Run:

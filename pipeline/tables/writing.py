@@ -1,8 +1,9 @@
 """Tables as folders of files: whole, or not there.
 
-A table is written beside the one that it replaces and takes its place by a rename, on any file
-system that Hadoop knows. A run that was killed leaves at most folders whose names begin with
-``_``, which readers leave alone and the next run takes away or puts back.
+A table is written beside the one that it replaces and takes its place: at once where folders can
+be exchanged, else by two renames, on any file system that Hadoop knows. A run that was killed
+leaves at most folders whose names begin with ``_``, which readers leave alone and the next run
+takes away or puts back.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DateType, StructField, StructType
 
+from pipeline.tables.exchange import exchange
+
 MANIFEST = "_tables.json"
 _WRITING = "_writing-"
 _REPLACED = "_replaced-"
 _CHECKPOINT = "_checkpoint"
+_STREAM = "_stream.json"
 _DATE = "date"
 
 PARQUET, JSON = "parquet", "json"
@@ -124,6 +128,10 @@ class TableFolder:
 
     def _swap(self, name: str, writing: Any) -> None:
         table, replaced = self._at(name), self._at(_REPLACED + name)
+        paths = self._local_path(writing), self._local_path(table)
+        if paths[0] and paths[1] and exchange(paths[0], paths[1]):
+            self._files.delete(writing, True)
+            return
         if self._files.exists(table) and not self._files.rename(table, replaced):
             raise OSError(f"{table} could not be moved out of the way")
         if not self._files.rename(writing, table):
@@ -132,25 +140,36 @@ class TableFolder:
 
     def write_manifest(self, content: dict[str, Any]) -> None:
         """Says, last of all, what the tables are of; a folder without it has not been finished."""
+        self._write_json(MANIFEST, content)
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """What was said of the tables last of all; ``None`` where no run has ended since."""
+        return self._read_json(MANIFEST)
+
+    def _write_json(self, name: str, content: dict[str, Any]) -> None:
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         writing = self._at(_WRITING + "manifest")
         stream = self._files.create(writing, True)
         stream.write(bytearray(text.encode()))
         stream.close()
-        self._files.delete(self._at(MANIFEST), False)
-        self._files.rename(writing, self._at(MANIFEST))
+        self._files.delete(self._at(name), False)
+        self._files.rename(writing, self._at(name))
 
-    def read_manifest(self) -> dict[str, Any] | None:
-        """What was said of the tables last of all; ``None`` where no run has ended since."""
-        if not self._files.exists(self._at(MANIFEST)):
+    def _read_json(self, name: str) -> dict[str, Any] | None:
+        text = self._read_file(self._at(name))
+        if text is None:
             return None
-        stream = self._files.open(self._at(MANIFEST))
-        try:
-            text = str(self._read_text(stream, "UTF-8"))
-        finally:
-            stream.close()
         found: dict[str, Any] = json.loads(text)
         return found
+
+    def _read_file(self, path: Any) -> str | None:
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return str(self._read_text(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def delete_manifest(self) -> None:
         """The tables are about to be of different runs."""
@@ -162,13 +181,43 @@ class TableFolder:
 
     def local_scratch(self, name: str) -> Path | None:
         """As ``scratch``; ``None`` where files can be written by Hadoop alone."""
+        return self._local_path(self._at(_WRITING + name))
+
+    def _local_path(self, path: Any) -> Path | None:
         if str(self._files.getScheme()) != "file":
             return None
-        return Path(str(self._files.makeQualified(self._at(_WRITING + name)).toUri().getPath()))
+        return Path(str(self._files.makeQualified(path).toUri().getPath()))
+
+    def begin_stream(self) -> None:
+        """A streaming run is to begin here: what it writes is said before anything is written."""
+        self._write_json(_STREAM, {"format": self.format})
 
     def has_stream(self) -> bool:
         """Whether a streaming run has begun here."""
         return bool(self._files.exists(self._at(_CHECKPOINT)))
+
+    def read_stream_format(self) -> str | None:
+        """The format that the streaming run writes; ``None`` where nothing says it."""
+        found = self._read_json(_STREAM) or self.read_manifest() or {}
+        file_format = found.get("format")
+        return None if file_format is None else str(file_format)
+
+    def read_stream_offset(self) -> dict[str, Any] | None:
+        """Where the last micro-batch ends that the streaming run has planned."""
+        folder = self._make_path(self._at(_CHECKPOINT), "offsets")
+        if not self._files.exists(folder):
+            return None
+        names = [_name(status) for status in self._files.listStatus(folder)]
+        numbers = [int(name) for name in names if name.isdecimal()]
+        if not numbers:
+            return None
+        text = self._read_file(self._make_path(folder, str(max(numbers)))) or ""
+        try:
+            # A version, settings of Spark's, and the offset of each source.
+            found: dict[str, Any] = json.loads(text.splitlines()[-1])
+        except (IndexError, ValueError):
+            return None
+        return found
 
     @property
     def checkpoint(self) -> str:
@@ -178,6 +227,7 @@ class TableFolder:
     def delete_stream(self) -> None:
         """The tables go their own way: a streaming run begins again."""
         self._files.delete(self._at(_CHECKPOINT), True)
+        self._files.delete(self._at(_STREAM), False)
 
     def delete_scratch(self, name: str) -> None:
         self._files.delete(self._at(_WRITING + name), True)

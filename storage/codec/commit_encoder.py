@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 import crc32c
@@ -27,10 +28,8 @@ _NUMBERS: Final = "hqibq"
 """Version, offset, leader epoch, length of the metadata, commit timestamp."""
 _TOPIC_ID_TAG: Final = b"\x01\x00\x10"
 
-
-ROWS_MAX: Final = 8_192
-"""Offset deltas up to here have one byte or two."""
-_ONE_BYTE_DELTAS: Final = 64
+_DELTA_STARTS: Final = tuple(1 << 7 * size - 1 for size in range(1, 5))
+"""The first offset delta that takes two bytes, three, four and five: all that int32 can be."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -118,16 +117,16 @@ class CommitEncoder:
         rows: CommitRows,
         commit_timestamp: int,
     ) -> tuple[bytes, Bytes]:
-        """A batch with a record for each of at most ``ROWS_MAX`` rows, and their values as rows."""
+        """A batch with a record for each row, and their values as rows."""
         count = len(partitions)
         values = np.empty((count, self._value_size), np.uint8)
         values[:] = np.frombuffer(self.encode_value(0, -1, commit_timestamp), np.uint8)
         values[:, 2:10] = _as_bytes(rows.offsets, 8)
         values[:, 10:14] = _as_bytes(rows.leader_epochs, 4)
+        starts = (0, *(start for start in _DELTA_STARTS if start < count))
         records = b"".join(
             self._encode_records(partitions, values, start, end)
-            for start, end in ((0, _ONE_BYTE_DELTAS), (_ONE_BYTE_DELTAS, count))
-            if start < count
+            for start, end in pairwise((*starts, count))
         )
         body = BODY_HEAD.pack(0, count - 1, wall_ms, wall_ms, -1, -1, 0, count) + records
         length = PREFIX.size + len(body) - LENGTH_OFFSET
@@ -146,12 +145,10 @@ class CommitEncoder:
         matrix = np.zeros((count, len(head) + size - len(body)), np.uint8)
         matrix[:, : len(head)] = np.frombuffer(head, np.uint8)
         at = len(head) - len(body) + 2
-        zigzag = 2 * np.arange(start, start + count, dtype=np.int32)
-        if len(delta) == 1:
-            matrix[:, at] = zigzag
-        else:
-            matrix[:, at] = zigzag & 0x7F | 0x80
-            matrix[:, at + 1] = zigzag >> 7
+        zigzag = 2 * np.arange(start, start + count, dtype=np.int64)
+        for index in range(len(delta)):
+            is_last = index == len(delta) - 1
+            matrix[:, at + index] = zigzag >> 7 * index & 0x7F | (0 if is_last else 0x80)
         at = len(head)
         matrix[:, at : at + 4] = _as_bytes(partitions, 4)
         at += 4

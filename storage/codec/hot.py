@@ -30,14 +30,21 @@ _CURRENT_HEAD = struct.Struct(">hiib")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 _COMPACT_EMPTY = 1
 _ONE_BYTE = 0x7F
+_KEPT_LENGTH_MAX = 512
+"""Group ids may have 32,767 bytes: prefixes as long as that are not kept."""
 _ONE_BYTE_EPOCHS = 0x7F // 4
 _ASSIGNED_FIXED = 21
 """What a topic of a current assignment takes beside its partitions and their epochs."""
 
 
-@lru_cache(maxsize=8192)
 def encode_offset_key_prefix(group: str, topic: str) -> bytes:
     """What the keys of all offsets of a group in a topic begin with; the partition follows."""
+    if len(group) + len(topic) > _KEPT_LENGTH_MAX:
+        return _encode_offset_key_prefix(group, topic)
+    return _find_offset_key_prefix(group, topic)
+
+
+def _encode_offset_key_prefix(group: str, topic: str) -> bytes:
     group_bytes, topic_bytes = group.encode(), topic.encode()
     return b"\x00\x01%b%b%b%b" % (
         INT16.pack(len(group_bytes)),
@@ -45,6 +52,9 @@ def encode_offset_key_prefix(group: str, topic: str) -> bytes:
         INT16.pack(len(topic_bytes)),
         topic_bytes,
     )
+
+
+_find_offset_key_prefix = lru_cache(maxsize=8192)(_encode_offset_key_prefix)
 
 
 def encode_offset_key(key: OffsetCommitKey) -> bytes:

@@ -3,7 +3,9 @@
 A naive replay by names, which shares no code with the coordinator's. A compacted log lacks what
 was superseded: there a group may have members before its epoch comes, so only what is known is
 compared with each other. What compaction left is all of one moment, so what is known fits
-together.
+together. A tombstone stays for a while where it was written, also one of the type that a group had
+before it was converted, and what the group has been since may all be further back: whether it is
+gone, and what it left, is known at the end of the log.
 """
 
 from __future__ import annotations
@@ -32,9 +34,17 @@ from model.streams_records import StreamsGroupMetadataKey
 from storage.verify.violation import LogViolation
 
 Place = tuple[TopicId, int]
-HasOffsets = Callable[[GroupId], bool]
+HasOffsets = Callable[[GroupId, int], bool]
+"""Whether offsets of a group count that were committed before an offset of the log."""
 
 _STATIC_LEAVE_EPOCH = -2
+_GROUP_KEYS = (
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    ShareGroupMetadataKey,
+    StreamsGroupMetadataKey,
+)
+"""A group has one record of one of these, and is gone with it."""
 
 
 @dataclass(slots=True)
@@ -59,6 +69,18 @@ class _Group:
     last_key: bytes = b""
 
     @property
+    def is_ghost(self) -> bool:
+        """Whether it is parts of a group without a group.
+
+        The epoch of a group begins at 1 without a record, and stays there as long as no member
+        subscribes to anything: then there is nothing but its members.
+        """
+        if self.epoch is not None:
+            return False
+        is_of_members = self.members >= self.targets | self.standings.keys()
+        return not (self.members and is_of_members and self.target_epoch is None)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is there but, maybe, an epoch."""
         return not (self.members or self.targets or self.standings)
@@ -68,10 +90,12 @@ class GroupHistory:
     """Follows the groups of one partition.
 
     ``apply`` takes each record that is no offset, and ``end_write`` is called when all that was
-    written at once has been applied. Both raise ``LogViolation``.
+    written at once has been applied, which ``finish`` ends. All raise ``LogViolation``. Below
+    ``dense_from`` the log may be compacted; ``None`` where it may be everywhere.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dense_from: int | None) -> None:
+        self._dense_from = dense_from
         self._groups: dict[GroupId, _Group] = {}
         self._others: set[tuple[type, GroupId]] = set()
         """Groups of other types, by the type of their key."""
@@ -79,6 +103,8 @@ class GroupHistory:
         self._changed: dict[GroupId, set[MemberId]] = {}
         self._contested: dict[GroupId, set[Place]] = {}
         self._gone: dict[GroupId, tuple[int, bytes]] = {}
+        self._maybe_gone: dict[GroupId, tuple[int, bytes]] = {}
+        """Where the log may be compacted: the last tombstone of a group, of whatever type."""
 
     def group_ids(self) -> set[GroupId]:
         """The groups that have more than offsets."""
@@ -88,6 +114,8 @@ class GroupHistory:
         """One record at its offset."""
         key, value = record
         if isinstance(value, UnknownValue):
+            if isinstance(key, _GROUP_KEYS):
+                self._others.add((type(key), _compute_group_id(key)))
             return
         match key:
             case ConsumerGroupMetadataKey():
@@ -116,6 +144,7 @@ class GroupHistory:
             self._others.add((kind, group_id))
 
     def _apply_epoch(self, group_id: GroupId, value: Any, offset: int, key: bytes) -> None:
+        self._others.discard((ConsumerGroupMetadataKey, group_id))
         if value is None:
             self._groups.pop(group_id, None)
             self._changed.pop(group_id, None)
@@ -217,16 +246,31 @@ class GroupHistory:
         for group_id, members in self._changed.items():
             self._check_epochs(group_id, members)
         for group_id, (offset, key) in self._gone.items():
-            if not self._exists(group_id) and has_offsets(group_id):
-                raise LogViolation("S19", "a deleted group still has offsets", offset, key)
+            if self._may_be_compacted(offset):
+                self._maybe_gone[group_id] = offset, key
+            else:
+                self._maybe_gone.pop(group_id, None)
+                self._check_gone(group_id, offset, key, has_offsets)
         self._contested.clear()
         self._changed.clear()
         self._gone.clear()
 
-    def finish(self) -> None:
+    def _may_be_compacted(self, offset: int) -> bool:
+        return self._dense_from is None or offset < self._dense_from
+
+    def _check_gone(
+        self, group_id: GroupId, offset: int, key: bytes, has_offsets: HasOffsets
+    ) -> None:
+        if not self._exists(group_id) and has_offsets(group_id, offset):
+            raise LogViolation("S19", "a deleted group still has offsets", offset, key)
+
+    def finish(self, has_offsets: HasOffsets) -> None:
         """The log is at its end: nothing that would explain a group is still to come."""
-        for group in self._groups.values():
-            if group.epoch is None:
+        self.end_write(has_offsets)
+        for group_id, (offset, key) in self._maybe_gone.items():
+            self._check_gone(group_id, offset, key, has_offsets)
+        for group_id, group in self._groups.items():
+            if group.is_ghost and (ConsumerGroupMetadataKey, group_id) not in self._others:
                 raise LogViolation(
                     "S19",
                     "a group has members or a target, and no epoch",
@@ -235,8 +279,9 @@ class GroupHistory:
                 )
 
     def _exists(self, group_id: GroupId) -> bool:
-        kinds = (GroupMetadataKey, ShareGroupMetadataKey, StreamsGroupMetadataKey)
-        return group_id in self._groups or any((kind, group_id) in self._others for kind in kinds)
+        return group_id in self._groups or any(
+            (kind, group_id) in self._others for kind in _GROUP_KEYS
+        )
 
     def _check_holders(self, group_id: GroupId, places: set[Place]) -> None:
         group = self._groups.get(group_id, _Group())
@@ -253,7 +298,8 @@ class GroupHistory:
     def _check_epochs(self, group_id: GroupId, members: set[MemberId]) -> None:
         group = self._groups[group_id]
         where = group.last_offset, group.last_key
-        if group.epoch is None and group_id in self._deleted:
+        is_back = group_id in self._deleted and not self._may_be_compacted(group.last_offset)
+        if is_back and group.is_ghost:
             raise LogViolation("S19", "a deleted group has come back without an epoch", *where)
         target, epoch = group.target_epoch, group.epoch
         if target is not None and epoch is not None and target > epoch:
@@ -270,6 +316,22 @@ class GroupHistory:
                     f"{member_id} is at epoch {standing.epoch}, above {name} epoch {limit}",
                     *where,
                 )
+
+
+class NoHistory(GroupHistory):
+    """Looks at nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def apply(self, record: Record, offset: int, key_bytes: bytes) -> None:
+        """Any record may follow any other."""
+
+
+def _compute_group_id(key: Any) -> GroupId:
+    """Of a key that a group has one of."""
+    group_id: GroupId = key.group if isinstance(key, GroupMetadataKey) else key.group_id
+    return group_id
 
 
 def _check_growth(name: str, before: int | None, epoch: int, offset: int, key: bytes) -> None:

@@ -21,7 +21,7 @@ from storage.verify.blocks import (
     find_wrong_header,
     read_records,
 )
-from storage.verify.history import GroupHistory
+from storage.verify.history import GroupHistory, NoHistory
 from storage.verify.records import CheckGroup, RecordCheck
 from storage.verify.violation import LogViolation, PartitionReport
 
@@ -37,7 +37,8 @@ class PartitionCheck:
     """Takes the batches of a partition in their order, and tells what they come to.
 
     ``start_offset`` is the lowest that a batch may have. From ``dense_from`` on every offset must
-    have a record; ``None`` where gaps are allowed everywhere.
+    have a record; ``None`` where gaps are allowed everywhere. Without ``with_groups`` what the
+    records say of groups is not looked at.
     Methods raise ``LogViolation``; ``report`` says how far it came.
     """
 
@@ -48,11 +49,12 @@ class PartitionCheck:
         start_offset: int = 0,
         dense_from: int | None = None,
         check_group: CheckGroup | None = None,
+        with_groups: bool = True,
     ) -> None:
         self.report = PartitionReport(partition, next_offset=start_offset)
         self._dense_from = dense_from
         self._records = RecordCheck(check_group)
-        self._history = GroupHistory()
+        self._history = GroupHistory(dense_from) if with_groups else NoHistory()
         self._fold = BlockFold()
         self._offsets: dict[bytes, dict[bytes, bytes]] = {}
         """Committed offsets by what the keys of their group begin with."""
@@ -153,8 +155,7 @@ class PartitionCheck:
 
     def finish(self) -> None:
         """The partition is at its end."""
-        self._history.end_write(self._has_offsets)
-        self._history.finish()
+        self._history.finish(self._has_offsets)
         groups = {read_group_id(prefix) for prefix in self._offsets}
         self.report.groups = len(groups | self._history.group_ids())
 
@@ -176,9 +177,10 @@ class PartitionCheck:
         else:
             found[key] = packed
 
-    def _has_offsets(self, group_id: GroupId) -> bool:
+    def _has_offsets(self, group_id: GroupId, before: int) -> bool:
         name = group_id.encode("utf-8", "replace")
-        return _OFFSET_TYPE + len(name).to_bytes(2, "big") + name in self._offsets
+        found = self._offsets.get(_OFFSET_TYPE + len(name).to_bytes(2, "big") + name, {})
+        return any(unpack_latest(key, packed).offset < before for key, packed in found.items())
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Record keys and what ``latest`` must have for them."""

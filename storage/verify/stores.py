@@ -88,13 +88,18 @@ def verify_meta(meta: Mapping[bytes, bytes], cluster_id: str, partitions: int) -
     return None
 
 
-def verify_store(store: VerifiableStore) -> Iterator[PartitionReport]:
-    """The partitions, one after another, each up to its first violation."""
+def verify_store(store: VerifiableStore, *, with_groups: bool = True) -> Iterator[PartitionReport]:
+    """The partitions, one after another, each up to its first violation.
+
+    Without ``with_groups`` nobody looks at what the records say of groups.
+    """
     for number in range(store.partitions):
-        yield verify_partition(store, LogPartition(number))
+        yield verify_partition(store, LogPartition(number), with_groups=with_groups)
 
 
-def verify_partition(store: VerifiableStore, partition: LogPartition) -> PartitionReport:
+def verify_partition(
+    store: VerifiableStore, partition: LogPartition, *, with_groups: bool = True
+) -> PartitionReport:
     """One partition, up to its first violation."""
     report = PartitionReport(partition)
     try:
@@ -104,6 +109,7 @@ def verify_partition(store: VerifiableStore, partition: LogPartition) -> Partiti
             partition,
             dense_from=max(parts.start.offset, parts.imported.end),
             check_group=partial(_find_misplaced, partition, store.partitions),
+            with_groups=with_groups,
         )
         report = check.report
         _verify(store, partition, parts, kept, check)

@@ -18,7 +18,7 @@ from assignors.embedded.consumer_protocol import (
 )
 from assignors.embedded.fields import MalformedProtocolError, group_partitions
 from model.errors import ErrorCode
-from tests.differential.seen import ClassicRow, ClassicView, Places
+from tests.differential.seen import STABLE, ClassicRow, ClassicView, Places
 from tests.differential.steps import Epoch
 
 CONSUMER: Final = "consumer"
@@ -78,6 +78,24 @@ class ClassicState:
     @property
     def is_leader(self) -> bool:
         return bool(self.leader) and self.leader == self.member_id
+
+    @property
+    def is_back(self) -> bool:
+        """Whether it joins as an instance that another process may have been before."""
+        return not self.member_id and self.instance is not None and self.protocol_type == CONSUMER
+
+    def reads_otherwise(self, view: ClassicView) -> bool:
+        """Whether the instance has other topics than it had in a group that is at rest.
+
+        Kafka lets the generation go on, in which nobody reads what is new.
+        """
+        if view.state != STABLE:
+            return False
+        now = set(decode_subscribed_topics(self.say(view.protocol)))
+        return any(
+            row.instance == self.instance and set(decode_subscribed_topics(row.metadata)) != now
+            for row in view.members
+        )
 
     def begin_anew(self) -> None:
         """Another process, which knows nothing."""

@@ -296,6 +296,8 @@ class ClassicSide:
             # Kafka goes on waiting for whoever it refuses, up to the rebalance timeout.
             await self._leave(ClassicLeave(group, (member,)))
         else:
+            if state.is_back and state.reads_otherwise(await self.describe(group)):
+                await self._leave(ClassicLeave(group, (member,), by_instance=True))
             values = self._make_join(group, state, session_ms)
             state.has_short_session = session_ms == SHORT_SESSION_MS
             await self._send(group, member, JOIN, version, values)

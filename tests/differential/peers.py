@@ -48,7 +48,8 @@ KAFKAS: Final = {
 @contextmanager
 def run_peers(folder: Path, kafkas: Mapping[str, Setting] | None = None) -> Iterator[Peers]:
     """Start both, Kafka with more settings of its own; they end with the block."""
-    muster = MusterServer(folder / "data", settings=SETTINGS | {"gateway.park.ms": 0})
+    own = {"gateway.park.ms": 0, "offsets.transactional.commits": "all"}
+    muster = MusterServer(folder / "data", settings=SETTINGS | own)
     with KafkaBroker(SETTINGS | KAFKAS | dict(kafkas or {})) as broker, muster:
         yield Peers(broker.bootstrap, muster.kafka)
 

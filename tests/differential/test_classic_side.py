@@ -63,7 +63,7 @@ class Script(ClassicSide):
     async def describe(self, group: int, version: int = 5) -> ClassicView:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         rows = [
-            ClassicRow(each.member_id, "", each.client_id, b"", b"")
+            ClassicRow(each.member_id, each.instance or "", each.client_id, each.say("range"), b"")
             for _, each in self.list_of(group)
             if not each.is_pending
         ]
@@ -132,6 +132,19 @@ async def test_whose_join_made_the_group_a_classic_one_says_something_new() -> N
         assert await side._rejoin_after_downgrade(0) == bool(marks)
         assert member.marks == marks
         assert side.sent == [("join", 0)] * marks
+
+
+async def test_an_instance_that_comes_back_with_other_topics_leaves_first() -> None:
+    for state, topics, leaves in (
+        (STABLE, ("a",), False),
+        (STABLE, ("a", "b"), True),
+        (PREPARING, ("a", "b"), False),
+    ):
+        side = Script(state)
+        side.put(0, instance="i", topics=("a",), embedded=3)
+        side.put(1, member_id="", is_in=False, instance="i", topics=topics, embedded=3)
+        await side._send_join(0, 1)
+        assert side.sent == [("leave", 1)] * leaves + [("join", 1)]
 
 
 async def test_who_waits_for_a_sync_cannot_leave() -> None:

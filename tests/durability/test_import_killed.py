@@ -102,8 +102,8 @@ def test_the_store_is_found_again_between_the_two_renames(tmp_path: Path) -> Non
 
 def test_what_is_being_built_is_left_to_who_builds_it(tmp_path: Path) -> None:
     building = tmp_path / "store.building"
-    building.mkdir()
     opened = open_store(tmp_path / "store", partitions=PARTITIONS)
+    building.mkdir()
     finish_replacement(tmp_path / "store")
     assert building.exists()
     opened.close()

@@ -1,11 +1,17 @@
-"""What a simulated cluster leaves, crashes and all, is a log without a violation."""
+"""What a simulated cluster leaves, crashes and all, is a log without a violation.
+
+Also after Kafka's cleaner has been at it, as at that of an export.
+"""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 
 from storage.verify.stores import verify_partition, verify_side
 from tests.durability.planted import read_plain
+from tests.properties.storage.test_cleaned_logs import check_cleaned
 from tests.sim.run import run_liveness_phase, run_safety_phase
 from tests.sim.scenario import Scenario
 from tests.sim.server import quiet_logs
@@ -29,4 +35,6 @@ def test_a_simulated_log_passes(seed: int) -> None:
         assert report.violation is None, str(report.violation)
         assert verify_side(plain) is None
         records += report.records
+        if plain.log:
+            check_cleaned([batch for _, batch in plain.log], random.Random(seed), 3)
     assert records > 50

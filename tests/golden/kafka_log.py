@@ -31,6 +31,8 @@ from storage.side_codec import encode_side
 from tests.unit.storage.golden import GOLDEN, segments
 
 PARTITIONS = 50
+SETTINGS = CoordinatorSettings(offsets_transactional_commits="all")
+"""Kafka asks the transaction coordinator about who names no member."""
 
 
 @cache
@@ -116,10 +118,7 @@ class LogInTime:
     """The shards of the log as it grew: ``advance`` replays one batch after another."""
 
     def __init__(self, image: TopicImage) -> None:
-        self.shards = [
-            Shard(LogPartition(number), CoordinatorSettings(), image)
-            for number in range(PARTITIONS)
-        ]
+        self.shards = [Shard(LogPartition(number), SETTINGS, image) for number in range(PARTITIONS)]
         self._batches: dict[int, list[Batch]] = {
             number: list(decode_batches(data, decompress=decompress))
             for number, data in segments().items()

@@ -85,6 +85,7 @@ SETTINGS: Final = CoordinatorSettings(
     group_consumer_migration_policy="bidirectional",
     group_min_session_timeout_ms=1_000,
     group_initial_rebalance_delay_ms=0,
+    offsets_transactional_commits="all",
 )
 
 Exchange = dict[str, Any]

@@ -84,6 +84,35 @@ def forget(value: Any) -> Any:
     return sort_all(kept)
 
 
+def replace_leaders_of_downgrades(batches: Iterable[list[Written]]) -> list[list[Written]]:
+    """What Kafka wrote, but that nobody leads a group that was downgraded.
+
+    Kafka names a member there, which was not told; here that is how a downgrade is known by its
+    record. All else of the record stays as Kafka wrote it.
+    """
+    return [
+        [_without_leader(record) if has_leader(record) else record for record in batch]
+        if is_downgrade(batch)
+        else batch
+        for batch in batches
+    ]
+
+
+def is_downgrade(batch: list[Written]) -> bool:
+    """Whether a consumer group becomes a classic group with members in it."""
+    ends = any(each.type_name == "CONSUMER_GROUP_METADATA" and each.is_tombstone for each in batch)
+    return ends and any(has_leader(record) for record in batch)
+
+
+def has_leader(record: Written) -> bool:
+    """Whether it is of a classic group, and names one of its members as the leader."""
+    return record.type_name == CLASSIC_GROUP and "'leader': True" in record.shown
+
+
+def _without_leader(record: Written) -> Written:
+    return record._replace(shown=record.shown.replace("'leader': True", "'leader': None"))
+
+
 def list_conversions(batches: Iterable[list[Written]]) -> list[Conversion]:
     """The batches that have records of both types of groups."""
     found = []

@@ -193,7 +193,7 @@ class Follower:
         if not ended:
             return 0
         lines = (self.checkpoint / "offsets" / str(max(ended))).read_text(encoding="utf-8")
-        (partitions,) = json.loads(lines.splitlines()[-1]).values()
+        partitions = json.loads(lines.splitlines()[-1])["__consumer_offsets"]
         return sum(partitions.values())
 
     def wait_for(self, offsets: int, deadline_s: float = DEADLINE_S) -> float:

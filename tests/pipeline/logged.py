@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.decoding.blocks import decode_blocks
-from pipeline.schema import RECORDS
+from pipeline.schema import RECORDS, UNKNOWN_VERSION
 from pipeline.tables.group_log import LoggedRecord, MakeObservers, follow_groups
+from pipeline.tables.group_state import read_topic_id
 from pipeline.tables.history import make_table_observers
 from pipeline.tables.rows import Row, Rows
 
@@ -29,19 +30,22 @@ def golden_table(folder: Path = SEGMENTS) -> pa.Table:
     return pa.Table.from_batches(batches, RECORDS)
 
 
-def read_group_events(table: pa.Table) -> list[LoggedRecord]:
+def read_group_events(
+    table: pa.Table, problems: Container[str | None] = (None,)
+) -> list[LoggedRecord]:
     """The records that are no offsets, in the order in which Spark gives them."""
     return sort_events(
         make_event(row)
         for row in table.to_pylist()
-        if row["type_id"] is not None and row["type_id"] > 1 and row["problem"] is None
+        if row["type_id"] is not None and row["type_id"] > 1 and row["problem"] in problems
     )
 
 
 def read_all_events(table: pa.Table) -> list[LoggedRecord]:
-    """With offsets that are there for the first time, or deleted; none of transactions."""
+    """As the audit sees them: with records of newer versions, and with offsets that are there for
+    the first time, or deleted; none of transactions."""
     there: dict[tuple[Any, ...], LoggedRecord] = {}
-    events = read_group_events(table)
+    events = read_group_events(table, (None, UNKNOWN_VERSION))
     for row in table.to_pylist():
         if row["type_id"] not in (0, 1) or row["is_transactional"]:
             continue
@@ -56,6 +60,12 @@ def read_all_events(table: pa.Table) -> list[LoggedRecord]:
         elif (last := there.pop(place, None)) is not None:
             events.append(event._replace(commit_ts_ms=last.ts_ms))
     return sort_events(events)
+
+
+def read_topic_names(table: pa.Table) -> dict[bytes, str]:
+    """What commits say of topic ids."""
+    rows = [row for row in table.to_pylist() if row["topic_id"] is not None]
+    return {read_topic_id(row["topic_id"]): row["topic"] for row in rows}
 
 
 def sort_events(events: Iterable[LoggedRecord]) -> list[LoggedRecord]:

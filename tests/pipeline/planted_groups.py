@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from model.ids import GroupId, TopicId, TopicName
 from model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -22,6 +23,7 @@ from model.records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
+    OffsetCommitValue,
     TopicPartitions,
 )
 from storage.codec.batches import (
@@ -299,6 +301,30 @@ def upgrade_changes_an_assignment(log: Log) -> int:
     return 62
 
 
+def upgrade_gives_another_topic(log: Log) -> int:
+    """As many partitions, of a topic that a later commit tells the name of."""
+    other = TopicId(b"other".ljust(16))
+
+    def edit(
+        value: ConsumerGroupCurrentMemberAssignmentValue,
+    ) -> ConsumerGroupCurrentMemberAssignmentValue:
+        (topic,) = value.assigned_partitions
+        return replace(value, assigned_partitions=(replace(topic, topic_id=other),))
+
+    log.change_value(62, edit)
+    key = OffsetCommitKey(GroupId("another"), TopicName("other"), 0)
+    value = OffsetCommitValue(0, -1, "", 0, topic_id=other)
+    log.append((encode_key(key), encode_value(value)))
+    return 62
+
+
+def epochs_of_a_newer_version(log: Log) -> None:
+    """A newer Kafka writes the group epochs, and what it means nobody here knows."""
+    for _, record, key, value in list(log.records()):
+        if isinstance(key, ConsumerGroupMetadataKey) and value is not None:
+            log.change(record.offset, lambda record: record._replace(value=b"\x00\x63" + b"newer"))
+
+
 KINDS = (
     Kind("two members hold a partition", "S1", 5, hold_twice, frozenset({"S7"})),
     Kind("a member holds a partition twice", "S1", 5, same_partition_twice),
@@ -324,4 +350,5 @@ KINDS = (
     Kind("a downgrade in two writes", "S21", 5, downgrade_in_two_writes, frozenset({"S19"})),
     Kind("an upgrade drops an offset", "S21", 5, upgrade_drops_an_offset, frozenset({"S18"})),
     Kind("an upgrade changes an assignment", "S21", 5, upgrade_changes_an_assignment),
+    Kind("an upgrade gives another topic", "S21", 5, upgrade_gives_another_topic),
 )

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline.decoding.blocks import decode_blocks
 from pipeline.schema import RECORDS
 from tests.pipeline.logged import GOLDEN, SEGMENTS
-from tests.pipeline.planted_groups import KINDS, Log
+from tests.pipeline.planted_groups import KINDS, Log, epochs_of_a_newer_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,10 @@ def test_kafkas_own_expiry_is_clean(spark: SparkSession) -> None:
 
 
 def test_every_planted_breach_is_found_with_its_record(spark: SparkSession) -> None:
-    """Each in a log partition of its own, so that one audit looks at all of them."""
+    """Each in a log partition of its own, so that one audit looks at all of them.
+
+    And one beside them that has nothing but records of a newer version.
+    """
     from pipeline.audit.job import audit_records, show_violation
     from pipeline.tables.records import name_columns
 
@@ -47,6 +50,9 @@ def test_every_planted_breach_is_found_with_its_record(spark: SparkSession) -> N
         log = Log(kind.partition)
         planted[number] = kind, kind.plant(log)
         batches.append(decode_blocks(log.encode(), number))
+    legal = Log(5)
+    epochs_of_a_newer_version(legal)
+    batches.append(decode_blocks(legal.encode(), len(KINDS)))
     table = pa.Table.from_batches(batches, RECORDS)
     audit = audit_records(name_columns(spark.createDataFrame(table)))
     for number, (kind, offset) in planted.items():
@@ -56,4 +62,5 @@ def test_every_planted_breach_is_found_with_its_record(spark: SparkSession) -> N
         assert violation.record is not None
         assert violation.record["type"]
         assert f"offset {offset} " in show_violation(violation)
+    assert {v.log_partition for v in audit.violations} == planted.keys()
     assert sum(audit.counts.values()) == len(audit.violations)

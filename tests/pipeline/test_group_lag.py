@@ -39,6 +39,20 @@ COMMITS = [
     ("is deleted", 4, 100, 5.0),
     ("is deleted", 4, None, 15.0),
 ]
+OVERTAKEN = [
+    # And the offset of the record in the log, and where it became effective.
+    ("a late marker", 0, 500, 5.0, 101, 101),
+    ("a late marker", 0, 100, 15.0, 100, 105),
+    ("a marker in the window", 0, 500, 5.0, 200, 200),
+    ("a marker in the window", 0, 600, 12.0, 202, 202),
+    ("a marker in the window", 0, 100, 15.0, 199, 203),
+    ("a clock that goes back", 0, 100, 15.0, 300, 300),
+    ("a clock that goes back", 0, 900, 5.0, 301, 301),
+    ("deleted while it waits", 0, None, 5.0, 401, 401),
+    ("deleted while it waits", 0, 100, 15.0, 400, 405),
+]
+"""What stands is the record with the highest offset in the log, of those that are effective."""
+
 ENDS = [
     EndOffset("t", partition, minute * 100, at(minute))
     for partition in range(5)
@@ -51,14 +65,15 @@ def test_lag_of_each_window(spark: SparkSession) -> None:
 
     from pipeline.tables.lag import compute_group_lag, make_end_offsets
 
+    numbered = [(*commit, number, number) for number, commit in enumerate(COMMITS)]
     rows = [
-        (0, group, "t", partition, offset, number, at(minute), offset is None)
-        for number, (group, partition, offset, minute) in enumerate(COMMITS)
+        (0, group, "t", partition, offset, place, effective, at(minute), offset is None)
+        for group, partition, offset, minute, place, effective in [*numbered, *OVERTAKEN]
     ]
     commits = spark.createDataFrame(
         rows,
         "log_partition int, group_id string, topic string, partition int, committed_offset long, "
-        "offset long, effective_ts timestamp, is_tombstone boolean",
+        "offset long, effective_offset long, effective_ts timestamp, is_tombstone boolean",
     )
     lag = compute_group_lag(commits, make_end_offsets(spark, ENDS))
     found = {
@@ -82,6 +97,12 @@ def test_lag_of_each_window(spark: SparkSession) -> None:
         ("goes back", 0): (0, 0, "OK"),
         ("goes back", 10): (1_800, 1_080, "REWOUND"),
         ("is deleted", 0): (800, 480, "OK"),
+        ("a late marker", 0): (400, 240, "OK"),
+        ("a late marker", 10): (1_400, 840, "STOPPED"),
+        ("a marker in the window", 0): (400, 240, "OK"),
+        ("a marker in the window", 10): (1_300, 780, "FALLING_BEHIND"),
+        ("a clock that goes back", 0): (0, 0, "OK"),
+        ("a clock that goes back", 10): (1_000, 600, "STOPPED"),
     }
     assert found["stops", 10]["commit_rate"] == 0
     assert found["stops", 0]["commit_rate"] == pytest.approx(1 / 600)

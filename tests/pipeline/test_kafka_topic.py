@@ -11,6 +11,7 @@ import pytest
 from cli.errors import ExitCode
 from tests.pipeline.logged import SEGMENTS
 from tests.unit.cli.invoking import invoke_app
+from tests.unit.pipeline.blocks import make_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,24 @@ def test_rows_of_the_kafka_source_are_records(spark: SparkSession) -> None:
         kafkas = known[row["offset"]]
         assert (row["group_id"], row["value"]) == (kafkas["group_id"], kafkas["value"])
         assert row["base_offset"] <= kafkas["base_offset"]
+
+
+def test_writes_of_a_clock_that_went_back_are_not_those_of_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from pipeline.tables.kafka_topic import decode_kafka_frame
+
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    times = (1, 1, 2, 1, 1)
+    batches = [make_commits(offset, 1, time_ms=time) for offset, time in enumerate(times)]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    rows = decode_kafka_frame(spark.read.format("grouplog").load(str(folder))).collect()
+    assert sorted((row["offset"], row["base_offset"]) for row in rows) == [
+        *((0, 0), (1, 0)),
+        (2, 2),
+        *((3, 3), (4, 3)),
+    ]
 
 
 def test_without_the_connector_a_line_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.runtime.transaction_timeouts import INTERVAL_MS
 from model.commands import (
     INTERNAL,
     Command,
@@ -26,15 +27,17 @@ from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.records import PartitionOffset
 from model.responses import OffsetFetchResponse
+from model.settings import CoordinatorSettings
 from storage.codec.records import decode_key
 from storage.fold import PartitionFold
-from tests.sim.server import CALLER, Pending, VirtualServer
+from tests.sim.server import CALLER, Pending, VirtualServer, error_name
 
 FOO = TopicName("foo")
 GROUPS = tuple(map(GroupId, "gh"))
 PARTITIONS = (0, 1)
 PRODUCERS = tuple(map(ProducerId, (1, 70_000)))
 EPOCH = 5
+SETTINGS = CoordinatorSettings(transaction_max_timeout_ms=30_000)
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 Key = tuple[GroupId, int]
 
@@ -93,7 +96,7 @@ class Machine:
     """A server, the model, and what a fetch that is under way may answer."""
 
     def __init__(self, fsync_ms: int) -> None:
-        self.server = VirtualServer({"foo": len(PARTITIONS)}, partitions=2)
+        self.server = VirtualServer({"foo": len(PARTITIONS)}, partitions=2, settings=SETTINGS)
         self.server.scheduler.blocking_ms = lambda: fsync_ms
         self.model = Model(self.server.runtime.partition_of)
         self.shown: dict[Key, set[int]] = {}
@@ -208,6 +211,33 @@ def test_transactions_are_what_the_model_says(turns: list[list[Any]], fsync_ms: 
         machine.run_turn(turn)
         machine.check()
     assert not machine.server.failures
+
+
+@settings(max_examples=100)
+@given(TURNS, st.sampled_from([0, 3]))
+def test_what_nobody_ends_is_aborted_in_time(turns: list[list[Any]], fsync_ms: int) -> None:
+    """After the timeout, the grace of the last restart and one interval; S15 and S16 hold on."""
+    machine = Machine(fsync_ms)
+    server, model = machine.server, machine.model
+    for turn in turns:
+        machine.run_turn(turn)
+        machine.check()
+    open_before = {
+        (shard.partition, producer_id)
+        for shard in server.runtime.shards
+        for producer_id, _ in shard.open_transactions.producers()
+    }
+    timeout_ms = SETTINGS.transaction_max_timeout_ms
+    server.advance(timeout_ms + 2 * INTERVAL_MS)
+    assert not any(shard.open_transactions for shard in server.runtime.shards)
+    assert server.runtime.stats.transactions_timed_out == len(open_before)
+    model.pending.clear()
+    machine.check()
+    for partition, producer_id in open_before:
+        late = WriteTxnMarkers(CALLER, partition, producer_id, EPOCH, 0, committed=True)
+        assert error_name(server.ask(late)) == "INVALID_PRODUCER_EPOCH"
+    machine.check()
+    assert not server.failures
 
 
 @settings(max_examples=100)

@@ -27,6 +27,7 @@ from model.records import (
     MemberState,
     OffsetCommitKey,
     ProducerStateKey,
+    ProducerStateValue,
     Record,
     SideRecord,
     TopicDeletionKey,
@@ -224,7 +225,9 @@ def _format_transaction(listed: ListedTransaction) -> str:
         for waiting in listed.offsets
     )
     since_ms = listed.since_ms - START_WALL_MS
-    return f"{listed.producer_id}@{listed.producer_epoch} since {format_ms(since_ms)}: {offsets}"
+    until_ms = listed.times_out_at_ms - START_WALL_MS
+    times = f"since {format_ms(since_ms)}, times out at {format_ms(until_ms)}"
+    return f"{listed.producer_id}@{listed.producer_epoch} {times}: {offsets}"
 
 
 def _format_heartbeat(answer: ConsumerGroupHeartbeatResponse) -> str:
@@ -446,10 +449,18 @@ def format_side(record: SideRecord) -> str:
         case ProducerStateKey(_, producer_id):
             if record.value is None:
                 return f"forget producer {producer_id}"
-            epochs = record.value.producer_epoch, record.value.coordinator_epoch  # type: ignore[union-attr]
-            return f"producer {producer_id}: epoch {epochs[0]}, coordinator {epochs[1]}"
+            assert isinstance(record.value, ProducerStateValue)
+            return _format_producer(producer_id, record.value)
         case _:
             return format_local_side(record)
+
+
+def _format_producer(producer_id: int, state: ProducerStateValue) -> str:
+    epochs = f"epoch {state.producer_epoch}, coordinator {state.coordinator_epoch}"
+    since_ms = state.transaction_since_ms
+    return f"producer {producer_id}: {epochs}" + (
+        "" if since_ms < 0 else f", open since {format_ms(since_ms - START_WALL_MS)}"
+    )
 
 
 def format_deadlines(changed: Mapping[str, int | None]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
@@ -10,6 +11,7 @@ from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.consumer_group import ConsumerGroup
 from model.commands import ClassicHeartbeat, SyncGroup
 from model.errors import ErrorCode, GroupError
+from model.ids import InstanceId
 from model.migration_policy import allows_downgrade, allows_upgrade
 from model.records import OffsetCommitKey, Record
 from model.responses import JoinGroupResponse, SyncGroupResponse
@@ -26,6 +28,7 @@ class Standing(NamedTuple):
 
     target: frozenset[Place]
     held: frozenset[Place]
+    instance_id: str | None = None
 
 
 Targets = Mapping[str, Standing]
@@ -129,15 +132,26 @@ def _check_upgraded(change: Change, before: ClassicGroup, group: ConsumerGroup) 
 
 
 def _check_downgraded(after: ClassicGroup, targets: Targets, image: TopicImage) -> None:
-    """Each member has what it had, and what the target gives it and nobody else has."""
+    """Each member has what it had, and what the target gives it and nobody else has.
+
+    A static member that another one takes the place of has what it had by its new id.
+    """
+    stays = {
+        after.instances.get(InstanceId(standing.instance_id or ""), member_id): standing
+        for member_id, standing in targets.items()
+        if member_id in after.members or standing.instance_id in after.instances
+    }
+    twice: Counter[Place] = Counter()
     for member_id, member in after.members.items():
-        if member_id in targets:
-            given = decode_places(member.assignment, image)
-            others = [each for each in after.members if each != member_id and each in targets]
-            taken = {place for each in others for place in targets[each].held}
-            target, held = targets[member_id]
+        given = decode_places(member.assignment, image)
+        twice.update(given)
+        if member_id in stays:
+            taken = {p for each, other in stays.items() if each != member_id for p in other.held}
+            target, held, _ = stays[member_id]
             wanted = {place for place in (target - taken) | held if place[0] in image.by_id}
             check(given == wanted, "S21", f"{member_id} had {wanted}, and has {given} now")
+    several = [place for place, owners in twice.items() if owners > 1]
+    check(not several, "S21", f"{several} are given to more than one member")
 
 
 def compute_targets(group: ConsumerGroup | None) -> Targets:
@@ -148,6 +162,7 @@ def compute_targets(group: ConsumerGroup | None) -> Targets:
         member.member_id: Standing(
             _places(group, member.target or ()),
             _places(group, (*member.assigned, *member.pending_revocation)),
+            None if member.metadata is None else member.metadata.instance_id,
         )
         for member in group.members()
     }

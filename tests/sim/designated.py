@@ -20,12 +20,14 @@ from coordinator.core import (
     reconcile,
     target,
     target_install,
+    transactions,
 )
 from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.liveness import Liveness
 from coordinator.core.open_transactions import OpenTransactions
 from coordinator.core.outcome import Outcome
+from coordinator.core.producers import find_state
 from coordinator.runtime import (
     expiry,
     loader,
@@ -189,6 +191,19 @@ def fenced_producers_let_in(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("coordinator.core.transactions.check_producer", lambda shard, who, epoch: None)
 
 
+def timed_out_producers_let_in(patch: pytest.MonkeyPatch) -> None:
+    """What the server aborts for nobody has ended it does not fence its producer."""
+
+    def unfenced(compute: Any) -> Any:
+        def keep_epoch(shard: Any, producer_id: Any, wall_ms: int) -> Any:
+            epoch = find_state(shard, producer_id).producer_epoch
+            return replace(compute(shard, producer_id, wall_ms), producer_epoch=epoch)
+
+        return keep_epoch
+
+    _wrap(patch, transactions, "compute_state_after_abort", unfenced)
+
+
 def unstable_not_told(patch: pytest.MonkeyPatch) -> None:
     """A fetch of stable offsets is answered with what may change."""
     patch.setattr(offset_commands, "compute_stable_answer", lambda answer, unstable: answer)
@@ -202,7 +217,7 @@ def transaction_not_forgotten(patch: pytest.MonkeyPatch) -> None:
         def keep(self: OpenTransactions, producer_id: Any) -> Any:
             ended = list(end(self, producer_id))
             if ended and next(count) % 3 == 2:
-                self.add(ProducerId(producer_id + 500_000), 0, ended[0])
+                self.add(ProducerId(producer_id + 500_000), 0, ended[0], 0)
             return ended
 
         return keep
@@ -358,6 +373,7 @@ DESIGNATED: Final[tuple[tuple[str, Patch], ...]] = (
     ("S16", abort_that_commits),
     ("S16", coordinators_unchecked),
     ("S16", fenced_producers_let_in),
+    ("S16", timed_out_producers_let_in),
     ("S16", unstable_not_told),
     ("S17", transaction_not_forgotten),
     ("S18", subscribed_offsets_expire),

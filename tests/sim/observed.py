@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
@@ -17,6 +17,7 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.writer import Entry
 from model.commands import (
     UNCHANGED,
+    AbortTransaction,
     ClassicDeadline,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
@@ -100,6 +101,8 @@ class ObservedRuntime(Runtime):
         self.on_converted: Callable[[Kind, str, tuple[Record, ...]], None] = options.pop(
             "on_converted"
         )
+        self.on_timed_out: Callable[[AbortTransaction, Collection[int], Reply], Reply]
+        self.on_timed_out = options.pop("on_timed_out")
         self.classic: ClassicChecker = options.pop("classic")
         super().__init__(*arguments, **options)
         self._refused: GroupError | None = None
@@ -127,6 +130,11 @@ class ObservedRuntime(Runtime):
                 self.tally_group("transactional commit", command.group_id)
             elif isinstance(command, WriteTxnMarkers):
                 self._tally_marker(command)
+            elif isinstance(command, AbortTransaction):
+                producer = command.partition, command.producer_id
+                waiting = self.offsets_with_gathered().waiting.get(producer, {})
+                offsets = [logged.offset for logged, _ in waiting.values()]
+                reply = self.on_timed_out(command, offsets, reply)
             change(command, reply)
 
         self._offsets.fetch = tally  # type: ignore[method-assign]
@@ -451,6 +459,10 @@ class ObservedRuntime(Runtime):
                 epoch, since_ms = lively.revoking_since.get(key, (-1, now_ms))
                 revoking_ms = lively.compute_passed_ms(since_ms, now_ms)
                 late_ms = revoking_ms - lively.rebalance_timeout_ms.get(key, revoking_ms)
+                entry = self.liveness.get(*key)
+                if entry is not None and (entry.lease_ms or entry.promised_until_ms):
+                    # Its lease, as it was when the timeout had passed, ends first.
+                    late_ms -= longest_session_ms
                 is_revoking = (
                     classic is None
                     and member.state is MemberState.UNREVOKED_PARTITIONS

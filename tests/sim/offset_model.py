@@ -36,6 +36,8 @@ class Transaction:
     ended: set[LogPartition] = field(default_factory=set)
     is_marked: set[LogPartition] = field(default_factory=set)
     """Where a marker may have arrived."""
+    timed_out: set[LogPartition] = field(default_factory=set)
+    """Where the server has aborted it, for nobody had ended it."""
     acknowledged: dict[OffsetPlace, tuple[int, int]] = field(default_factory=dict)
     """By place the index of the last commit that was acknowledged, and the deletions by then."""
 

@@ -19,6 +19,7 @@ from tests.sim.shadow import describe_shards
 from tests.sim.tables import Pair, tallied_steps
 from tests.sim.violations import check
 from tests.sim.world import GROUPS, World
+from tests.written import check_writers, raise_found
 
 DELIVERED_MIN = 300
 SLACK_MS = 3_000
@@ -49,6 +50,7 @@ class Result:
 def run_seed(seed: int, verbose: bool = False) -> Result:
     """Run a seed; raises a violation, or any other exception that a bug may bring about."""
     quiet_logs()
+    check_writers()
     world = World(seed, verbose)
     scenario = Scenario(world)
     scenario.schedule()
@@ -56,6 +58,7 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
         run_safety_phase(world, scenario)
         converged_ms = run_liveness_phase(world, scenario)
         check_end(world)
+    raise_found()
     check(world.delivered >= DELIVERED_MIN, "seed", f"only {world.delivered} messages")
     check(len(world.clients) >= MEMBERS_MIN, "seed", f"only {len(world.clients)} members")
     check(world.faults.is_enough, "seed", f"only these faults: {world.faults.happened}")

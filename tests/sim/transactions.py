@@ -9,13 +9,13 @@ trusts in what was sent before to have arrived before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.runtime.api import Answer
-from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from coordinator.runtime.api import Answer, Reply
+from model.commands import AbortTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.records import PartitionOffset
@@ -69,6 +69,8 @@ class TransactionCoordinator:
         self.sent: dict[int, tuple[WriteTxnMarkers, SentMarker]] = {}
         self.highest: dict[tuple[LogPartition, int], int] = {}
         """By partition and producer the highest coordinator epoch that was answered."""
+        self.timed_out: set[tuple[LogPartition, int]] = set()
+        """Partitions and producers that the server has fenced there."""
         self._ending: list[tuple[Producer, Marker]] = []
         self._ids = 1_000
 
@@ -145,8 +147,12 @@ class TransactionCoordinator:
         if marker.is_answered or epoch < self.epoch:
             return
         if isinstance(answer, GroupError):
-            check(answer.code in RETRIABLE, "S28", lambda: f"{marker} was refused: {answer}")
-            return
+            key = marker.partition, marker.transaction.producer_id
+            if answer.code is not ErrorCode.INVALID_PRODUCER_EPOCH or key not in self.timed_out:
+                check(answer.code in RETRIABLE, "S28", lambda: f"{marker} was refused: {answer}")
+                return
+            # As Kafka's coordinator does: the producer is fenced there, and nothing is left to end.
+            producer.is_fenced = True
         marker.is_answered = True
         self._ending = [(p, m) for p, m in self._ending if m is not marker]
         producer.marker_answered()
@@ -169,6 +175,27 @@ class TransactionCoordinator:
 
     # ------------------------------------------------------------------- as the server sees it
 
+    def note_timed_out(
+        self, command: AbortTransaction, offsets: Collection[int], reply: Reply
+    ) -> Reply:
+        """The server aborts, and fences the producer: nobody has ended what waits there."""
+        self.world.faults.note("transaction timed out")
+        self.timed_out.add((command.partition, int(command.producer_id)))
+        aborted = []
+        for offset in offsets:
+            transaction = self.world.offsets.transaction_of(offset)
+            assert transaction is not None, f"{offset} waits, and is of no transaction"
+            transaction.is_marked.add(command.partition)
+            transaction.timed_out.add(command.partition)
+            aborted.append(transaction)
+
+        def note_and_reply(answer: Answer) -> None:
+            for transaction in aborted:
+                transaction.ended.add(command.partition)
+            reply(answer)
+
+        return note_and_reply
+
     def note_taken(self, command: WriteTxnMarkers) -> SentMarker:
         """The server takes a marker."""
         sent = self.sent[id(command)][1]
@@ -185,6 +212,8 @@ class TransactionCoordinator:
         key = (command.partition, int(command.producer_id))
         self.highest[key] = max(self.highest.get(key, -1), sent.coordinator_epoch)
         transaction = sent.marker.transaction
+        if command.partition in transaction.timed_out:
+            return
         places = [
             place
             for place in transaction.acknowledged
@@ -214,6 +243,8 @@ class Producer:
     partitions: set[LogPartition] = field(default_factory=set)
     """Those of the log that have a part of the transaction."""
     is_ending: bool = False
+    is_fenced: bool = False
+    """It has heard so: the next transaction has another epoch."""
     _steps: list[Step] = field(default_factory=list)
     _has_failed: bool = False
     _markers_left: int = 0
@@ -312,6 +343,11 @@ class Producer:
 
     def _finish(self, transaction: Transaction, commit: bool) -> None:
         if self.transaction is transaction and not self.is_ending:
+            if self.world.faults.strikes("transaction abandoned"):
+                # Until the end of the faults nobody ends it but the server, and it goes on.
+                again = partial(self._speak_as_zombie, [step.command for step in self._steps])
+                self._later(self.random.randint(1_000, 30_000), again)
+                return
             self._end(commit)
 
     def _replace(self, transaction: Transaction) -> None:
@@ -352,6 +388,8 @@ class Producer:
         if self._markers_left:
             return
         self.transaction = None
+        self.epoch += self.is_fenced
+        self.is_fenced = False
         if self.epoch >= LAST_EPOCH:
             self.producer_id, self.epoch = self.coordinator.next_producer_id(), 0
         if not self.world.faults.is_healed:

@@ -89,6 +89,8 @@ def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
         group_consumer_migration_policy=rng.choice((*MIGRATION_POLICIES, BIDIRECTIONAL)),
         group_initial_rebalance_delay_ms=rng.choice((0, 500, 2_000)),
         group_max_size=rng.choice(CLASSIC_SIZES),
+        offsets_transactional_commits=rng.choice(("all", "all", "members")),
+        transaction_max_timeout_ms=rng.choice((900_000, 8_000)),
     )
 
 
@@ -177,6 +179,7 @@ class World:
             log_offsets=lambda: self.log.offsets,
             on_expiring=self._on_expiring,
             on_converted=self._on_converted,
+            on_timed_out=self.coordinator.note_timed_out,
             classic=self.classic,
         )
         self.runtime.load()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assignors.assignor import Assignor
 from assignors.legality import find_legal
-from assignors.problem import NOBODY, Members, Problem
+from assignors.problem import NOBODY, Members, Problem, Subscriptions, Weights
 from assignors.registry import ASSIGNORS
 from assignors.rules import UNLIMITED, Rules, compute_assignment
 from tests.properties.assignors.groups import NamedGroup, named_groups
@@ -229,17 +229,58 @@ def test_a_budget_is_kept_and_gets_there(
 ) -> None:
     problem = group.make_problem()
     rules = replace(data.draw(rules_of(problem)), move_budget=budget, co_partition=False)
-    for _ in range(3 * problem.partitions + 2):
+    problem = follow_steps(assignor, problem, rules)
+    if not assignor.levels_weight:
+        full = replace(rules, move_budget=UNLIMITED)
+        assert assign(assignor, problem, full).tolist() == problem.owner.tolist()
+
+
+def follow_steps(assignor: Assignor, problem: Problem, rules: Rules) -> Problem:
+    """The problem with the owners after all steps; asking again changes nothing."""
+    for _ in range(6 * problem.partitions + 2):
         step = compute_assignment(assignor, problem, rules)
-        assert count_legal_moves(problem, step.target) <= budget
+        assert count_legal_moves(problem, step.target) <= rules.move_budget
+        is_last = step.target.tolist() == problem.owner.tolist()
         problem = with_owner(problem, step.target)
-        if not step.moves_left:
-            break
-    else:
-        raise AssertionError("it moves for ever")
-    assert assign(assignor, problem, replace(rules, move_budget=UNLIMITED)).tolist() == (
-        problem.owner.tolist()
+        if is_last:
+            return problem
+    raise AssertionError("it moves for ever")
+
+
+@st.composite
+def weighed_groups(draw: st.DrawFn) -> Problem:
+    """Enough partitions of unlike weights that an exchange is often what levels two members."""
+    members = draw(st.integers(2, 6))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    counts = [draw(st.integers(1, 12)) for _ in range(draw(st.integers(1, 3)))]
+    partitions = sum(counts)
+    subscribed = [
+        [topic for topic in range(len(counts)) if random.random() < 0.8] for _ in range(members)
+    ]
+    homogeneous = draw(st.booleans())
+    return Problem(
+        np.cumsum([0, *counts]),
+        members,
+        random.integers(NOBODY, members, partitions).astype(np.int32),
+        Subscriptions.all(members, len(counts))
+        if homogeneous
+        else Subscriptions.of(subscribed, len(counts)),
+        None,
+        Weights(
+            random.lognormal(0, draw(st.sampled_from([0.5, 1.0, 2.0])), partitions)
+            * (random.random(partitions) < draw(st.sampled_from([0.7, 1.0]))),
+            draw(st.sampled_from([0.0, 0.05, 0.5])),
+        ),
     )
+
+
+@settings(max_examples=400)
+@given(any_assignor, weighed_groups(), st.integers(1, 5), st.booleans(), st.data())
+def test_steps_end_whatever_partitions_weigh(
+    assignor: Assignor, problem: Problem, budget: int, co_partition: bool, data: st.DataObject
+) -> None:
+    pinned = data.draw(rules_of(problem)).pinned
+    follow_steps(assignor, problem, Rules(pinned, co_partition, budget))
 
 
 def count_legal_moves(problem: Problem, target: Members) -> int:

@@ -155,6 +155,8 @@ async def test_transactions_are_listed_and_ended(server: Server) -> None:
         ["7", "2", "b", "2"],
         ["8", "2", "a", "2"],
     ]
+    shown = json.loads((await server.run("txn", "list", "-o", "json")).out)["transactions"]
+    assert {int(each["times_out_at_ms"]) - int(each["since_ms"]) for each in shown} == {900_000}
     unasked = await server.run("txn", "abort", "7")
     assert unasked.exit_code == 2
     assert "--yes" in unasked.error

@@ -9,7 +9,9 @@ import pytest
 
 from cli.errors import ExitCode
 from storage.backup import MANIFEST
+from storage.codec.records import encode_key, encode_value
 from storage.rocks import open_store
+from tests.durability.logs import current
 from tests.unit.cli.log_files import SEGMENTS, invoke
 from tests.unit.storage.appends import append, make_append, mark_all, offset_key, offset_value
 
@@ -95,6 +97,23 @@ def test_backups_that_are_not_restored(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_what_is_said_of_groups_is_no_reason_to_lose_all(data: Path, tmp_path: Path) -> None:
+    """By mistake of a rule, or of what wrote the log: the bytes are as they were acknowledged."""
+    store = open_store(data / "store", partitions=1)
+    ghost = current("m", 5, 0)
+    assert ghost.value is not None
+    append(store, {0: [(encode_key(ghost.key), encode_value(ghost.value))]})
+    mark_all(store)
+    store.close()
+    assert invoke("backup", tmp_path / "b", "--data-dir", data, "-q").exit_code == 0
+    restore = ("restore", tmp_path / "b", "--data-dir", tmp_path / "new")
+    check_refused(ExitCode.FAILED, "(S19)", *restore)
+    forced = invoke(*restore, "--force", "-q")
+    assert forced.exit_code == 0, forced.error
+    assert "(S19)" in forced.error
+    assert "t,0,4" in invoke("offsets", tmp_path / "new", "--group", "g", "-o", "csv").out
+
+
 def test_a_backup_of_a_store_that_is_wrong_is_not_restored(data: Path, tmp_path: Path) -> None:
     """Its files are as they were written; what was written was wrong."""
     store = open_store(data / "store", partitions=1)
@@ -106,4 +125,5 @@ def test_a_backup_of_a_store_that_is_wrong_is_not_restored(data: Path, tmp_path:
     assert invoke("backup", tmp_path / "b", "--data-dir", data, "-q").exit_code == 0
     new = ("--data-dir", tmp_path / "new")
     check_refused(ExitCode.FAILED, "offset 5", "restore", tmp_path / "b", *new)
+    check_refused(ExitCode.FAILED, "offset 5", "restore", tmp_path / "b", *new, "--force")
     assert not (tmp_path / "new").exists()

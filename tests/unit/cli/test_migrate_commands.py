@@ -10,7 +10,8 @@ from cli.data_folder import DataFolder
 from coordinator.core.replay import replay
 from coordinator.runtime.partition_encoder import PartitionEncoder
 from coordinator.runtime.runtime import Runtime
-from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands import INTERNAL, ClassicHeartbeat, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.errors import RebalanceInProgress
 from model.ids import GroupId, InstanceId, LogOffset, MemberId, TopicName, compute_log_partition
 from model.records import (
     ClassicGroupMember,
@@ -418,8 +419,22 @@ def test_classic_members_go_back_with_their_group(stopped: Path) -> None:
     assert entry is not None
     group = decode_value(2, entry.value)[1]
     assert isinstance(group, GroupMetadataValue)
-    assert (group.generation, group.protocol) == (9, "range")
+    assert (group.generation, group.protocol, group.leader) == (9, "range", None)
     assert [member.member_id for member in group.members] == ["c"]
+
+
+def test_classic_members_are_told_to_join_again_when_the_server_is_back(stopped: Path) -> None:
+    """None of them was ever told that it leads, and looks whether topics grow."""
+    assert roll_back(stopped, "hosted").exit_code == 0
+    store = open_store(DataFolder(stopped).store, partitions=4)
+    scheduler = VirtualScheduler()
+    runtime = Runtime(store, CoordinatorSettings(), clock=scheduler, scheduler=scheduler)
+    runtime.load()
+    answers: list[object] = []
+    member = GroupId("hosted"), MemberId("c")
+    runtime.submit(ClassicHeartbeat(INTERNAL, *member, generation=9), answers.append)
+    store.close()
+    assert [type(answer) for answer in answers] == [RebalanceInProgress]
 
 
 def test_members_of_the_consumer_protocol_keep_it_where_it_is(stopped: Path) -> None:

@@ -315,3 +315,26 @@ def test_who_leaves_while_it_must_revoke_may_join_again() -> None:
     assert (joined.member_epoch, server.names(joined.assignment)) == (5, {"foo": (1,)})
     assert server.beat(server.heartbeat("g", "b", 3)).member_epoch == 5
     assert holders(server) == {"a": {1}, "b": {0}}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_rebalance_timeout_below_0_passes_at_once(restarts: bool) -> None:
+    """Bug: it was never armed, and who heartbeats on kept the partitions of others for good.
+
+    The doors refuse it; an imported log may have it. After a restart it is not known what leases
+    members have: nobody is put out before the longest has ended.
+    """
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"], timeout_ms=-2)
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    if restarts:
+        server.restart(survivors=99)
+        for _ in range(2):
+            server.advance(server.settings.group_consumer_session_timeout_ms // 2)
+            server.beat(server.heartbeat("g", "a", 2))
+            server.beat(server.heartbeat("g", "b", 3))
+    server.advance(100)
+    assert error_name(server.ask(server.heartbeat("g", "a", 2))) == "UNKNOWN_MEMBER_ID"
+    server.beat(server.heartbeat("g", "b", 3))
+    assert holders(server) == {"b": {0, 1}}

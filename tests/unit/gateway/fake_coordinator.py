@@ -65,8 +65,9 @@ class FakeTicket:
 
 
 class FakeWatch:
-    def __init__(self, on_news: Callable[[], None]) -> None:
+    def __init__(self, on_news: Callable[[], None], on_dropped: Callable[[], None]) -> None:
         self.on_news = on_news
+        self.on_dropped = on_dropped
         self.is_cancelled = False
 
     def cancel(self) -> None:
@@ -99,8 +100,15 @@ class FakeCoordinator:
         self.tickets.append(FakeTicket())
         return self.tickets[-1]
 
-    def watch(self, group_id: str, member_id: str, on_news: Callable[[], None]) -> FakeWatch:
-        self.watches.append(FakeWatch(on_news))
+    def watch(
+        self,
+        group_id: str,
+        member_id: str,
+        on_news: Callable[[], None],
+        speaker: int = 0,
+        on_dropped: Callable[[], None] = lambda: None,
+    ) -> FakeWatch:
+        self.watches.append(FakeWatch(on_news, on_dropped))
         if self.has_news:
             on_news()
         return self.watches[-1]
@@ -110,6 +118,13 @@ class FakeCoordinator:
 
     def is_serving(self) -> bool:
         return True
+
+    def drop_watches(self) -> None:
+        """The members are heard elsewhere."""
+        for watch in self.watches:
+            if not watch.is_cancelled:
+                watch.is_cancelled = True
+                watch.on_dropped()
 
     def tell_news(self) -> None:
         """The group moves on: tickets die, the watch of the parked member is called."""

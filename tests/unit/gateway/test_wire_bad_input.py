@@ -357,6 +357,19 @@ async def test_row_12_ten_thousand_pipelined_requests_unread(rig: Rig) -> None:
             await client.read_frame()
 
 
+@pytest.mark.parametrize("version", range(3))
+async def test_versions_of_produce_that_are_only_advertised_are_closed(
+    rig: Rig, version: int
+) -> None:
+    """As Kafka 4.3 does with versions 0 to 2, of which its ApiVersions tells for librdkafka."""
+    no_client_id, acks, timeout_ms, topics = -1, 1, 1_000, 0
+    request = struct.pack(">hhihhii", 0, version, 7, no_client_id, acks, timeout_ms, topics)
+    await check_closed_by(rig, struct.pack(">i", len(request)) + request)
+    async with await rig.connect() as client:
+        (produce,) = [row for row in (await client.ask(18, 2)).api_keys if row.api_key == 0]
+        assert (produce.min_version, produce.max_version) == (0, 13)
+
+
 INVALID = ErrorCode.INVALID_REQUEST
 OWNED = (request_schema(HEARTBEAT).TopicPartitions(topic_id=topic_id_of("t"), partitions=(0,)),)
 
@@ -374,6 +387,9 @@ OWNED = (request_schema(HEARTBEAT).TopicPartitions(topic_id=topic_id_of("t"), pa
         (1, join("g", "m", ("t",), instance_id=""), INVALID),
         (1, join("g", "m", ("t",), rack_id=" "), INVALID),
         (1, join("g", "m", ("t",), rebalance_timeout=-1), INVALID),
+        (1, join("g", "m", ("t",), rebalance_timeout=-2), INVALID),
+        (1, join("g", "m", ("t",), rebalance_timeout=-(2**31)), INVALID),
+        (1, beat("g", "m", 5, rebalance_timeout=-2), INVALID),
         (1, join("g", "m", ("t",), topic_partitions=None), INVALID),
         (1, join("g", "m", ("t",), topic_partitions=OWNED), INVALID),
         (1, join("g", "m", ("t",), subscribed_topic_names=None), INVALID),
@@ -435,9 +451,9 @@ async def settle(client: WireClient, group: str) -> int:
         (topic_id_of("t"), (0,) * 500),
         (b"\xee" * 16, (0, 1)),
         (topic_id_of("t"), (-1, -(2**31), 2**31 - 1)),
-        (topic_id_of("t"), tuple(range(1_000_000))),
+        (topic_id_of("t"), tuple(range(200_000))),
     ],
-    ids=["duplicates", "unknown id", "out of range", "a million"],
+    ids=["duplicates", "unknown id", "out of range", "two hundred thousand"],
 )
 async def test_row_14_owned_partitions(rig: Rig, topic: bytes, partitions: tuple[int, ...]) -> None:
     wire = request_schema(HEARTBEAT)
@@ -448,6 +464,16 @@ async def test_row_14_owned_partitions(rig: Rig, topic: bytes, partitions: tuple
         answer = await client.ask(HEARTBEAT, 1, **beat(group, "m", epoch, topic_partitions=owned))
         assert answer.error_code in (0, ErrorCode.FENCED_MEMBER_EPOCH, INVALID)
         await client.ask(HEARTBEAT, 1, **beat(group, "m", -1))
+    await check_next_client_is_served(rig)
+
+
+async def test_row_14_a_million_owned_partitions(rig: Rig) -> None:
+    wire = request_schema(HEARTBEAT)
+    owned = (wire.TopicPartitions(topic_id=topic_id_of("t"), partitions=tuple(range(1_000_000))),)
+    async with await rig.connect() as client:
+        epoch = await settle(client, "million")
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.ask(HEARTBEAT, 1, **beat("million", "m", epoch, topic_partitions=owned))
     await check_next_client_is_served(rig)
 
 

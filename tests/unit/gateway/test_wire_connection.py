@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from gateway.api import Api, RequestContext
 from gateway.apis.k18_api_versions import API as API_VERSIONS
+from gateway.connection import Connection
+from gateway.kept_commits import PendingCommit
 from gateway.schema import response_schema
 from model.errors import ErrorCode
 from tests.unit.gateway.wire_door import Door, Gateway
@@ -24,10 +27,12 @@ class Held:
 
     def __init__(self) -> None:
         self.contexts: list[RequestContext] = []
+        self.on_request: Callable[[int], None] = lambda number: None
         self.api = Api(LIST_GROUPS, "Held", range(6), self.handle, self.failed)
 
     def handle(self, context: RequestContext, request: Any) -> None:
         self.contexts.append(context)
+        self.on_request(len(self.contexts) - 1)
 
     def failed(self, context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
         return wire.ListGroupsResponse(throttle_time=0, error_code=code, groups=())
@@ -59,6 +64,36 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
     assert correlations(door) == []
     held.answer(0)
     assert correlations(door) == [10, 11, 12]
+
+
+class DurableCommits:
+    """Keeps every commit, and has it durable at once."""
+
+    def commit(self, connection: Connection, data: bytes, now_ms: int) -> PendingCommit | None:
+        if data[5] != 8 or len(data) != 4 + int.from_bytes(data[:4], "big"):
+            return None
+        pending = PendingCommit(connection, struct.pack(">i", 5) + data[8:12] + b"\0")
+        pending.answered = True
+        return pending
+
+
+def test_a_kept_commit_is_not_answered_before_what_came_before_it() -> None:
+    """The request before it is answered by the handler of a later one, within one read.
+
+    A second JoinGroup of a member ends the wait of its first one.
+    """
+    held, door = held_door()
+    door.connection.keep_commit(DurableCommits())  # type: ignore[arg-type]
+    held.on_request = lambda number: held.answer(0) if number == 1 else None
+    commit = frame(8, 9, 11, b"")
+    door.send(ask(10) + commit)
+    assert correlations(door) == []
+    door.send(ask(12))
+    assert correlations(door) == [10, 11]
+    door.send(commit + ask(13))
+    held.answer(1)
+    held.answer(2)
+    assert correlations(door) == [12, 11, 13]
 
 
 def test_same_correlation_id_twice_is_answered_twice() -> None:

@@ -16,10 +16,15 @@ import pytest
 
 from coordinator.runtime.runtime import Runtime
 from gateway.encoding import encode
+from gateway.kept_commits import KeptCommitRows
 from gateway.schema import request_schema
 from model.commands import INTERNAL, CreateTopic, GrowTopic
-from model.ids import TopicName
+from model.ids import GroupId, TopicName, compute_log_partition
+from model.records import OffsetCommitKey
 from model.settings import CoordinatorSettings
+from storage.codec.batches import decode_batch
+from storage.codec.records import decode_key, decode_value
+from storage.fold import PartitionFold
 from storage.memory import MemoryLogStore
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, join, make_request, topic_id_of, with_settings
@@ -66,11 +71,11 @@ async def frames_of(door: Door, count: int = 1) -> list[bytes]:
     return found
 
 
-async def make_side(keeps: bool) -> Side:
+async def make_side(keeps: bool, partitions: int = 12) -> Side:
     runtime = Runtime(MemoryLogStore(50), CoordinatorSettings())
     await runtime.start()
     await runtime.loaded()
-    await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 12))
+    await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), partitions))
     return Side(runtime, keeps)
 
 
@@ -163,6 +168,32 @@ async def test_who_keeps_commits_answers_as_who_does_not(seed: int) -> None:
     assert sides[1].kept == 0
     for side in sides:
         await side.runtime.stop()
+
+
+@pytest.mark.parametrize("count", [8_192, 8_193, 8_455])
+async def test_a_commit_of_very_many_partitions_is_in_the_log_as_it_was_said(count: int) -> None:
+    side = await make_side(keeps=True, partitions=count)
+    for version_of_all in (1, 2):
+        offsets = {number: (version_of_all << 32 | number, "") for number in range(count)}
+        topics = commit_topics(9, "t", offsets)
+        await side.ask(request_of(COMMIT, 9, version_of_all, group_id="g", topics=topics))
+    assert isinstance(side.door.connection._kept_commit, KeptCommitRows)
+    store = side.runtime._store
+    partition = compute_log_partition(GroupId("g"), store.partitions)
+    *_, last = store.read_log(partition)
+    records = decode_batch(last).records
+    assert len(records) == count, "it was written in one batch, by the short way"
+    for (number, (offset, _)), record in zip(offsets.items(), records, strict=True):
+        key, value = record.key, record.value
+        assert key is not None
+        assert value is not None
+        assert decode_key(key) == OffsetCommitKey(GroupId("g"), TopicName("t"), number)
+        assert getattr(decode_value(1, value)[1], "offset", None) == offset
+    fold = PartitionFold()
+    for data in store.read_log(partition):
+        fold.apply(data)
+    assert list(fold.latest.values()) == list(store.latest(partition))
+    await side.runtime.stop()
 
 
 async def test_answers_leave_in_the_order_of_the_requests() -> None:

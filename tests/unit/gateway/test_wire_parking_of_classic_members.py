@@ -57,7 +57,8 @@ def test_a_heartbeat_is_held_back_until_shortly_before_the_next_one(door: Door) 
         door.gateway.clock.advance(TICK_MS / 1_000 + 0.001)
         assert codes(door) == [(number, 0)]
         door.gateway.clock.advance(INTERVAL_S - PARK_S)
-    assert len(door.gateway.coordinator.commands) == 1 + 2 * 4, "the end renews the session"
+    by_server = [command.by_server for command in door.gateway.coordinator.commands]
+    assert by_server == [False] + 4 * [False, True], "what the server asks is no sign of life"
 
 
 def test_news_is_told_at_once(door: Door) -> None:
@@ -93,6 +94,17 @@ def test_the_next_heartbeat_ends_the_park_of_the_last_one(door: Door) -> None:
     assert codes(door) == [(2, 0)]
     door.gateway.clock.advance(2)
     assert codes(door) == [(3, 0)], "parked for the shorter interval"
+
+
+def test_a_member_that_is_heard_elsewhere_is_not_asked_for(door: Door) -> None:
+    """The old connection gets what was found when its heartbeat came."""
+    beat(door, 2)
+    asked = len(door.gateway.coordinator.commands)
+    door.gateway.coordinator.drop_watches()
+    assert codes(door) == [(2, 0)]
+    door.gateway.clock.advance(10)
+    assert codes(door) == []
+    assert len(door.gateway.coordinator.commands) == asked
 
 
 def test_a_lost_connection_drops_watch_and_answer(door: Door) -> None:

@@ -134,10 +134,10 @@ async def test_who_may_commit_in_a_transaction() -> None:
         for fields, code in (
             ({"generation_id": epoch, "member_id": "m"}, 0),
             ({"generation_id": epoch, "member_id": "m", "group_instance_id": "i"}, 0),
-            ({}, 0),
+            ({}, ErrorCode.UNKNOWN_MEMBER_ID),
             ({"generation_id": 9, "member_id": "m"}, ErrorCode.ILLEGAL_GENERATION),
             ({"generation_id": epoch, "member_id": "zz"}, ErrorCode.UNKNOWN_MEMBER_ID),
-            ({"producer_epoch": 1}, ErrorCode.INVALID_PRODUCER_EPOCH),
+            ({"producer_epoch": 1, "member_id": "m"}, ErrorCode.INVALID_PRODUCER_EPOCH),
         ):
             assert (await commit(client, 5, **fields))[0] == code, fields
         assert (await commit(client, 3, "none", generation_id=3, member_id="x"))[0] == 22
@@ -154,8 +154,8 @@ async def test_who_says_anything_of_a_member_must_be_one(fields: dict[str, Any])
         assert await commit(client, 5) == [0, 0, 3]
         assert await commit(client, 5, **fields) == [0, 0, 3], "nobody is a member yet"
         await member_of(client, "g")
-        assert await commit(client, 5) == [0, 0, 3]
         unknown = ErrorCode.UNKNOWN_MEMBER_ID
+        assert await commit(client, 5) == [unknown, unknown, 3]
         assert await commit(client, 5, **fields) == [unknown, unknown, 3]
 
 

@@ -11,11 +11,17 @@ import pytest
 from pipeline.audit.findings import DELETIONS, EXPIRED, GROUP_DELETED, TOPIC_GONE, VIOLATIONS
 from pipeline.audit.rules import RULES, make_audit_observers
 from pipeline.decoding.blocks import decode_blocks
-from pipeline.schema import RECORDS
+from pipeline.schema import RECORDS, UNKNOWN_VERSION
 from pipeline.tables.history_tables import PARTITION_OWNERSHIP
 from pipeline.tables.rows import Row, Rows
-from tests.pipeline.logged import GOLDEN, follow, golden_table, read_all_events
-from tests.pipeline.planted_groups import KINDS, Kind, Log
+from tests.pipeline.logged import (
+    GOLDEN,
+    follow,
+    golden_table,
+    read_all_events,
+    read_topic_names,
+)
+from tests.pipeline.planted_groups import KINDS, Kind, Log, epochs_of_a_newer_version
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 MINUTE_MS = 60 * 1000
@@ -23,9 +29,8 @@ MINUTE_MS = 60 * 1000
 
 def audit(table: pa.Table, retention_ms: int = WEEK_MS) -> dict[str, list[Row]]:
     rows = Rows()
-    follow(
-        read_all_events(table), lambda partition, group_id: make_audit_observers(rows, retention_ms)
-    )
+    names = read_topic_names(table)
+    follow(read_all_events(table), lambda *_: make_audit_observers(rows, retention_ms, names))
     found = rows.take()
     found.setdefault(VIOLATIONS, []).extend(find_overlaps(found.get(PARTITION_OWNERSHIP, [])))
     return found
@@ -71,6 +76,14 @@ def test_a_planted_breach_is_found_where_it_is(kind: Kind) -> None:
     found = audit(pa.Table.from_batches([batch], RECORDS))[VIOLATIONS]
     assert (kind.rule, offset) in {(row["rule"], row["offset"]) for row in found}
     assert {row["rule"] for row in found} <= {kind.rule} | kind.others
+
+
+def test_a_group_with_records_of_a_newer_version_is_not_accused() -> None:
+    log = Log(5)
+    epochs_of_a_newer_version(log)
+    table = pa.Table.from_batches([decode_blocks(log.encode(), 5)], RECORDS)
+    assert set(table["problem"].to_pylist()) == {None, UNKNOWN_VERSION}
+    assert audit(table)[VIOLATIONS] == []
 
 
 def test_each_rule_has_a_planted_breach() -> None:

@@ -266,6 +266,8 @@ def test_the_order_of_arrival_plays_no_part() -> None:
         ({WEIGHTS: "foo:1=nan"}, "has no weight of 0 or more"),
         ({WEIGHTS: "foo:1=-2"}, "has no weight of 0 or more"),
         ({WEIGHTS: "foo:1=inf"}, "has no weight of 0 or more"),
+        ({WEIGHTS: "foo=1" + "0" * 308}, "the weight of foo is above 1e+100"),
+        ({WEIGHTS: "foo=1" + "0" * 400}, "the weight of foo is above 1e+100"),
         ({WEIGHTS: "=1"}, "is not TOPIC"),
         ({MOVE_BUDGET: "0"}, "Value must be at least 1"),
         ({SKEW_LIMIT: "101"}, "Value must be no more than 100"),

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from coordinator.runtime.background import SILENCE_MS
 from coordinator.runtime.expiry import SLICE
-from model.commands import ListGroups
-from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, MemberId, TopicName
+from model.commands import ListGroups, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.records import (
     ClassicGroupMember,
     GroupMetadataKey,
@@ -20,6 +21,7 @@ from model.records import (
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    PartitionOffset,
     RecordKey,
     RecordValue,
     SideRecord,
@@ -28,7 +30,8 @@ from model.responses import ListGroupsResponse
 from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch, encode_marker
 from storage.codec.records import encode_key, encode_value
-from storage.log_store import StoreStalled
+from storage.imported import Imported, pack_imported
+from storage.log_store import PartitionRewrite, StoreStalled
 from storage.memory import MemoryLogStore
 from storage.side_codec import encode_side
 from tests.sim.scheduler import START_WALL_MS
@@ -59,7 +62,8 @@ def member(subscription: bytes) -> ClassicGroupMember:
 
 def classic(*members: ClassicGroupMember, since_ms: int = OLD_MS) -> GroupMetadataValue:
     protocol = "range" if members else None
-    return GroupMetadataValue("consumer", 1, protocol, None, since_ms, members)
+    leader = members[0].member_id if members else None
+    return GroupMetadataValue("consumer", 1, protocol, leader, since_ms, members)
 
 
 def commit(topic: str, committed_ms: int, expire_ms: int = -1) -> tuple[RecordKey, RecordValue]:
@@ -249,6 +253,87 @@ def test_a_group_without_offsets_is_kept_for_the_grace_too() -> None:
     assert groups(server) == ["g"]
     server.advance(INTERVAL_MS)
     assert groups(server) == []
+
+
+def make_imported_log(*batches: bytes) -> RawLog:
+    log = RawLog(MemoryLogStore(1))
+    log.append(0, batches)
+    log.make_durable()
+    end = log.store.next_offset(LogPartition(0))
+    note = pack_imported(Imported(end, 0))
+    log.store.rewrite(PartitionRewrite(LogPartition(0), (), (), note))
+    return log
+
+
+def test_a_batch_of_an_imported_log_that_is_dated_ahead_expires_nothing() -> None:
+    """A broker's clock was wrong for one commit: it does not become the clock of this server."""
+    ahead_ms = START_WALL_MS + 100 * MINUTE_MS
+    log = make_imported_log(
+        encode_batch(0, encode([commit("a", OLD_MS + MINUTE_MS)]), OLD_MS + MINUTE_MS),
+        encode_batch(1, encode([commit("b", ahead_ms)]), ahead_ms),
+    )
+    grace = SideRecord(ImportGraceKey(), ImportGraceValue(START_WALL_MS))
+    log.store.write([], [encode_side(grace)])
+    log.make_durable()
+    server = make_server(log)
+    for _ in range(2):
+        assert server.runtime._clock.now().wall_ms == server.scheduler.wall_ms()
+        server.advance(MINUTE_MS // 2 - INTERVAL_MS)
+        assert kept(server) == ["a", "b"]
+        server.restart()
+
+
+def make_silent_server(silent_ms: int) -> VirtualServer:
+    server = VirtualServer({"a": 1}, settings=SETTINGS, partitions=1)
+    server.ask(server.commit_command("g", "", None, "a", {0: 5}))
+    server.crash()
+    server.scheduler.wall_offset_ms += silent_ms
+    server.start()
+    return server
+
+
+@pytest.mark.parametrize("silent_ms", [SILENCE_MS, 30 * SILENCE_MS, 50_000 * SILENCE_MS])
+def test_nothing_expires_at_once_after_a_silence(silent_ms: int) -> None:
+    """The server was stopped for long, or restored from an old backup, or its clock is wrong."""
+    server = make_silent_server(silent_ms)
+    server.advance(MINUTE_MS - INTERVAL_MS)
+    assert kept(server) == ["a"]
+    server.restart()
+    server.advance(1)
+    assert kept(server) == ["a"], "a restart does not end it"
+    server.advance(INTERVAL_MS)
+    assert kept(server) == [], "one retention after the first start"
+
+
+def test_a_clock_that_was_ahead_and_is_right_again_expires_nothing() -> None:
+    server = make_silent_server(50_000 * SILENCE_MS)
+    server.ask(server.commit_command("h", "", None, "a", {0: 5}))
+    server.crash()
+    server.scheduler.wall_offset_ms -= 50_000 * SILENCE_MS
+    server.start()
+    server.advance(10 * MINUTE_MS)
+    assert kept(server) == ["a", "a"]
+
+
+def test_a_short_silence_is_like_none() -> None:
+    server = make_silent_server(SILENCE_MS - 1)
+    server.advance(INTERVAL_MS)
+    assert kept(server) == []
+
+
+def test_what_is_known_of_producers_outlives_a_silence() -> None:
+    server = VirtualServer({"a": 1}, settings=SETTINGS, partitions=1)
+    offsets = (TopicOffsets(TopicName("a"), None, (PartitionOffset(0, 5, None, ""),)),)
+    server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(7), 3, offsets))
+    server.ask(WriteTxnMarkers(CALLER, LogPartition(0), ProducerId(7), 3, 0, committed=True))
+    assert 7 in server.runtime.shards[0].producers
+    server.crash()
+    server.scheduler.wall_offset_ms += 30 * SILENCE_MS
+    server.start()
+    server.advance(10 * MINUTE_MS)
+    assert 7 in server.runtime.shards[0].producers
+    server.advance(SILENCE_MS)
+    assert 7 not in server.runtime.shards[0].producers
 
 
 def test_expiry_can_be_switched_off() -> None:

@@ -38,6 +38,7 @@ from model.commands import (
     OffsetCommit,
     OffsetFetch,
     TopicOffsets,
+    TopicToFetch,
 )
 from model.errors import UnknownServerError
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicId, TopicName
@@ -245,6 +246,25 @@ async def test_a_topic_that_is_gone_is_named_as_it_was_committed(tmp_path: Path)
         await until(lambda: stand.store.durable_offset(P) == 2)
         assert await stand.fetch(at(0)) == [(T, 7)]
         assert await stand.fetch(at(1)) == []
+
+
+async def test_offsets_are_of_the_topic_that_they_were_committed_for(tmp_path: Path) -> None:
+    """Bug: they were shown with the id of the topic that has the name now."""
+    new_id = TopicId(bytes(reversed(T_ID)))
+    async with running(tmp_path) as stand:
+        await stand.commit(7)
+        await stand.runtime.call(DeleteTopic(INTERNAL, T, T_ID))
+        await until(lambda: stand.store.durable_offset(P) == 2)
+        await stand.runtime.call(CreateTopic(INTERNAL, T, new_id, 1))
+        await stand.commit(3)
+        shown = []
+        for offset in (0, 2):
+            for wanted in (None, (TopicToFetch(T, None, (0,)),)):
+                command = OffsetFetch(INTERNAL, G, wanted)
+                (answer,) = (await stand.reads.read(G, at(offset), (command,))).responses
+                assert isinstance(answer, OffsetFetchResponse)
+                shown += [(each.topic_id, each.partitions[0].offset) for each in answer.topics]
+        assert shown == [(T_ID, 7), (T_ID, 7), (new_id, 3), (new_id, 3)]
 
 
 async def test_errors_of_a_group_are_answers(tmp_path: Path) -> None:

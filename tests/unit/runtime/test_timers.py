@@ -58,7 +58,7 @@ def test_a_touch_does() -> None:
     assert members(server) == ["a"]
 
 
-@pytest.mark.parametrize("stall_at_ms", [SESSION_MS - 10, SESSION_MS + 100])
+@pytest.mark.parametrize("stall_at_ms", [SESSION_MS - 10, SESSION_MS])
 def test_a_stall_of_our_own_expires_nobody(stall_at_ms: int) -> None:
     """Trigger: the process stands still before its tick, or between the tick and the look."""
     server = joined()
@@ -110,14 +110,41 @@ def test_a_member_that_revokes_in_time_stays() -> None:
     assert members(server) == ["a", "b"]
 
 
-def test_the_rebalance_timeout_runs_anew_after_a_restart() -> None:
+def revoking(timeout_ms: int) -> VirtualServer:
+    """``a`` is to give up a partition to ``b`` within the timeout."""
     server = VirtualServer({"foo": 2})
-    server.join("g", "a", ["foo"], timeout_ms=10_000)
+    server.join("g", "a", ["foo"], timeout_ms=timeout_ms)
     server.join("g", "b", ["foo"])
     server.beat(server.heartbeat("g", "a", 2))
+    return server
+
+
+def stay(server: VirtualServer, for_ms: int) -> None:
+    """Both heartbeat, and ``a`` revokes nothing."""
+    server.advance(for_ms)
+    server.beat(server.heartbeat("g", "a", 2))
+    server.beat(server.heartbeat("g", "b", 3))
+
+
+def test_the_rebalance_timeout_runs_anew_after_a_restart() -> None:
+    server = revoking(60_000)
+    stay(server, 30_000)
+    server.advance(20_000)
+    server.restart()
+    stay(server, 30_000)
+    server.advance(29_999)
+    assert members(server) == ["a", "b"]
+    server.advance(300)
+    assert members(server) == ["b"]
+
+
+def test_after_a_restart_no_rebalance_timeout_passes_within_a_session() -> None:
+    """Whoever is on a stream may count on a session that began before the restart."""
+    server = revoking(10_000)
     server.advance(9_000)
     server.restart()
-    server.advance(9_999)
+    stay(server, 30_000)
+    server.advance(14_999)
     assert members(server) == ["a", "b"]
     server.advance(300)
     assert members(server) == ["b"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.runtime import offset_reads
 from coordinator.runtime.offset_reads import read_group_offsets
 from coordinator.runtime.space import Space
 from coordinator.runtime.topic_deletion import TopicDeletion
@@ -12,15 +13,28 @@ from model.commands import (
     Command,
     CreateTopic,
     DeleteTopic,
+    OffsetCommit,
+    OffsetFetch,
     TopicOffsets,
+    TopicToFetch,
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
-from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.records import PartitionOffset, TopicDeletionValue
+from model.errors import ErrorCode
+from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
+from model.records import (
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PartitionOffset,
+    TopicDeletionValue,
+)
+from model.responses import OffsetCommitResponse, OffsetFetchResponse
 from model.settings import CoordinatorSettings
+from storage.codec.records import encode_key, encode_value
 from storage.log_store import StoreStalled
 from tests.sim.server import CALLER, VirtualServer, error_name, make_topic_id
+from tests.unit.storage.appends import append, mark_all
 
 FOO = TopicName("foo")
 DELETE_FOO = DeleteTopic(INTERNAL, FOO)
@@ -147,6 +161,113 @@ def test_a_deletion_that_goes_on_after_a_crash_leaves_transactions_of_a_new_topi
     where = server.runtime.partition_of(GroupId("g"))
     assert [producer for producer, _ in server.store.pending(where)] == [4]
     assert list(server.store.side(b"\x03")) == []
+
+
+def pause_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walk over all offsets does not get on."""
+    monkeypatch.setattr(TopicDeletion, "_step", lambda self, deletion: None)
+
+
+def fetched(server: VirtualServer, *topics: TopicToFetch) -> dict[tuple[str, int], int]:
+    """What a fetch of these topics answers, of all where none is named."""
+    answer = server.ask(OffsetFetch(CALLER, GroupId("g"), topics or None))
+    assert isinstance(answer, OffsetFetchResponse), repr(answer)
+    return {
+        (str(topic.name), row.partition): row.offset
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+
+
+def test_a_topic_that_is_created_again_has_no_offset_of_the_deleted_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: fetches by name gave the old topic's offset until the walk had come to it.
+
+    A consumer of the new topic would begin there, and its records before that would be skipped.
+    """
+    pause_deletions(monkeypatch)
+    many = 2 * offset_reads.SLICE
+    server = VirtualServer({"foo": many, "bar": 1})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 1_000_000, 1: 1_000_000}))
+    server.ask(server.commit_command("g", "", None, "bar", {0: 3}))
+    commit_in_transaction(server, 1, 2, ends=True)
+    first_id = server.topic("foo")
+    server.ask(DELETE_FOO)
+    assert fetched(server) == {("bar", 0): 3}
+    server.advance(1)
+    server.create("foo", many)
+    by_name = TopicToFetch(FOO, None, (0, 1, 2))
+    by_id = TopicToFetch(None, server.topic("foo"), (0, 1, 2))
+    nothing = {("foo", 0): -1, ("foo", 1): -1, ("foo", 2): -1}
+    assert fetched(server, by_name) == fetched(server, by_id) == nothing
+    assert set(fetched(server, TopicToFetch(FOO, None, tuple(range(many)))).values()) == {-1}
+    assert fetched(server) == {("bar", 0): 3}
+    # What is committed for the new topic is there, whatever is left of the old one.
+    server.ask(server.commit_command("g", "", None, "foo", {1: 5}))
+    commit_in_transaction(server, 2, 2, ends=True)
+    now = {("foo", 0): -1, ("foo", 1): 5, ("foo", 2): 9}
+    assert fetched(server, by_name) == fetched(server, by_id) == now
+    assert fetched(server) == {("foo", 1): 5, ("foo", 2): 9, ("bar", 0): 3}
+    server.restart()
+    assert fetched(server, by_name) == now
+    late = OffsetCommit(
+        CALLER,
+        GroupId("g"),
+        MemberId(""),
+        None,
+        (TopicOffsets(None, first_id, (PartitionOffset(0, 1_000_001, None, ""),)),),
+    )
+    answer = server.ask(late)
+    assert isinstance(answer, OffsetCommitResponse)
+    assert answer.topics[0].partitions[0].error is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_an_offset_is_not_hidden_by_a_deletion_that_is_not_durable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pause_deletions(monkeypatch)
+    server = VirtualServer({"foo": 1})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
+    commit_in_transaction(server, 1, 0, ends=True)
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(DELETE_FOO)
+    before = server.submit(server.fetch_command("g", "foo", (0,)))
+    server.advance(1)
+    server.crash()
+    server.start()
+    answer = before.answer
+    assert isinstance(answer, OffsetFetchResponse)
+    assert answer.topics[0].partitions[0].offset == server.fetch("g", "foo", 0) == 9
+
+
+def put(server: VirtualServer, *values: OffsetCommitValue | LegacyOffsetCommitValue) -> None:
+    """Offsets of partitions from 0 on that another has written, as an import brings them."""
+    pairs = [
+        (encode_key(OffsetCommitKey(GroupId("g"), FOO, partition)), encode_value(value))
+        for partition, value in enumerate(values)
+    ]
+    append(server.store, {server.runtime.partition_of(GroupId("g")): pairs})
+    mark_all(server.store)
+    server.restart()
+
+
+def test_offsets_of_an_imported_log_count_whatever_their_topic_ids() -> None:
+    """Trigger: the topic is created here, with an id of its own, or the log has no topic ids."""
+    server = VirtualServer({"foo": 4})
+    elsewhere = make_topic_id("elsewhere")
+    put(
+        server,
+        OffsetCommitValue(5, -1, "", 0, -1, elsewhere),
+        OffsetCommitValue(6, -1, "", 0),
+        LegacyOffsetCommitValue(7, "", 0),
+    )
+    assert [server.fetch("g", "foo", partition) for partition in range(3)] == [5, 6, 7]
+    # Deleted with the topic that has the name here they go, all of them.
+    server.ask(DELETE_FOO)
+    server.create("foo", 4)
+    assert [server.fetch("g", "foo", partition) for partition in range(3)] == [-1, -1, -1]
+    assert stored(server) == {}
 
 
 def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() -> None:

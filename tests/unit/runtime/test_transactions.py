@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.core.producers import LAST_EPOCH
+from coordinator.runtime import transaction_timeouts
+from coordinator.runtime.space import Space
+from coordinator.runtime.transaction_timeouts import GRACE_MS, INTERVAL_MS
 from model.commands import (
     INTERNAL,
     DeleteOffsets,
@@ -16,12 +20,21 @@ from model.commands import (
 from model.commands import WriteTxnMarkers as Marker
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.records import OffsetCommitKey, OffsetCommitValue, PartitionOffset
+from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    PartitionOffset,
+    SideRecord,
+)
 from model.responses import OffsetFetchResponse
+from model.settings import CoordinatorSettings
 from storage.codec.batches import Batch, decode_batch
 from storage.codec.records import encode_key, encode_value
 from storage.fold import PartitionFold
 from storage.log_store import StoreStalled
+from storage.side_codec import encode_side
 from tests.sim.server import CALLER, VirtualServer, error_name
 from tests.unit.storage.appends import make_append
 
@@ -182,3 +195,119 @@ def test_the_store_is_the_fold_of_what_was_written() -> None:
         fold.apply(batch)
     assert list(server.store.latest(P0)) == [fold.latest[key] for key in sorted(fold.latest)]
     assert list(server.store.pending(P0)) == [(7, entry) for entry in fold.pending[7].values()]
+
+
+TIMEOUT_MS = 120_000
+
+
+def make_impatient_server(**changes: Any) -> VirtualServer:
+    settings = CoordinatorSettings(transaction_max_timeout_ms=TIMEOUT_MS, **changes)
+    return VirtualServer({"foo": 3}, partitions=1, settings=settings)
+
+
+def test_a_transaction_that_nobody_ends_does_not_block_its_group_for_ever() -> None:
+    """Bug: whoever was let in once, without a member and without a transaction, stayed for ever.
+
+    The log is that of a coordinator that aborts it: the marker has the producer's next epoch.
+    """
+    server = make_impatient_server()
+    server.ask(server.commit_command("g", "", None, "foo", {0: 7}))
+    server.ask(pend({0: 5}))
+    server.advance(TIMEOUT_MS // 2)
+    server.ask(pend({0: 6}))
+    assert fetch_stable(server, 0) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    server.advance(TIMEOUT_MS // 2 - 1_000)
+    assert fetch_stable(server, 0) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    server.advance(1_000 + 2 * INTERVAL_MS)
+    assert fetch_stable(server, 0) == (7, ErrorCode.NONE)
+    marker = batches(server)[-1]
+    assert (marker.is_control, marker.is_transactional) == (True, True)
+    assert (marker.producer_id, marker.producer_epoch) == (PRODUCER, 1)
+    assert error_name(server.ask(pend({0: 8}))) == "INVALID_PRODUCER_EPOCH"
+    assert error_name(server.ask(end())) == "INVALID_PRODUCER_EPOCH"
+    assert error_name(server.ask(pend({0: 9}, epoch=1))) == "NONE"
+
+
+def test_restarts_put_the_end_of_a_transaction_off_by_a_minute_at_most() -> None:
+    server = make_impatient_server()
+    server.ask(pend({0: 5}))
+    for _ in range(10):
+        server.advance(TIMEOUT_MS // 10)
+        server.ask(pend({0: 6}))
+        server.restart()
+    assert [marker for marker in batches(server) if marker.is_control] == []
+    server.advance(GRACE_MS + INTERVAL_MS)
+    assert fetch_stable(server, 0) == (-1, ErrorCode.NONE)
+    server.restart()
+    assert error_name(server.ask(pend({0: 7}))) == "INVALID_PRODUCER_EPOCH"
+
+
+def test_a_pause_of_the_process_is_not_the_silence_of_the_coordinator() -> None:
+    """Its marker may be waiting to be read: it is read before the transaction times out."""
+    server = make_impatient_server()
+    server.ask(pend({0: 5}))
+    server.advance(INTERVAL_MS)
+    server.scheduler.now_ms += 2 * TIMEOUT_MS
+    server.advance(GRACE_MS - 1_000)
+    assert error_name(server.ask(end())) == "NONE"
+    assert fetch_stable(server, 0) == (5, ErrorCode.NONE)
+
+
+def test_a_wall_clock_that_leaps_ends_no_transaction() -> None:
+    server = make_impatient_server()
+    server.ask(pend({0: 5}))
+    server.advance(INTERVAL_MS)
+    server.scheduler.wall_offset_ms += 10 * TIMEOUT_MS
+    server.advance(TIMEOUT_MS - INTERVAL_MS)
+    assert error_name(server.ask(end())) == "NONE"
+    assert fetch_stable(server, 0) == (5, ErrorCode.NONE)
+
+
+def test_what_an_import_brought_open_waits_from_the_import_on() -> None:
+    """Its own time may be long ago; with the clock of the log kept it has only the grace."""
+    for imported_at_ms, waits_ms in ((None, GRACE_MS), (0, TIMEOUT_MS)):
+        server = make_impatient_server()
+        server.ask(pend({0: 5}))
+        server.store = server.store.crash(0)
+        server.scheduler.drop_all()
+        server.scheduler.wall_offset_ms += 10 * TIMEOUT_MS
+        if imported_at_ms is not None:
+            grace = SideRecord(ImportGraceKey(), ImportGraceValue(server.scheduler.wall_ms()))
+            server.store.write([], [encode_side(grace)])
+            server.store.sync()
+        server.start()
+        server.advance(waits_ms - 1_000)
+        assert fetch_stable(server, 0)[1] is ErrorCode.UNSTABLE_OFFSET_COMMIT
+        server.advance(1_000 + INTERVAL_MS)
+        assert fetch_stable(server, 0)[1] is ErrorCode.NONE
+
+
+def test_many_transactions_time_out_in_slices() -> None:
+    server = make_impatient_server()
+    count = 2 * transaction_timeouts.SLICE + 1
+    for number in range(count):
+        topics = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(0, 1, None, ""),)),)
+        server.submit(TxnOffsetCommit(CALLER, G, ProducerId(number), 0, topics))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    assert server.runtime.stats.transactions_timed_out == count
+    assert not server.runtime.shards[0].open_transactions
+
+
+def test_nothing_times_out_while_there_is_no_space() -> None:
+    server = make_impatient_server(log_min_free_bytes=100)
+    server.ask(pend({0: 5}))
+    free = 10
+    server.runtime._space = Space(lambda: free, 100)
+    server.advance(2 * TIMEOUT_MS)
+    assert server.runtime.shards[0].open_transactions
+    free = 1_000
+    server.advance(2 * INTERVAL_MS)
+    assert not server.runtime.shards[0].open_transactions
+
+
+def test_the_last_epoch_of_a_producer_cannot_be_raised() -> None:
+    server = make_impatient_server()
+    server.ask(pend({0: 5}, epoch=LAST_EPOCH))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    assert batches(server)[-1].producer_epoch == LAST_EPOCH
+    assert fetch_stable(server, 0) == (-1, ErrorCode.NONE)

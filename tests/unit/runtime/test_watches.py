@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from coordinator.runtime.watches import SLICE, Watches
+from model.commands import (
+    ClassicHeartbeat,
+    Command,
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    JoinGroup,
+    LeaveGroup,
+    LeavingMember,
+    SyncGroup,
+)
 from model.ids import GroupId, MemberId
 from tests.sim.scheduler import VirtualScheduler
-from tests.sim.server import VirtualServer
+from tests.sim.server import CALLER, VirtualServer
 
 G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
 
@@ -95,6 +108,64 @@ def test_the_newest_watch_of_a_member_is_the_one_that_counts() -> None:
     older.cancel()
     server.join("g", "c", ["foo"])
     assert calls == ["newer"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ConsumerGroupHeartbeat(CALLER, G, A, 3),
+        ConsumerGroupLeave(CALLER, G, A),
+        ClassicHeartbeat(CALLER, G, A, 3),
+        SyncGroup(CALLER, G, A, 3),
+        JoinGroup(CALLER, G, A, B, 30_000, 60_000, "consumer", ()),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_what_a_member_says_drops_the_watch_of_another_connection(command: Command) -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "news"), on_dropped=note(calls, "dropped"))
+    server.runtime.watch(G, B, note(calls, "news of b"), on_dropped=note(calls, "b dropped"))
+    server.submit(command)
+    assert calls == ["dropped"], "in the order of what is said, and before it is handled"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ConsumerGroupHeartbeat(CALLER, G, A, 3, by_server=True),
+        ClassicHeartbeat(CALLER, G, A, 3, by_server=True),
+        ConsumerGroupHeartbeat(CALLER, G, B, 3),
+        ConsumerGroupHeartbeat(CALLER, GroupId("h"), A, 3),
+        LeaveGroup(CALLER, G, (LeavingMember(B),)),
+        ConsumerGroupDescribe(CALLER, (G,)),
+    ],
+    ids=["server", "server, classic", "other member", "other group", "removed", "described"],
+)
+def test_what_others_say_drops_no_watch(command: Command) -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "news"), on_dropped=note(calls, "dropped"))
+    server.submit(command)
+    assert calls == []
+
+
+def test_a_watch_that_is_replaced_hears_of_it() -> None:
+    server = waiting()
+    calls: list[str] = []
+    server.runtime.watch(G, A, note(calls, "news"), on_dropped=note(calls, "dropped"))
+    server.runtime.watch(G, A, note(calls, "newer"))
+    assert calls == ["dropped"]
+
+
+def test_who_fails_to_hear_of_its_end_harms_nobody() -> None:
+    server = waiting()
+
+    def fail() -> None:
+        raise RuntimeError("a door's bug")
+
+    server.runtime.watch(G, A, note([], "news"), on_dropped=fail)
+    assert server.submit(server.heartbeat("g", "a", 3)) is not None
 
 
 def test_a_cancelled_watch_is_not_told() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import muster
+from muster.classic_worker_protocol import WorkerProtocol
 from muster.v1 import legacy_pb2
 from tests.unit.sdk.classic_stand import classic_stand
 from tests.unit.service.stand import Stand, until
@@ -176,3 +177,22 @@ async def test_a_writer_that_expires_stops_before_another_writes(stand: Stand) -
             one._engine._beats.cancel()
             await until(lambda: writers(one, two) == [two])
             assert one.assignment is None
+
+
+async def test_what_comes_after_the_session_is_nobodys() -> None:
+    """The sync was answered, but so late that another member may have been assigned the same."""
+    assigned: list[bytes] = []
+    protocol = WorkerProtocol(
+        "writer",
+        {"elect": b""},
+        elect_leader,
+        lambda what, generation: assigned.append(what),
+        None,
+        None,
+        keeps=False,
+    )
+    generation = muster.Generation(3, "m", "m", "elect")
+    assert not await protocol.take(generation, b"write", lambda: False)
+    assert (assigned, protocol.held) == ([], None)
+    assert not await protocol.take(generation, b"write", lambda: True)
+    assert (assigned, protocol.held) == ([b"write"], b"write")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.lease import Lease, SentMessages, compute_lease_s, read_clock
+from muster.lease import ClassicLease, Lease, SentMessages, compute_lease_s, read_clock
 
 
 def joined(at: float = 100.0, next_sequence: int = 2, timeout_ms: int = 10_000) -> Lease:
@@ -107,3 +107,59 @@ def test_a_lease_always_ends_before_the_session(
 
 def test_the_clock_goes_on() -> None:
     assert read_clock() <= read_clock()
+
+
+def test_a_shorter_timeout_holds_as_soon_as_it_is_told() -> None:
+    lease, sent = joined(), SentMessages()
+    lease.note_told(4_000)
+    assert lease.compute_deadline(sent) == 100.0 + compute_lease_s(4_000)
+    # A longer one is not kept to before a Join is answered with it: the server may not know of it.
+    lease.note_told(20_000)
+    assert lease.compute_deadline(sent) == 100.0 + compute_lease_s(4_000)
+
+
+def test_a_classic_lease_ends_with_the_shorter_of_both_timeouts() -> None:
+    lease = ClassicLease(10_000, 2_000)
+    assert lease.compute_deadline() == float("-inf")
+    lease.note_renewed(100.0)
+    lease.note_undisturbed(100.0)
+    assert lease.compute_deadline() == 100.0 + compute_lease_s(2_000)
+    # The session is renewed while the group rebalances; that puts the rebalance off for nobody.
+    lease.note_renewed(101.0)
+    assert lease.compute_deadline() == 100.0 + compute_lease_s(2_000)
+    lease.note_undisturbed(99.0)
+    assert lease.compute_deadline() == 100.0 + compute_lease_s(2_000)
+    other = ClassicLease(2_000, 10_000)
+    other.note_undisturbed(100.0)
+    other.note_renewed(101.0)
+    assert other.compute_deadline() == 101.0 + compute_lease_s(2_000)
+
+
+@given(
+    st.integers(500, 5_000),
+    st.lists(st.tuples(st.floats(0.001, 2), st.floats(0, 1), st.booleans()), min_size=1),
+    st.floats(0, 20),
+)
+def test_a_classic_lease_ends_before_any_deadline_of_the_coordinator(
+    rebalance_timeout_ms: int, beats: list[tuple[float, float, bool]], began: float
+) -> None:
+    """Heartbeats are sent and received after a delay, answered or not; a rebalance begins once.
+
+    From then on they are answered REBALANCE_IN_PROGRESS, and the member, which does not join, is
+    put out when the rebalance timeout has passed, or its session.
+    """
+    session_timeout_ms = 3_000
+    lease = ClassicLease(session_timeout_ms, rebalance_timeout_ms)
+    lease.note_renewed(0.0)
+    lease.note_undisturbed(0.0)
+    now = received_at = session_from = 0.0
+    for gap, delay, is_answered in beats:
+        now += gap
+        received_at = max(received_at, now + delay)
+        session_from = received_at
+        if is_answered:
+            lease.note_renewed(now)
+            if received_at < began:
+                lease.note_undisturbed(now)
+    ends = min(session_from + session_timeout_ms / 1000, began + rebalance_timeout_ms / 1000)
+    assert lease.compute_deadline() < ends

@@ -15,6 +15,8 @@ from tests.unit.sdk.watcher import Hold, Ledger, Watcher
 from tests.unit.service.session_client import SessionClient
 from tests.unit.service.stand import Stand, until
 
+LATER = 1 << 62
+"""A Join that is later than those of any member."""
 ALL = frozenset(muster.TopicPartition("orders", index) for index in range(4))
 
 
@@ -330,7 +332,7 @@ async def test_a_member_whose_id_somebody_else_uses_takes_another(stand: Stand) 
     async with make_member(stand, ledger, member_id="clone") as member:
         await until(lambda: member.assignment == ALL)
         thief = SessionClient(stand.group_stub())
-        await thief.join("clone", member_epoch=member.epoch)
+        await thief.join("clone", join_id=LATER, member_epoch=member.epoch)
         await until(lambda: member.member_id != "clone" and member.epoch > 2)
         assert ("m", "lost", frozenset({0, 1, 2, 3})) in ledger.events
         assert set(await stand.members("billing")) == {"clone", member.member_id}
@@ -364,7 +366,7 @@ async def test_without_rejoin_a_fenced_member_stays_out(stand: Stand) -> None:
     member = make_member(stand, member_id="clone", rejoin=False)
     await member.join()
     await until(lambda: member.assignment == ALL)
-    await SessionClient(stand.group_stub()).join("clone", member_epoch=2)
+    await SessionClient(stand.group_stub()).join("clone", join_id=LATER, member_epoch=2)
 
     async def watch() -> None:
         async for _ in member.changes():

@@ -108,6 +108,7 @@ async def running_stand(
     *,
     session_timeout_ms: int = 45_000,
     heartbeat_interval_ms: int = 5_000,
+    min_session_timeout_ms: int = 45_000,
     min_classic_session_timeout_ms: int = 6_000,
     initial_rebalance_delay_ms: int = 3_000,
     protocols: tuple[str, ...] = ("classic", "consumer"),
@@ -117,6 +118,7 @@ async def running_stand(
     """A server that runs, with one topic ``orders`` of four partitions."""
     settings = CoordinatorSettings(
         group_consumer_session_timeout_ms=session_timeout_ms,
+        group_consumer_min_session_timeout_ms=min_session_timeout_ms,
         group_consumer_heartbeat_interval_ms=heartbeat_interval_ms,
         group_min_session_timeout_ms=min_classic_session_timeout_ms,
         group_initial_rebalance_delay_ms=initial_rebalance_delay_ms,

@@ -10,7 +10,9 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.session import Session
 from coordinator.service.settings import GrpcSettings
+from model.commands import Caller, ConsumerGroupHeartbeat
 from model.errors import ErrorCode
+from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
 from tests.unit.service.session_client import (
     GROUP,
@@ -382,7 +384,7 @@ async def test_a_member_that_never_joined_here_cannot_acknowledge_or_leave(stand
         leave("m1", member_epoch=7),
     )
     assert (await client.expect("fenced")).error.reason == "UNKNOWN_MEMBER_ID"
-    assert (await client.expect("left")).error.reason == "GROUP_ID_NOT_FOUND"
+    assert (await client.expect("left")).error.reason == "UNKNOWN_MEMBER_ID"
     for _ in range(3):
         assert (await client.expect("left")).error.reason == "INVALID_REQUEST"
 
@@ -487,3 +489,16 @@ async def test_groups_and_topics_are_authorised() -> None:
         assert failed.topic_name == "orders"
         assert failed.partitions[0].error.reason == "TOPIC_AUTHORIZATION_FAILED"
         assert not await guarded.members("secret")
+
+
+async def test_a_member_that_goes_on_over_kafkas_wire_is_not_asked_for_here(stand: Stand) -> None:
+    """Nobody waits for its news any more: the stream would take them from the newer connection."""
+    client = SessionClient(stand.group_stub())
+    joined = await client.join("m1")
+    await client.settle("m1", joined)
+    await until(lambda: watches(stand) == 1)
+    caller = Caller("User:ANONYMOUS", "", "/127.0.0.1")
+    heartbeat = ConsumerGroupHeartbeat(caller, GroupId(GROUP), MemberId("m1"), joined.member_epoch)
+    await stand.runtime.call(heartbeat)
+    assert (await client.expect("fenced", "m1")).superseded
+    assert watches(stand) == 0

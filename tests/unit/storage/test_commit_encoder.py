@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +44,16 @@ def test_the_bytes_are_those_of_the_record_and_its_batch(
     st.text(min_size=1, max_size=40), st.sampled_from([1, 8, 63, 64, 65, 100, 700]), st.randoms()
 )
 def test_many_rows_have_the_bytes_of_as_many_records(group: str, count: int, rng: Any) -> None:
+    check_rows(group, count, rng)
+
+
+@pytest.mark.parametrize("count", [8_191, 8_192, 8_193, 8_455, 70_000])
+def test_offset_deltas_of_any_length_are_whole(count: int) -> None:
+    """A delta has one byte below 64, two below 8,192, then three."""
+    check_rows("g", count, random.Random(count))
+
+
+def check_rows(group: str, count: int, rng: Any) -> None:
     topic_id, time_ms = TopicId(b"\x07" * 16), 1_700_000_000_000
     encoder = CommitEncoder(group, "topic", topic_id)
     partitions = rng.sample(range(1 << 20), count)

@@ -27,6 +27,7 @@ from storage.rocks import open_store
 from storage.rocks_reader import open_store_reader
 from storage.segments.errors import TargetInUse
 from storage.segments.folder import open_segments
+from storage.segments.writer import create_segments
 from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
 from tests.unit.storage.appends import append, offset_key, offset_value
 from tests.unit.storage.golden import GOLDEN, segments
@@ -193,3 +194,18 @@ def test_a_store_is_exported_beside_its_server(tmp_path: Path) -> None:
     log = b"".join(opened.read_log(LogPartition(0), LogOffset(0)))
     assert list(read_files(tmp_path / "log").values()) == [log]
     opened.close()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_leader_epochs_of_another_cluster_stay_there(whole: bool, tmp_path: Path) -> None:
+    """The followers of a new cluster would ask its leader, which is at epoch 0, for epoch 57."""
+    log = encode_batch(0, [(offset_key("g"), offset_value(1))], 5, leader_epoch=57)
+    with create_segments(tmp_path / "kafka") as writer:
+        writer.write_partition(LogPartition(0), [log])
+    options = ImportOptions(partitions=1)
+    import_segments(open_segments(tmp_path / "kafka"), tmp_path / "store", options, lambda _: None)
+    export(tmp_path / "store", tmp_path / "log", whole=whole)
+    (found,) = open_segments(tmp_path / "log").read(LogPartition(0))
+    batch = decode_batch(found.data)
+    assert batch.leader_epoch == 0
+    assert batch.records == decode_batch(log).records

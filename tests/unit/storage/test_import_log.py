@@ -5,12 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
+from model.ids import (
+    GroupId,
+    LogPartition,
+    MemberId,
+    ProducerId,
+    TopicId,
+    TopicName,
+    compute_log_partition,
+)
+from model.local_assignors import (
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+    LocalAssignorsKey,
+    LocalAssignorsValue,
+)
 from model.records import (
     ImportGraceKey,
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    ProducerStateKey,
+    ProducerStateValue,
     SideRecord,
     TopicSideKey,
     TopicSideValue,
@@ -339,6 +355,37 @@ def test_a_group_in_both_is_refused_unless_it_is_gone_in_the_log(
         group = GroupId("there already")
         key = offset_key(group)
         assert opened.get_latest(compute_log_partition(group, 7), key) is not None
+
+    check_store(store, check)
+
+
+def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_path: Path) -> None:
+    """Producers are fenced wherever they may write for a group that came with them."""
+    groups = [GroupId(f"t{n}") for n in range(5)]
+    parts = {compute_log_partition(group, 7) for group in groups}
+    assert 1 < len(parts) < 7
+    batch = encode_batch(0, [(offset_key(group), offset_value(5)) for group in groups], 6)
+    m, epochs = MemberId("m"), ProducerStateValue(3, 2, 1_700_000_000_000)
+    installed = InstalledMetadataValue(1, "a", 1, b"")
+    beside = [
+        SideRecord(ProducerStateKey(LogPartition(0), ProducerId(9)), epochs),
+        *(SideRecord(InstalledMetadataKey(LogPartition(0), g, m), installed) for g in groups),
+        *(
+            SideRecord(LocalAssignorsKey(LogPartition(0), group, m), LocalAssignorsValue(()))
+            for group in groups
+        ),
+    ]
+    pairs = [(key, value) for key, value in map(encode_side, beside) if value is not None]
+    folder = write_log(tmp_path / "log", {0: [batch]})
+    run(folder, store, ImportOptions(partitions=1, side=SideImport(records=pairs)))
+
+    def check(opened: RocksLogStore) -> None:
+        found = [decode_side(key, value).key for key, value in opened.side()]
+        producers = {key.partition for key in found if isinstance(key, ProducerStateKey)}
+        assert producers == parts
+        for kind in (InstalledMetadataKey, LocalAssignorsKey):
+            members = {(key.partition, key.group_id) for key in found if isinstance(key, kind)}
+            assert members == {(compute_log_partition(group, 7), group) for group in groups}
 
     check_store(store, check)
 

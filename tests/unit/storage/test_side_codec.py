@@ -65,6 +65,12 @@ RECORDS = [
         InstalledMetadataKey(LogPartition(3), GroupId("g"), MemberId("m\u00fc")),
         InstalledMetadataValue(7, "mine", -1, bytes(range(256))),
     ),
+    SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"),), 45_000)),
+    SideRecord(
+        ProducerStateKey(LogPartition(0), ProducerId(0)),
+        ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_001),
+    ),
+    SideRecord(ProducerStateKey(LogPartition(0), ProducerId(1)), ProducerStateValue(0, 0, 0, 0)),
 ]
 
 
@@ -100,13 +106,15 @@ def test_the_bytes_do_not_change() -> None:
             "07000000030000000367c3bc6d",
             "0a1b0a046d696e6510ffffffffffffffffff01180320022a0200ff30050a070a056f74686572",
         ),
+        ("0567", "0a060a016112013110c8df02"),
+        ("06000000000000000000000000", "080310071880d095ffbc312081d095ffbc31"),
     ]
 
 
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 10
+    ] * 13
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""Unary requests of one member in the order in which its client made them.
+
+A client that has given a connection up repeats its request over another one. What the first still
+holds may arrive after that, and after later requests.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from coordinator.service.sessions import MemberKey
+
+MEMBERS_MAX: Final = 65_536
+"""So many members are remembered, those whose requests came last."""
+
+
+class Sequences:
+    """The highest number that came of each member."""
+
+    __slots__ = ("_highest",)
+
+    def __init__(self) -> None:
+        self._highest: OrderedDict[MemberKey, int] = OrderedDict()
+
+    def note(self, key: MemberKey, sequence: int) -> bool:
+        """``False`` where a higher one came before. 0 is no number."""
+        if not sequence:
+            return True
+        highest = self._highest.get(key, 0)
+        if sequence < highest:
+            return False
+        self._highest[key] = sequence
+        self._highest.move_to_end(key)
+        if len(self._highest) > MEMBERS_MAX:
+            self._highest.popitem(last=False)
+        return True

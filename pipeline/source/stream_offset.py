@@ -1,0 +1,52 @@
+"""Where a stream is, as its checkpoint has it: the next offsets, and what it has read last.
+
+The offsets are written as Spark's Kafka source writes them, ``{"__consumer_offsets": {"0": 12}}``.
+``log`` beside them names the log, where something does, and ``read`` has a mark for each partition:
+its number, and the fields of ``Mark``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.schema import TOPIC
+from pipeline.source.marks import Mark
+
+JsonOffset = dict[str, Any]
+
+_LOG = "log"
+_READ = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """``offsets`` and ``marks`` are by partition; ``log`` is ``GroupLog.identity``."""
+
+    offsets: Mapping[int, int]
+    log: str | None = None
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+
+    def write(self) -> JsonOffset:
+        """As JSON; the same offset is always the same text, for Spark compares texts."""
+        found = write_offsets(self.offsets)
+        if self.log is not None:
+            found[_LOG] = self.log
+        if self.marks:
+            found[_READ] = [[partition, *mark] for partition, mark in sorted(self.marks.items())]
+        return found
+
+
+def write_offsets(offsets: Mapping[int, int]) -> JsonOffset:
+    """Offsets alone, as the Kafka source writes them."""
+    return {TOPIC: {str(partition): offset for partition, offset in sorted(offsets.items())}}
+
+
+def read_offset(content: JsonOffset) -> StreamOffset:
+    """What a checkpoint says; one of before marks were kept has offsets alone."""
+    return StreamOffset(
+        {int(partition): offset for partition, offset in content[TOPIC].items()},
+        content.get(_LOG),
+        {partition: Mark(*mark) for partition, *mark in content.get(_READ, ())},
+    )

@@ -1,0 +1,23 @@
+"""Two folders in each other's place at once, so that whoever looks finds one of them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Whether they were exchanged: not by every system, nor on every file system.
+
+    A folder cannot be renamed over another one, and between two renames there is none.
+    """
+    libc = ctypes.CDLL(None)
+    rename = getattr(libc, "renameat2", None)
+    if rename is None:
+        return False
+    paths = os.fsencode(one.absolute()), os.fsencode(other.absolute())
+    return bool(rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0)

@@ -1,0 +1,95 @@
+"""Unary requests that a connection held back are not carried out after later ones."""
+
+from __future__ import annotations
+
+from coordinator.service import sequences as sequences_module
+from coordinator.service.sequences import Sequences
+from coordinator.service.sessions import MemberKey
+from model.ids import GroupId, MemberId
+from muster.v1 import group_pb2, legacy_pb2, types_pb2
+from tests.unit.service.session_client import GROUP, SessionClient
+from tests.unit.service.stand import Stand
+
+KEY: MemberKey = (GroupId("g"), MemberId("m"))
+
+
+def test_a_lower_number_is_late() -> None:
+    sequences = Sequences()
+    assert [sequences.note(KEY, number) for number in (1, 3, 2, 3, 4)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert sequences.note((KEY[0], MemberId("other")), 1)
+
+
+def test_who_gives_no_number_is_not_judged() -> None:
+    sequences = Sequences()
+    assert sequences.note(KEY, 5)
+    assert sequences.note(KEY, 0)
+    assert not sequences.note(KEY, 4)
+
+
+def test_a_bounded_number_of_members_is_remembered() -> None:
+    sequences = Sequences()
+    for number in range(sequences_module.MEMBERS_MAX + 10):
+        sequences.note((KEY[0], MemberId(f"m{number}")), 1)
+    assert len(sequences._highest) == sequences_module.MEMBERS_MAX
+    assert sequences.note((KEY[0], MemberId("m0")), 1)
+
+
+async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
+    client, stub = SessionClient(stand.group_stub()), stand.group_stub()
+    joined = await client.join("m1")
+
+    async def commit(offset: int, sequence: int) -> str:
+        partition = types_pb2.PartitionOffset(partition=0, offset=offset)
+        topic = types_pb2.TopicOffsets(topic_name="orders", partitions=[partition])
+        response = await stub.CommitOffsets(
+            group_pb2.CommitOffsetsRequest(
+                group_id=GROUP,
+                member_id="m1",
+                member_epoch=joined.member_epoch,
+                topics=[topic],
+                sequence=sequence,
+            )
+        )
+        reason: str = response.error.reason
+        return reason
+
+    assert await commit(10, 2) == ""
+    assert await commit(5, 1) == "COORDINATOR_NOT_AVAILABLE"
+    wanted = types_pb2.TopicPartitions(topic_name="orders", partitions=[0])
+    response = await stub.FetchOffsets(
+        group_pb2.FetchOffsetsRequest(
+            group_id=GROUP, partitions=types_pb2.PartitionSet(topics=[wanted])
+        )
+    )
+    assert response.topics[0].partitions[0].offset == 10
+    assert await commit(11, 3) == ""
+
+
+async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
+    stub = stand.legacy_stub()
+
+    async def join(member_id: str, sequence: int) -> legacy_pb2.JoinGroupResponse:
+        return await stub.JoinGroup(
+            legacy_pb2.JoinGroupRequest(
+                group_id="classic",
+                member_id=member_id,
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                sequence=sequence,
+            )
+        )
+
+    member_id = (await join("", 1)).member_id
+    joined = await join(member_id, 3)
+    assert joined.generation == 1
+    late = await join(member_id, 2)
+    assert late.error.reason == "COORDINATOR_NOT_AVAILABLE"
+    assert not (await join(member_id, 4)).HasField("error")
