@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
@@ -25,6 +25,16 @@ LOG_PARTITIONS = 2
 _GRACE_S = 2.0
 _REFUSED_S = (0.001, 0.2, 3.0)
 _DOWN_S = (0.05, 0.5, 2.0)
+
+
+class InOrder(dict[Any, None]):
+    """As much of a set as a door uses, in the order in which things were added."""
+
+    def add(self, item: object) -> None:
+        self[item] = None
+
+    def discard(self, item: object) -> None:
+        self.pop(item, None)
 
 
 class LoopScheduler:
@@ -147,6 +157,9 @@ class Server:
         )
         self.runtime.begin_load()
         self._door = GrpcServer(self.runtime, AllowAll(), GrpcSettings())
+        # These are told in any order where it stops: here always in the same.
+        self._door._sessions._sessions = InOrder()  # type: ignore[assignment]
+        self._door._waits._waiting = InOrder()  # type: ignore[assignment]
         self.loop.create_task(self._serve(self._door))
 
     async def _serve(self, door: GrpcServer) -> None:
