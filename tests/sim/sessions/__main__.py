@@ -1,59 +1,44 @@
-"""``python -m tests.sim.sessions``: seeds of the SDK's simulation."""
+"""``python -m tests.sim.sessions``: seeds of the simulation of sessions."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-import traceback
-from collections import Counter
 
+import pytest
+
+from tests.sim.sessions.campaign import Failure, format_totals, run_seeds
+from tests.sim.sessions.put_back import PUT_BACK
 from tests.sim.sessions.run import run_seed
 from tests.sim.sessions.verdicts import speaking
-from tests.sim.violations import Violation
 
 
 def main() -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, help="one seed, and all that happens in it")
     parser.add_argument("--focus", nargs="*", default=(), help="only these checkers speak")
-    parser.add_argument("--keep-going", action="store_true")
+    parser.add_argument("--broken", help="with a fault of put_back.py")
+    parser.add_argument("--keep-going", action="store_true", help="after a seed that fails")
     options = parser.parse_args()
-    seeds = range(options.first, options.first + options.seeds)
-    if options.seed is not None:
-        seeds = range(options.seed, options.seed + 1)
-    faults: Counter[str] = Counter()
-    found: Counter[str] = Counter()
-    began = time.process_time()
-    delivered = commits = 0
-    for seed in seeds:
-        try:
-            with speaking(*options.focus):
-                result = run_seed(seed, options.seed is not None)
-        except (Exception, Violation) as failure:  # noqa: BLE001 - the seed is what matters
-            name = failure.name if isinstance(failure, Violation) else type(failure).__name__
-            found[name] += 1
-            print(f"seed {seed}: {failure}"[:400])
-            if not options.keep_going:
-                traceback.print_exc(limit=-8)
-                return 1
-            continue
-        faults += result.faults
-        delivered += result.delivered
-        commits += result.commits
-    cpu_s = time.process_time() - began
-    print(
-        f"{len(seeds)} seeds, {cpu_s / len(seeds):.3f} s of CPU each; "
-        f"{delivered} frames, {commits} commits"
-    )
-    for kind, count in faults.most_common():
-        print(f"  {count:>9}  {kind}")
-    for kind, count in found.most_common():
-        print(f"  found {count:>9}  {kind}")
-    return 0
+    with pytest.MonkeyPatch.context() as patch, speaking(*options.focus):
+        for fault in PUT_BACK:
+            if fault.patch.__name__ == options.broken:
+                fault.patch(patch)
+                break
+        if options.seed is not None:
+            print(run_seed(options.seed, verbose=True))
+            return 0
+        seeds = range(options.first, options.first + options.seeds)
+        totals = run_seeds(seeds, keeps_going=options.keep_going, on_failure=_tell)
+    print(format_totals(totals))
+    return 1 if totals.failures else 0
+
+
+def _tell(failure: Failure) -> None:
+    print(f"seed {failure.seed}: {failure.what}", flush=True)
 
 
 if __name__ == "__main__":

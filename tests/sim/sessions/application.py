@@ -230,11 +230,13 @@ class Application:
         if self._faults.strikes("slow revocation"):
             longest_s = self.options.rebalance_timeout_ms / 1000
             await self._sleep(self._random.uniform(0.0, min(0.8 * longest_s, 4.0)))
-        if last and member is not None:
-            # What it has read so far; most of it is committed already.
-            await self._commit(member, last, 2_000)
         for partition in partitions:
             self._positions.pop(partition, None)
+        if last and member is not None:
+            # What it has read so far; most of it is committed already.
+            committing = asyncio.ensure_future(self._commit(member, last, 2_000))
+            if not self._faults.strikes("commits without waiting"):
+                await committing
         if self._faults.strikes("callback raises"):
             raise RuntimeError("the application fails in on_revoked")
 

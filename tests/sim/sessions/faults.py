@@ -47,6 +47,7 @@ KINDS = (
     "callback raises",
     "slow revocation",
     "concurrent commits",
+    "commits without waiting",
     "polls too rarely",
     "asks for an assignment",
     "session timeout changed",
@@ -78,6 +79,7 @@ class Faults:
             often[kind] = rng.uniform(0.05, 0.4)
         often["delay"] = rng.choice((0.02, 0.1, 0.3))
         often["slow revocation"] = rng.uniform(0.2, 0.8)
+        often["commits without waiting"] = rng.uniform(0.3, 0.9)
         often["cancelled close"] = often["cancelled join"] = rng.uniform(0.2, 0.8)
         return cls(rng, on, often)
 

@@ -54,9 +54,9 @@ async def interrupt(
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        if task.cancelled():
+        ours = asyncio.current_task()
+        if ours is None or not ours.cancelling():
             raise Interrupted from None
-        # It is this task that was cancelled.
         task.cancel()
         await asyncio.wait((task,))
         raise

@@ -26,6 +26,7 @@ _FAST_S = (0.0002, 0.003)
 _STEP_S = 1e-6
 _GAPS_S = (0.0, 0.0, 0.02)
 _KEEPALIVE_S = 30.0
+_AGAIN_S = 0.25
 
 
 class End(Protocol):
@@ -203,10 +204,12 @@ class Network:
         self, client: End, on_connected: Callable[[Connection], None], on_failed: Callable[[], None]
     ) -> None:
         """Tries once."""
-        dark_s = max(0.0, self._dark.get(client.machine.name, 0.0) - self.loop.time())
         context = client.machine.context
 
         def answer() -> None:
+            if self._dark.get(client.machine.name, 0.0) > self.loop.time():
+                self.loop.call_later(_AGAIN_S, answer, context=context)
+                return
             server = self.server
             if server is None:
                 on_failed()
@@ -217,4 +220,4 @@ class Network:
             self.note(f"{self._number} connected {client.machine.name} {server.machine.name}")
             on_connected(connection)
 
-        self.loop.call_later(dark_s + 2 * self.delay_s(), answer, context=context)
+        self.loop.call_later(2 * self.delay_s(), answer, context=context)

@@ -17,8 +17,11 @@ from tests.sim.sessions.scenario import FAULTS_S, Scenario
 from tests.sim.sessions.verdicts import check
 from tests.sim.sessions.world import World
 
-SLACK_S = 10.0
+SLACK_S = 22.0
+"""A machine may stand still for 12 s as the faults stop; clients wait up to 2 s between tries."""
+
 CLASSIC_S = 20.0
+"""What one more rebalance of a classic group may take."""
 
 
 @dataclass(frozen=True)
