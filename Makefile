@@ -2,6 +2,7 @@
 
 PYTHON ?=
 SEEDS ?= 1000
+SECONDS ?= 60
 MINUTES ?= 60
 FIRST ?= 0
 RECORDS ?= 50000000
@@ -13,7 +14,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim differential interop \
+.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim chaos differential interop \
 	connect migration latency jars docs python go clean
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make test    install, then lint and run all tests (TEST_GROUPS='log protocol' for some)"
 	@echo "make lint    ruff, mypy and the import contracts alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
+	@echo "make chaos   the SDK over networks that delay, hold back and cut: SEEDS=20 SECONDS=$(SECONDS) each"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make interop   every client, in both protocols, with every strategy that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
@@ -57,6 +59,10 @@ stream-law: setup
 
 sim: setup
 	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)
+
+chaos: SEEDS := $(if $(filter-out file,$(origin SEEDS)),$(SEEDS),20)
+chaos: setup
+	@$(VENV)/bin/python -m tests.chaos --seeds $(SEEDS) --seconds $(SECONDS)
 
 differential: jars
 	@$(VENV)/bin/python -m tests.differential --minutes $(MINUTES) --first $(FIRST)

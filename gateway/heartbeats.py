@@ -18,6 +18,7 @@ from gateway.clock import Clock
 from gateway.pacing import (
     Pace,
     compute_gap_ms,
+    compute_longest_park_ms,
     compute_pace,
     compute_park_ms,
     compute_probe_ms,
@@ -201,7 +202,8 @@ class Heartbeats:
         if member.quiet > self.settings.gateway_burst_heartbeats:
             return 0
         gap_ms = self.compute_gap_ms(connection)
-        longest_ms = max(self.pace.park_ms, gap_ms - self.settings.gateway_park_gap_ms)
+        least_ms = self.settings.gateway_park_gap_ms
+        longest_ms = compute_longest_park_ms(self.pace, least_ms, gap_ms)
         park_ms = compute_park_ms(member.told_ms, gap_ms, longest_ms)
         return park_ms if park_ms >= SHORTEST_PARK_MS else 0
 

@@ -30,7 +30,11 @@ are the first interval of a member that waits for partitions, and its growth."""
 SAFETY = 1.5
 """A way of the network that takes 200 ms mostly takes 300 ms sometimes."""
 MARGIN_MS = 20
+SURPRISE_MS = 150
+"""A disk, a collection of garbage or a busy processor may take so long of a sudden."""
 GAP_STEP_MS = 10
+PROBE_ROOM_MS = 40
+"""Parks end early by up to a tick, and a probe needs all of its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +92,31 @@ def compute_gap_ms(least_ms: int, allowance_ms: float, delay_ms: float) -> int:
     """The gap for a client: what is left of the interval that it was told when it is answered.
 
     ``allowance_ms`` is what its connection takes (``gateway.round_trip``), ``delay_ms`` what this
-    process does. Never less than ``least_ms``, and in steps: Java's client begins its interval anew
-    with each other one that it is told.
+    process does. Never less than ``least_ms``; where that is not enough a delay that nothing has
+    announced is allowed for as well. In steps: Java's client begins its interval anew with each
+    other one that it is told.
     """
     needed_ms = allowance_ms * SAFETY + MARGIN_MS + delay_ms
     if needed_ms <= least_ms:
         return least_ms
+    needed_ms += min(needed_ms - least_ms, SURPRISE_MS)
     return -(-int(needed_ms) // GAP_STEP_MS) * GAP_STEP_MS
 
 
-def compute_rest_ms(pace: Pace, least_gap_ms: int, gap_ms: int, heartbeat_interval_ms: int) -> int:
-    """The interval at rest of a member whose gap this is.
+def compute_longest_park_ms(pace: Pace, least_gap_ms: int, gap_ms: int) -> int:
+    """How long a heartbeat of a member at rest is parked whose gap this is.
 
     Where the gap is long so is the park: a member is in reach for half of the time at least, and
-    a heartbeat can be held for as long as the answer needs to be told the shortest wait
-    (``compute_probe_ms``).
+    its answer can tell a short wait (``compute_probe_ms``). 0 where parking is off.
     """
-    park_ms = max(pace.park_ms, gap_ms - least_gap_ms)
+    if gap_ms <= least_gap_ms or not pace.park_ms:
+        return pace.park_ms
+    return max(pace.park_ms, gap_ms - least_gap_ms + PROBE_ROOM_MS)
+
+
+def compute_rest_ms(pace: Pace, least_gap_ms: int, gap_ms: int, heartbeat_interval_ms: int) -> int:
+    """The interval at rest of a member whose gap this is."""
+    park_ms = compute_longest_park_ms(pace, least_gap_ms, gap_ms)
     return min(max(pace.interval_ms, park_ms + gap_ms), heartbeat_interval_ms)
 
 

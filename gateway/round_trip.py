@@ -99,7 +99,7 @@ class RecentDelay:
 
     __slots__ = ("_delay_ms", "_noted_at")
 
-    HALF_LIFE_S: Final = 0.5
+    HALF_LIFE_S: Final = 1.0
 
     def __init__(self) -> None:
         self._delay_ms = 0.0

@@ -103,7 +103,7 @@ def lock_store(store: Path) -> FolderLock:
     there is a moment without any, in which nobody may make another one. Raises ``StoreError``.
     """
     store = store.resolve()
-    with _disk_errors(store):
+    with _disk_errors(store, "opened"):
         store.parent.mkdir(parents=True, exist_ok=True)
         with _parent_locked(store):
             _finish_for_others(store)
@@ -228,8 +228,8 @@ def _parent_locked(store: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _disk_errors(store: Path) -> Iterator[None]:
+def _disk_errors(store: Path, what: str = "replaced") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreFailed(f"{store} cannot be replaced: {error}") from error
+        raise StoreFailed(f"{store} cannot be {what}: {error}") from error

@@ -167,3 +167,11 @@ def test_the_checks_find_what_they_look_for(tmp_path: Path) -> None:
         "a/b.py",
         "tests/groups.py",
     ]
+
+
+def test_every_test_that_the_table_of_mends_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.(?:py|txt))(?:::(\w+))?`", read("docs/hardening.md"))
+    assert len(named) > 50
+    for path, name in named:
+        assert (CHECKOUT / path).exists(), path
+        assert not name or f"def {name}(" in read(path), f"{path}::{name}"

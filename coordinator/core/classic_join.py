@@ -220,12 +220,12 @@ def _join_again(
 
 
 def handle_join_of_downgraded_member(
-    shard: Shard, group: ClassicGroup, member: ClassicMember, now: Now
+    shard: Shard, group: ClassicGroup, member: ClassicMember, now: Now, *, is_new: bool
 ) -> Outcome:
     """The second half of a JoinGroup whose group was downgraded after the first.
 
     What the member said is in the group. It waits for the others like any that joins again; were
-    it refused, they would wait for it.
+    it refused, they would wait for it. One that the first half made may not know its id.
     """
     if member.awaits is Phase.JOIN:
         raise RebalanceInProgress("The member has asked again since.")
@@ -233,7 +233,9 @@ def handle_join_of_downgraded_member(
     event = compute_event_of_rejoin(draft, member, same=True)
 
     def wait() -> None:
-        draft.put(replace(draft.members[member.member_id], awaits=Phase.JOIN))
+        awaits_id = is_new and member.instance_id is None
+        joined = draft.members[member.member_id]
+        draft.put(replace(joined, awaits=Phase.JOIN, awaits_id=awaits_id))
 
     settings = shard.settings_of(group.group_id)
     reason = f"member {member.member_id} joins again: the group was downgraded meanwhile"

@@ -17,7 +17,7 @@ from coordinator.core.classic_translator import (
     get_protocol_name,
     supports_protocols,
 )
-from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
+from coordinator.core.consumer_group import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup, Member
 from coordinator.core.consumer_protocol import PROTOCOL_TYPE
 from coordinator.core.downgrade import Replacement, compute_downgrade, is_to_downgrade
 from coordinator.core.heartbeat import (
@@ -178,7 +178,8 @@ def handle_reconcile_by_join_group(shard: Shard, command: ReconcileMember, now: 
     classic = shard.classic_group(command.group_id)
     joined = None if classic is None else classic.members.get(command.member_id)
     if classic is not None and joined is not None:
-        return handle_join_of_downgraded_member(shard, classic, joined, now)
+        is_new = command.epoch_known == JOIN_EPOCH
+        return handle_join_of_downgraded_member(shard, classic, joined, now, is_new=is_new)
     try:
         outcome = handle_reconcile_member(shard, command, now)
     except FencedMemberEpoch as error:

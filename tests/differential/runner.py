@@ -33,6 +33,7 @@ from tests.differential.seen import (
     forget_assignments,
     forget_epochs,
     is_ahead,
+    is_told_anew,
     is_waiting,
 )
 from tests.differential.side import Side
@@ -97,6 +98,8 @@ class Pair:
         self._settled: dict[int, tuple[GroupView, GroupView]] = {}
         self._ahead: set[int] = set()
         """Groups to which Muster gave an epoch more than Kafka, as it should."""
+        self._had_classic_members: set[int] = set()
+        """Groups that may have changed their type."""
         self._waiting: set[int] = set()
         """Groups with classic members alone, for which Kafka computes no target."""
 
@@ -149,6 +152,8 @@ class Pair:
 
     async def _do(self, step: AnyStep) -> str | None:
         step = self._choose_for_both(step)
+        if isinstance(step, ClassicJoin):
+            self._had_classic_members.add(step.group)
         was_ghost = isinstance(step, DeleteGroup) and await self._is_ghost(step)
         kafka, muster = await asyncio.gather(*(_run_on(side, step) for side in self._sides))
         kafka, muster = await self._wait_for_answers(step, kafka, muster)
@@ -176,6 +181,8 @@ class Pair:
         if group is None:
             return kafka, muster
         mode = self._sequence.mode
+        if group in self._had_classic_members and is_told_anew(mode, kafka, muster):
+            self._ahead.add(group)
         if group in self._ahead:
             kafka, muster = forget_epochs(kafka), forget_epochs(muster)
         if group in self._waiting:

@@ -230,6 +230,16 @@ def is_ahead(mode: Mode, kafka: Seen) -> bool:
     return group is not None and _gives_unwanted(group)
 
 
+def is_told_anew(mode: Mode, kafka: Seen, muster: Seen) -> bool:
+    """Whether Muster is an epoch ahead from now on, for it told all members what they have.
+
+    It does so where a group is upgraded while it prepares a rebalance: after a downgrade nobody
+    knows what the record assigns, and Kafka takes it for known.
+    """
+    theirs, ours = _find_settled(mode, kafka), muster.group
+    return theirs is not None and ours is not None and ours.group_epoch == theirs.group_epoch + 1
+
+
 def forget_epochs(seen: Seen) -> Seen:
     """A side's, without the epochs of its group and the generations of its classic members."""
     answers = tuple(

@@ -20,6 +20,7 @@ from tests.differential.seen import (
     forget_assignments,
     forget_epochs,
     is_ahead,
+    is_told_anew,
     is_waiting,
 )
 
@@ -147,6 +148,19 @@ def test_kafka_alone_leaves_members_with_what_they_do_not_want() -> None:
     ):
         sides = (Seen((), group=view, is_settled=True) for view in (kafka, muster))
         assert (find_difference(mode, *sides, is_range=True) is not None) == differs
+
+
+def test_muster_is_an_epoch_ahead_where_it_told_all_members_what_they_have() -> None:
+    group = make_group(a=(0, 1))
+    kafka = Seen((), group=group, is_settled=True)
+    epoch = group.group_epoch
+    one, two = (kafka._replace(group=group._replace(group_epoch=epoch + n)) for n in (1, 2))
+    assert is_told_anew(Mode.SETTLED, kafka, one)
+    assert not is_told_anew(Mode.SETTLED, kafka, kafka)
+    assert not is_told_anew(Mode.SETTLED, kafka, two)
+    assert not is_told_anew(Mode.SETTLED, one, kafka)
+    assert not is_told_anew(Mode.EXACT, kafka, one)
+    assert not is_told_anew(Mode.SETTLED, kafka._replace(is_settled=False), one)
 
 
 def test_muster_is_an_epoch_ahead_where_kafka_left_a_member_with_what_it_does_not_want() -> None:

@@ -63,6 +63,9 @@ class Run:
         assert all(row.offset == row.committed_offset for row in rows)
         return sorted((row.partition, row.offset) for row in rows)
 
+    def count_losses(self) -> int:
+        return self._spark.read.parquet(self._out).where("problem = 'data_loss'").count()
+
 
 def test_each_record_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
     run = Run(spark, tmp_path)
@@ -74,7 +77,8 @@ def test_each_record_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
     assert sum(read) == 15
     assert max(read) <= 7
     source = progress[-1]["sources"][0]
-    assert source["endOffset"] == {TOPIC: {"3": 12, "4": 3}}
+    assert source["endOffset"][TOPIC] == {"3": 12, "4": 3}
+    assert [partition for partition, *_ in source["endOffset"]["read"]] == [3, 4]
     assert source["latestOffset"] == {TOPIC: {"3": 12, "4": 3}}
 
     # The torn tail became whole, a segment was rolled, and a partition is new.
@@ -102,6 +106,9 @@ def test_a_log_that_is_shorter_than_before_is_data_loss(
     with pytest.raises(Exception, match="partition 3 ends at offset 6, before 12"):
         run.run()
     run.run(failOnDataLoss="false")
+    assert run.count_losses() == 1
     add(run.log, 3, LOG[2:6])
     run.run(failOnDataLoss="false")
-    assert run.read() == [(3, n) for n in range(18)]
+    # What comes where the log was cut is new, though it be the same.
+    assert run.read() == sorted((3, n) for n in [*range(12), *range(6, 18)])
+    assert run.count_losses() == 1

@@ -22,6 +22,7 @@ from model.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     GroupConfigsSideKey,
+    GroupConfigsSideValue,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberState,
@@ -444,8 +445,12 @@ def format_side(record: SideRecord) -> str:
         case GroupConfigsSideKey(group_id):
             if record.value is None:
                 return f"delete settings of {group_id}"
-            configs = record.value.configs  # type: ignore[union-attr]
-            return f"settings of {group_id}: " + ", ".join(f"{n}={v}" for n, v in configs)
+            assert isinstance(record.value, GroupConfigsSideValue)
+            said = [f"{name}={value}" for name, value in record.value.configs]
+            longest_ms = record.value.longest_session_timeout_ms
+            if longest_ms:
+                said.append(f"sessions of {longest_ms} ms were promised")
+            return f"settings of {group_id}: " + (", ".join(said) or NOTHING)
         case ProducerStateKey(_, producer_id):
             if record.value is None:
                 return f"forget producer {producer_id}"

@@ -19,6 +19,7 @@ from model.errors import UnreleasedInstanceId
 from model.records import ConsumerGroupMetadataValue, Record
 from storage.memory import MemoryLogStore
 from tests.sim.disk import SimDisk
+from tests.written import check_writers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -178,3 +179,5 @@ def broken(patch: Patch) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patch(patched)
         yield
+    # What it wrote in a seed that ended early is to be found by nobody else.
+    check_writers()

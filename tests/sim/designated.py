@@ -249,8 +249,8 @@ def offsets_not_found(patch: pytest.MonkeyPatch) -> None:
     count = iter(range(1_000_000))
 
     def blind(read: Any) -> Any:
-        return lambda store, partition, image, command, has_offsets: read(
-            store, partition, image, command, has_offsets and next(count) % 4 != 3
+        return lambda store, partition, image, command, has_offsets, deleted: read(
+            store, partition, image, command, has_offsets and next(count) % 4 != 3, deleted
         )
 
     _wrap(patch, offset_commands, "read_offsets", blind)

@@ -11,6 +11,7 @@ from coordinator.runtime.loader import load_shard
 from coordinator.runtime.offset_reads import read_group_offsets
 from model.commands import INTERNAL, GrowTopic
 from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
+from storage.codec.errors import CodecError
 from storage.fold import PartitionFold
 from tests.sim.convergence import compute_epochs, compute_unconverged, is_anything_moving
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
@@ -58,7 +59,7 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
         run_safety_phase(world, scenario)
         converged_ms = run_liveness_phase(world, scenario)
         check_end(world)
-    raise_found()
+    check_written()
     check(world.delivered >= DELIVERED_MIN, "seed", f"only {world.delivered} messages")
     check(len(world.clients) >= MEMBERS_MIN, "seed", f"only {len(world.clients)} members")
     check(world.faults.is_enough, "seed", f"only these faults: {world.faults.happened}")
@@ -72,6 +73,14 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
         world.time.now_ms,
         converged_ms,
     )
+
+
+def check_written() -> None:
+    """S13: every batch, decoded, is what was meant."""
+    try:
+        raise_found()
+    except (AssertionError, CodecError) as found:
+        check(False, "S13", str(found))
 
 
 def run_safety_phase(world: World, scenario: Scenario) -> None:

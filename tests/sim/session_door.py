@@ -11,7 +11,7 @@ from coordinator.service import session_member as sm
 from coordinator.service.errors import RETRIABLE
 from coordinator.service.session_member import Phase, SessionMember
 from model.commands import Caller, Command, ConsumerGroupHeartbeat
-from model.errors import GroupError, UnknownMemberId
+from model.errors import FencedMemberEpoch, GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse
@@ -150,7 +150,9 @@ class Stream:
             case sm.Watch():
                 self._unwatch()
                 on_news = partial(self._on_news, member)
-                self._watch = self._sessions.runtime.watch(*self._key, on_news)
+                self._watch = self._sessions.runtime.watch(
+                    *self._key, on_news, on_dropped=partial(self._on_dropped, member)
+                )
             case sm.Fence(error):
                 self._detach()
                 self._tell("fenced", member, error)
@@ -161,6 +163,11 @@ class Stream:
                 self._tell(kind, member, error)
             case _:
                 assert_never(reaction)
+
+    def _on_dropped(self, member: SessionMember) -> None:
+        """The member is heard by other means, perhaps late: its client is told, and joins again."""
+        self._detach()
+        self._tell("fenced", member, FencedMemberEpoch("another connection speaks for it"))
 
     def _on_news(self, member: SessionMember) -> None:
         self._sessions.process.call_soon(lambda: self._ask(member, member.handle_news()))

@@ -92,6 +92,8 @@ def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free
     server.advance(100)
     assert not server.beat(server.heartbeat("g", "b", 4)).news
     assert told == []
+    # What the member said itself ended the watch.
+    server.runtime.watch(group.group_id, MemberId("b"), lambda: told.append("b"))
     server.advance(1_000)
     assert told == ["b"]
 

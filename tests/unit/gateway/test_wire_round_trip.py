@@ -25,7 +25,7 @@ from gateway.pacing import (
 from gateway.round_trip import RecentDelay, RoundTrip
 from tests.unit.gateway.fake_coordinator import answer_of
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import beat, join
+from tests.unit.gateway.wire_rig import beat, join, with_settings
 
 HEARTBEAT, VERSIONS = 68, 18
 STEP_S = 0.001
@@ -126,6 +126,15 @@ def test_a_client_that_is_near_is_told_what_it_always_was(kind: str, round_trip_
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("round_trip_ms", [0, 300])
+def test_nothing_is_held_where_parking_is_off(kind: str, round_trip_ms: int) -> None:
+    client = Client(kind, constant(round_trip_ms), Gateway(with_settings(gateway_park_ms=0)))
+    client.begin()
+    client.run(20)
+    assert max(client.held_ms) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("round_trip_ms", [100, 300, 800])
 def test_a_client_that_is_far_is_in_reach_for_a_good_part(kind: str, round_trip_ms: int) -> None:
     client = Client(kind, constant(round_trip_ms))
@@ -169,7 +178,7 @@ def test_a_way_that_becomes_shorter_is_learned_too(kind: str) -> None:
     assert client.told_ms[-1] > REST_MS
     client.way_ms = constant(10)
     client.run(150)
-    assert client.told_ms[-1] <= REST_MS + 150
+    assert client.told_ms[-1] <= REST_MS + 200
 
 
 def test_one_stall_of_a_client_is_forgotten() -> None:
@@ -213,8 +222,8 @@ def test_an_end_that_comes_late_makes_the_gap_longer_for_a_while() -> None:
     delay.note(200, 10.0)
     delay.note(50, 10.1)
     assert delay.compute_ms(10.0) == 200
-    assert delay.compute_ms(10.5) == pytest.approx(100)
-    assert delay.compute_ms(15) < 1
+    assert delay.compute_ms(11.0) == pytest.approx(100)
+    assert delay.compute_ms(20.0) < 1
 
 
 @given(st.floats(0, 5_000), st.floats(0, 5_000), st.integers(0, 1_000))

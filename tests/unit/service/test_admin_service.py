@@ -154,7 +154,7 @@ async def test_topics_and_partitions_of_classic_consumers_are_read(stand: Stand)
         ClassicGroupMember(MemberId("n"), None, "c", "/h", 1, 1, b"?", b""),
     )
     shard = stand.runtime.shards[stand.runtime.partition_of(GroupId("c"))]
-    replay(shard, Record(record.key, replace(record.value, members=members)))
+    replay(shard, Record(record.key, replace(record.value, leader=MemberId("m"), members=members)))
     response = await stand.admin_stub().DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="c"))
     first, second = response.group.members
     assert (list(first.subscribed_topic_names), first.instance_id) == (["t"], "i")

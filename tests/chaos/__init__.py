@@ -1,0 +1,1 @@
+"""The SDK and a server over a network that delays, holds back, cuts and resets: see ``run``."""
