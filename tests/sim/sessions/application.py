@@ -22,6 +22,7 @@ from tests.sim.violations import Violation
 
 AnyMember: TypeAlias = Member | ClassicMember
 _COMMIT_TIMEOUT_MS = 6_000
+_LAST_COMMIT_TIMEOUT_MS = 2_000
 _TURNS_TO_CALL = 3
 
 
@@ -234,8 +235,10 @@ class Application:
             self._positions.pop(partition, None)
         if last and member is not None:
             # What it has read so far; most of it is committed already.
-            committing = asyncio.ensure_future(self._commit(member, last, 2_000))
-            if not self._faults.strikes("commits without waiting"):
+            waits = not self._faults.strikes("commits without waiting")
+            timeout_ms = _LAST_COMMIT_TIMEOUT_MS if waits else _COMMIT_TIMEOUT_MS
+            committing = asyncio.ensure_future(self._commit(member, last, timeout_ms))
+            if waits:
                 await committing
         if self._faults.strikes("callback raises"):
             raise RuntimeError("the application fails in on_revoked")

@@ -134,19 +134,28 @@ def late_unary_commits_count(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sequences, "note", lambda self, key, sequence: True)
 
 
-def cancelled_closes_leave_nobody(patch: pytest.MonkeyPatch) -> None:
+def cancelled_closes_leave_ghosts(patch: pytest.MonkeyPatch) -> None:
     """A member whose join or close was cancelled leaves only where its Join is not answered."""
     detach = Engine.detach
 
     def silent(self: Engine) -> None:
-        stream = self._stream
         if self.membership.status is Status.MEMBER:
-            self._stream = None
+            self._joined_on = None
         detach(self)
-        self._stream = stream
 
     patch.setattr(Engine, "detach", silent)
     patch.setattr(Stream, "finish", Stream.shut)
+
+
+def expired_members_leave_ghosts(patch: pytest.MonkeyPatch) -> None:
+    """A member whose lease has ended by its own clock is gone without a word."""
+    leave = Engine._leave_behind_nobody
+
+    def silent(self: Engine) -> None:
+        if self.membership.status is not Status.LOST:
+            leave(self)
+
+    patch.setattr(Engine, "_leave_behind_nobody", silent)
 
 
 def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:
@@ -180,7 +189,8 @@ PUT_BACK: tuple[PutBack, ...] = (
     PutBack(promises_not_noted, ("S2",), 0),
     PutBack(leases_forgotten_by_a_restart, ("S2",), 0),
     PutBack(late_unary_commits_count, ("S15",), 0),
-    PutBack(cancelled_closes_leave_nobody, ("ghost",), 0),
+    PutBack(cancelled_closes_leave_ghosts, ("ghost",), 0),
+    PutBack(expired_members_leave_ghosts, ("ghost",), 0),
     PutBack(closed_connections_cancel, ("cancelled",), 0),
 )
 
