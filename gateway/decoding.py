@@ -134,8 +134,9 @@ def skip_tags(cursor: Cursor) -> None:
     if pos < cursor.end and cursor.data[pos] == 0:
         cursor.pos = pos + 1
         return
-    last = -1
-    for _ in range(read_unsigned_varint(cursor)):
+    last, count = -1, read_unsigned_varint(cursor)
+    cursor.spend(count)
+    for _ in range(count):
         tag = read_unsigned_varint(cursor)
         if tag <= last:
             raise DecodeError(f"tagged field {tag} is out of order")
@@ -231,8 +232,9 @@ def _tagged_reader(tagged: list[Field], flexible: bool) -> Callable[[Cursor, dic
     }
 
     def read(cursor: Cursor, values: dict[str, Any]) -> None:
-        last = -1
-        for _ in range(read_unsigned_varint(cursor)):
+        last, count = -1, read_unsigned_varint(cursor)
+        cursor.spend(count)
+        for _ in range(count):
             tag, size = read_unsigned_varint(cursor), read_unsigned_varint(cursor)
             stop = cursor.pos + size
             if tag <= last or stop > cursor.end:

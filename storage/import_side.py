@@ -14,12 +14,13 @@ from model.records import (
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     ProducerStateKey,
+    ProducerStateValue,
     SideRecord,
     TopicSideKey,
     TopicSideValue,
 )
 from storage.import_refused import ImportRefused
-from storage.side_codec import decode_side, encode_side, encode_side_key
+from storage.side_codec import decode_side, encode_side, encode_side_key, encode_side_value
 
 Pair = tuple[bytes, bytes]
 
@@ -45,6 +46,7 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
     go on above those of the log. Raises ``ImportRefused`` where topics contradict each other.
     """
     side = dict(given.records) | dict(old)
+    side.update(_merge_producers([*given.records, *old]))
     topics: dict[TopicName, TopicSideValue] = {}
     next_producer_id = highest_producer_id + 1
     for key, value in [*given.records, *side.items()]:
@@ -67,6 +69,27 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
         assert encoded is not None
         side[key] = encoded
     return list(side.items())
+
+
+def _merge_producers(records: Sequence[Pair]) -> dict[bytes, bytes]:
+    """What is known of producers, the highest of each epoch: who is fenced anywhere stays so."""
+    merged: dict[bytes, ProducerStateValue] = {}
+    for key, value in records:
+        state = decode_side(key, value).value
+        if isinstance(state, ProducerStateValue):
+            known = merged.get(key, state)
+            merged[key] = _merge_states(known, state)
+    return {key: encode_side_value(state) for key, state in merged.items()}
+
+
+def _merge_states(one: ProducerStateValue, other: ProducerStateValue) -> ProducerStateValue:
+    since_ms = (one.transaction_since_ms, other.transaction_since_ms)
+    return ProducerStateValue(
+        max(one.producer_epoch, other.producer_epoch),
+        max(one.coordinator_epoch, other.coordinator_epoch),
+        max(one.last_timestamp, other.last_timestamp),
+        min((ms for ms in since_ms if ms >= 0), default=-1),
+    )
 
 
 def move_side(

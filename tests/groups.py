@@ -30,11 +30,12 @@ class Group:
 
 
 GROUPS = (
-    Group("assignors", 1, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 5, ("",)),
+    Group("assignors", 2, ("unit/assignors/", "properties/assignors/")),
+    Group("protocol", 7, ("",)),
+    Group("sim", 7, ("sim/",)),
     Group(
         "log",
-        5,
+        7,
         (
             "unit/storage/",
             "golden/",
@@ -54,10 +55,10 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
-    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
+    Group("pipeline", 4, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        9,
+        8,
         (
             "interop/",
             "differential/",

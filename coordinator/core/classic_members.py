@@ -74,11 +74,13 @@ def check_classic_commit(
     generation: int,
     *,
     in_transaction: bool,
+    nobody_may: bool = False,
 ) -> None:
     """Whether a caller may commit in the group. Rows O3 and O4.
 
     While the group prepares a rebalance its members commit as of the generation that ends. A
-    transaction is held to the generation, and not to the state.
+    transaction is held to the generation, and not to the state; where ``nobody_may``, one that
+    says nothing of a member is not held to anything (KIP-447: older producers do not).
     """
     is_empty = group.state is ClassicGroupState.EMPTY
     if generation < 0 and is_empty:
@@ -86,7 +88,7 @@ def check_classic_commit(
     if generation >= 0 or member_id or instance_id is not None:
         check_member(group, member_id, instance_id)
         check_generation(group, generation)
-    else:
+    elif not nobody_may:
         raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
     if not in_transaction and group.state is ClassicGroupState.COMPLETING_REBALANCE:
         raise RebalanceInProgress("The group is rebalancing: commit after the next assignment.")

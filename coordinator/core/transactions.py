@@ -113,7 +113,12 @@ def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> 
     classic = shard.classic_group(command.group_id)
     if classic is not None:
         check_classic_commit(
-            classic, command.member_id, command.instance_id, epoch, in_transaction=True
+            classic,
+            command.member_id,
+            command.instance_id,
+            epoch,
+            in_transaction=True,
+            nobody_may=shard.settings.offsets_transactional_commits == ALL_COMMIT,
         )
         return
     if epoch < 0:

@@ -362,7 +362,6 @@ class Runtime:
             case OffsetCommit():
                 self._commit(command, reply)
             case _ if isinstance(command, MemberCommand):
-                self._watches.hear(command)
                 self._turns.submit(command, reply)
             case _ if isinstance(command, ImmediateCommand):
                 self._submit_to_shard(command, reply)
@@ -455,6 +454,8 @@ class Runtime:
             log.exception("handling_failed", group_id=group_id, command=type(command).__name__)
             self._answer_read((group_id,), reply, UnknownServerError(repr(bug)))
             return
+        # Not what was refused: a stranger's word must not end what waits for the member.
+        self._watches.hear(command)
         self._carry_out(shard, group_id, command, outcome, reply)
         if outcome.prepared is None:  # What was prepared is much, and is for another turn.
             self._writer.write_if_full()

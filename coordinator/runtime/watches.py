@@ -17,7 +17,6 @@ import structlog
 from coordinator.runtime.clock import Scheduler
 from model.commands import (
     ClassicHeartbeat,
-    Command,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     JoinGroup,
@@ -115,8 +114,8 @@ class Watches:
         self._by_group.setdefault(group_id, {})[member_id] = watch
         return watch
 
-    def hear(self, command: Command) -> None:
-        """A command was submitted: whoever waited for the member that says it does so no more.
+    def hear(self, command: object) -> None:
+        """A command was accepted: whoever waited for the member that says it does so no more.
 
         A door that submits for a member cancels its own watch first. What others do to a member
         (an administrator removes it) is news to whoever waits, and so is the end of a session.

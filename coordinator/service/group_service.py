@@ -127,10 +127,11 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> group_pb2.CommitOffsetsResponse:
         caller = self._caller(peer, request.client_id)
         command = decode_commit(caller, request, self._door.limits)
-        if command.member_id and not self._commits.note(
-            (command.group_id, command.member_id), request.sequence
-        ):
-            self._door.access.check_group(caller, Operation.READ, command.group_id)
+        # First the rights: the number of a stranger would stop the member's own commits.
+        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        key, sequence = (command.group_id, command.member_id), request.sequence
+        before = self._commits.find(key)
+        if command.member_id and not self._commits.note(key, sequence):
             raise CoordinatorNotAvailable("a later commit of the member came before this one")
         done: asyncio.Future[CommitAnswer] = asyncio.get_running_loop().create_future()
 
@@ -140,6 +141,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
 
         submit_commit(self._door.coordinator, self._door.access, command, on_committed)
         answer = await done
+        if answer.error is not None:
+            self._commits.withdraw(key, sequence, before)
         return group_pb2.CommitOffsetsResponse(error=answer.error, failures=answer.failures)
 
     async def _fetch(

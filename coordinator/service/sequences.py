@@ -35,3 +35,15 @@ class Sequences:
         if len(self._highest) > MEMBERS_MAX:
             self._highest.popitem(last=False)
         return True
+
+    def find(self, key: MemberKey) -> int:
+        """The highest that came of the member; 0 where none did."""
+        return self._highest.get(key, 0)
+
+    def withdraw(self, key: MemberKey, sequence: int, before: int) -> None:
+        """What came with this number was refused: it counts no more than if it had not come.
+
+        Whoever may not commit as the member would else stop its own commits for good.
+        """
+        if self._highest.get(key) == sequence:
+            self._highest[key] = before

@@ -10,7 +10,7 @@ from gateway.apis import offset_commit_wire
 from gateway.apis.heartbeat_wire import make_heartbeat_decoder
 from gateway.apis.offset_commit_wire import encode_commit_response, make_commit_decoder
 from gateway.decoding import STRING_BYTES_MAX, DecodeError, decode
-from gateway.encoding import encode
+from gateway.encoding import encode, encode_unsigned_varint
 from gateway.schema import request_schema, request_type
 from model.errors import ErrorCode
 from model.ids import GroupId, TopicName, compute_log_partition
@@ -116,3 +116,20 @@ def test_what_strangers_call_topics_and_groups_is_not_kept() -> None:
         partition = compute_log_partition(GroupId(long), 50)
         assert partition == compute_log_partition(GroupId(long), 50)
     assert [cache.cache_info().currsize for cache in caches] == before
+
+
+def test_tagged_fields_are_elements_too() -> None:
+    body = make_heartbeat("m", 1)
+    assert body.endswith(b"\x00"), "no tagged fields at its end"
+
+    def with_tags(count: int) -> bytes:
+        tags = b"".join(encode_unsigned_varint(tag) + b"\x00" for tag in range(count))
+        return body[:-1] + encode_unsigned_varint(count) + tags
+
+    read_heartbeat(with_tags(ELEMENTS - 2))
+    with pytest.raises(DecodeError, match="more array elements"):
+        read_heartbeat(with_tags(ELEMENTS))
+    fetch = make_fetch("g", "t", 1)[:-1]
+    tags = b"".join(encode_unsigned_varint(tag) + b"\x00" for tag in range(ELEMENTS))
+    with pytest.raises(DecodeError, match="more array elements"):
+        read_fetch(fetch + encode_unsigned_varint(ELEMENTS) + tags)

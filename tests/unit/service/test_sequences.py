@@ -8,7 +8,7 @@ from coordinator.service.sessions import MemberKey
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, legacy_pb2, types_pb2
 from tests.unit.service.session_client import GROUP, SessionClient
-from tests.unit.service.stand import Stand
+from tests.unit.service.stand import Stand, running_stand
 
 KEY: MemberKey = (GroupId("g"), MemberId("m"))
 
@@ -40,6 +40,40 @@ def test_a_bounded_number_of_members_is_remembered() -> None:
     assert sequences.note((KEY[0], MemberId("m0")), 1)
 
 
+def test_what_was_refused_counts_as_if_it_had_not_come() -> None:
+    sequences = Sequences()
+    sequences.note(KEY, 2)
+    before = sequences.find(KEY)
+    assert sequences.note(KEY, 2**62)
+    sequences.withdraw(KEY, 2**62, before)
+    assert sequences.note(KEY, 3)
+    sequences.withdraw(KEY, 2, 0)
+    assert not sequences.note(KEY, 2), "what came since stays"
+
+
+async def test_a_commit_at_a_wrong_epoch_stops_no_later_one(stand: Stand) -> None:
+    joined = await SessionClient(stand.group_stub()).join("m1")
+
+    async def commit(epoch: int, sequence: int) -> str:
+        partition = types_pb2.PartitionOffset(partition=0, offset=sequence % 100)
+        topic = types_pb2.TopicOffsets(topic_name="orders", partitions=[partition])
+        response = await stand.group_stub().CommitOffsets(
+            group_pb2.CommitOffsetsRequest(
+                group_id=GROUP,
+                member_id="m1",
+                member_epoch=epoch,
+                topics=[topic],
+                sequence=sequence,
+            )
+        )
+        reason: str = response.error.reason
+        return reason
+
+    assert await commit(joined.member_epoch, 1) == ""
+    assert await commit(joined.member_epoch + 50, 2**62) == "STALE_MEMBER_EPOCH"
+    assert await commit(joined.member_epoch, 2) == ""
+
+
 async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
     client, stub = SessionClient(stand.group_stub()), stand.group_stub()
     joined = await client.join("m1")
@@ -69,6 +103,42 @@ async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
     )
     assert response.topics[0].partitions[0].offset == 10
     assert await commit(11, 3) == ""
+
+
+class Deaf:
+    """Allows everybody everything, or nobody anything."""
+
+    def __init__(self) -> None:
+        self.allows = True
+
+    def authorize(self, *_: object) -> bool:
+        return self.allows
+
+
+async def test_who_may_not_read_the_group_stops_no_commits_of_its_members() -> None:
+    rights = Deaf()
+    async with running_stand(authorizer=rights) as stand:
+        joined = await SessionClient(stand.group_stub()).join("m1")
+
+        async def commit(sequence: int) -> str:
+            partition = types_pb2.PartitionOffset(partition=0, offset=sequence)
+            topic = types_pb2.TopicOffsets(topic_name="orders", partitions=[partition])
+            response = await stand.group_stub().CommitOffsets(
+                group_pb2.CommitOffsetsRequest(
+                    group_id=GROUP,
+                    member_id="m1",
+                    member_epoch=joined.member_epoch,
+                    topics=[topic],
+                    sequence=sequence,
+                )
+            )
+            reason: str = response.error.reason
+            return reason
+
+        rights.allows = False
+        assert await commit(2**62) == "GROUP_AUTHORIZATION_FAILED"
+        rights.allows = True
+        assert await commit(1) == ""
 
 
 async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:

@@ -390,6 +390,33 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
     check_store(store, check)
 
 
+@pytest.mark.parametrize("epochs", [(5, 3), (3, 5)], ids=["first higher", "last higher"])
+def test_who_is_fenced_in_any_partition_is_fenced_in_all(
+    store: Path, tmp_path: Path, epochs: tuple[int, int]
+) -> None:
+    """Bug: where groups were hashed anew, the producer's state of the last partition stayed."""
+    group = GroupId("t0")
+    batch = encode_batch(0, [(offset_key(group), offset_value(5))], 6)
+    beside = [
+        SideRecord(
+            ProducerStateKey(LogPartition(number), ProducerId(9)),
+            ProducerStateValue(epoch, 7 - epoch, 1_700_000_000_000),
+        )
+        for number, epoch in enumerate(epochs)
+    ]
+    pairs = [(key, value) for key, value in map(encode_side, beside) if value is not None]
+    folder = write_log(tmp_path / "log", {0: [batch]})
+    run(folder, store, ImportOptions(partitions=2, side=SideImport(records=pairs)))
+
+    def check(opened: RocksLogStore) -> None:
+        found = [decode_side(key, value).value for key, value in opened.side()]
+        states = [value for value in found if isinstance(value, ProducerStateValue)]
+        assert states
+        assert {(state.producer_epoch, state.coordinator_epoch) for state in states} == {(5, 4)}
+
+    check_store(store, check)
+
+
 def test_open_transactions_may_be_aborted_on_loading_too(tmp_path: Path) -> None:
     log = [pending_commits("a", 0, 4), commits("b", 1), pending_commits("a", 4, 6)]
     log.append(marker(5, 6, committed=True))

@@ -66,11 +66,11 @@ RECORDS = [
         InstalledMetadataValue(7, "mine", -1, bytes(range(256))),
     ),
     SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"),), 45_000)),
+    SideRecord(ProducerStateKey(LogPartition(0), ProducerId(1)), ProducerStateValue(0, 0, 0, 0)),
     SideRecord(
         ProducerStateKey(LogPartition(0), ProducerId(0)),
         ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_001),
     ),
-    SideRecord(ProducerStateKey(LogPartition(0), ProducerId(1)), ProducerStateValue(0, 0, 0, 0)),
 ]
 
 
