@@ -410,7 +410,7 @@ class Engine:
         self._send(stream, join=join)
 
     def _leave_behind_nobody(self) -> None:
-        """Leaves where the stream may have the member, be its lease over by its own clock or not."""
+        """Leaves where the stream may have the member, also where its own lease is over."""
         if self._stream is not None and self._joined_on is self._stream:
             self._send_leave(self._stream)
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.sim.sessions.campaign import Failure, format_totals, run_seeds
-from tests.sim.sessions.put_back import PUT_BACK
+from tests.sim.sessions.put_back import PUT_BACK, RARE
 from tests.sim.sessions.run import run_seed
 from tests.sim.sessions.verdicts import speaking
 
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--keep-going", action="store_true", help="after a seed that fails")
     options = parser.parse_args()
     with pytest.MonkeyPatch.context() as patch, speaking(*options.focus):
-        for fault in PUT_BACK:
+        for fault in PUT_BACK + RARE:
             if fault.patch.__name__ == options.broken:
                 fault.patch(patch)
                 break

@@ -164,8 +164,9 @@ def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:
     async def ask(method: Any, request: Any, **options: Any) -> Any:
         return await method(request, **options)
 
+    mended = muster.unary.ask
     for name, module in tuple(sys.modules.items()):
-        if name.startswith("muster.") and vars(module).get("ask") is muster.unary.ask:
+        if name.startswith("muster.") and vars(module).get("ask") is mended:
             patch.setattr(module, "ask", ask)
 
 
@@ -178,21 +179,24 @@ class PutBack(NamedTuple):
 
 
 PUT_BACK: tuple[PutBack, ...] = (
-    PutBack(commits_of_lost_grants, ("S15", "S11"), 0),
-    PutBack(commits_beside_each_other, ("S15",), 0),
-    PutBack(late_commits_count, ("S15",), 0),
-    PutBack(late_joins_count, ("renamed",), 0),
-    PutBack(late_joins_count, ("S2",), 0),
-    PutBack(late_leaves_count, ("S2",), 0),
-    PutBack(rebalances_end_before_leases, ("S2",), 0),
-    PutBack(classic_leases_of_sessions_alone, ("S2",), 0),
-    PutBack(promises_not_noted, ("S2",), 0),
-    PutBack(leases_forgotten_by_a_restart, ("S2",), 0),
-    PutBack(late_unary_commits_count, ("S15",), 0),
-    PutBack(cancelled_closes_leave_ghosts, ("ghost",), 0),
-    PutBack(expired_members_leave_ghosts, ("ghost",), 0),
-    PutBack(closed_connections_cancel, ("cancelled",), 0),
+    PutBack(commits_of_lost_grants, ("S15", "S11"), 132),
+    PutBack(commits_beside_each_other, ("S15",), 190),
+    PutBack(late_commits_count, ("S15",), 2),
+    PutBack(late_joins_count, ("renamed",), 2),
+    PutBack(late_joins_count, ("S2",), 39),
+    PutBack(late_leaves_count, ("S2",), 47),
+    PutBack(rebalances_end_before_leases, ("S2",), 2),
+    PutBack(classic_leases_of_sessions_alone, ("S2",), 20),
+    PutBack(promises_not_noted, ("S2",), 40),
+    PutBack(late_unary_commits_count, ("S15",), 151),
+    PutBack(cancelled_closes_leave_ghosts, ("ghost",), 405),
+    PutBack(expired_members_leave_ghosts, ("ghost",), 317),
+    PutBack(closed_connections_cancel, ("cancelled",), 1),
 )
+
+
+RARE: tuple[PutBack, ...] = (PutBack(leases_forgotten_by_a_restart, ("S2",), 0),)
+"""Found in too few seeds to be looked for in every run; without a seed that is kept."""
 
 
 def find(fault: PutBack, seed: int) -> Violation | None:
@@ -214,7 +218,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     options = parser.parse_args()
     is_complete = True
-    for fault in PUT_BACK:
+    for fault in PUT_BACK + RARE:
         name = fault.patch.__name__
         if options.names and name not in options.names:
             continue
