@@ -13,7 +13,7 @@ STORE = "store"
 TOPICS = "topics"
 ENDPOINTS = "endpoints.json"
 RESERVE = "reserve"
-_OURS = {STORE, TOPICS, ENDPOINTS, RESERVE}
+_OURS = {STORE, f"{STORE}.building", TOPICS, ENDPOINTS, RESERVE}
 _HARMLESS = {"lost+found"}
 
 
@@ -33,14 +33,21 @@ class DataFolder:
         self.endpoints = path / ENDPOINTS
         self.reserve = path / RESERVE
 
-    def prepare(self) -> None:
-        """Makes the folder where it is missing. Raises ``CommandError`` if it cannot be used."""
+    def prepare(self, *, is_filled: bool = False) -> None:
+        """Makes the folder where it is missing. Raises ``CommandError`` if it cannot be used.
+
+        It cannot where a restore or an import was killed, unless it ``is_filled`` by one now.
+        """
         from storage.log_store import StoreError
-        from storage.replacement import finish_replacement
+        from storage.replacement import StoreUnfinished, finish_replacement
 
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            finish_replacement(self.store)
+            try:
+                finish_replacement(self.store)
+            except StoreUnfinished as error:
+                if not is_filled:
+                    raise CommandError(str(error), ExitCode.PRECONDITION) from error
             names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
             if names and not names & _OURS:
                 raise CommandError(

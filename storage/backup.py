@@ -17,16 +17,21 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import crc32c
 
 from model.ids import LogOffset, LogPartition
-from storage.data_folder import ROCKSDB_NAME, WATERMARK_NAME
+from storage.data_folder import LOCK_NAME, ROCKSDB_NAME, WATERMARK_NAME
 from storage.log_store import FormatTooNew, StoreCorrupt, StoreError, StoreFailed
-from storage.replacement import replacing
+from storage.replacement import (
+    StoreUnfinished,
+    finish_replacement,
+    is_before_store,
+    replacing,
+)
 from storage.rocks import RocksLogStore
 from storage.rocks_checkpoint import RocksCheckpoint
 from storage.rocks_reader import open_store_reader
@@ -47,6 +52,8 @@ _FLUSH_TIMEOUT_S = 60.0
 _FLUSH_POLL_S = 0.01
 _CHUNK_BYTES = 1 << 20
 _HARMLESS = {"lost+found"}
+_UNFINISHED = {f"{STORE_NAME}.building"}
+"""What a restore or an import that was killed has left; the next one clears it."""
 
 
 class BackupRefused(StoreError):
@@ -283,7 +290,8 @@ def check_files(folder: Path, backup: Backup) -> None:
 def restore_backup(folder: Path, backup: Backup, data: Path) -> None:
     """Copies the store of a backup, which has been checked, into an empty data folder.
 
-    All of it is there, or nothing. Raises ``BackupRefused`` where the folder is not empty.
+    All of it is there, or nothing; a kill leaves a folder in which no store is opened or made
+    (``StoreUnfinished``) until this is done again. Raises ``BackupRefused`` where it is not empty.
     """
     check_empty(data)
     is_new = not data.exists()
@@ -298,17 +306,43 @@ def restore_backup(folder: Path, backup: Backup, data: Path) -> None:
             raise
 
 
+def is_restored(backup: Backup, data: Path) -> bool:
+    """Whether the folder has the store of a backup and nothing else, byte for byte.
+
+    So it is where a restore was killed when all was done, which this finishes where it was not
+    quite. A server that has opened the store since has changed its files. Raises ``StoreError``.
+    """
+    with suppress(StoreUnfinished):
+        finish_replacement(data / STORE_NAME)
+    with _disk_errors(data):
+        if not data.is_dir() or {entry.name for entry in data.iterdir()} - _HARMLESS != {
+            STORE_NAME
+        }:
+            return False
+        found = {
+            file.relative_to(data).as_posix()
+            for file in (data / STORE_NAME).rglob("*")
+            if file.is_file()
+        }
+        return found - {f"{STORE_NAME}/{LOCK_NAME}"} == set(backup.files) and all(
+            read_facts(data / name) == facts for name, facts in backup.files.items()
+        )
+
+
 def check_empty(data: Path) -> None:
     """Raises ``BackupRefused`` unless a store can be put there."""
     if data.exists() and not data.is_dir():
         raise BackupRefused(f"{data} is no folder")
     names = {entry.name for entry in data.iterdir()} - _HARMLESS if data.exists() else set()
+    names -= _UNFINISHED
+    if (data / STORE_NAME).is_dir() and is_before_store(data / STORE_NAME):
+        names -= {STORE_NAME}
     if names:
         raise BackupRefused(f"{data} is not empty (it has {min(names)}): restore into a new folder")
 
 
 def _copy_store(folder: Path, backup: Backup, building: Path) -> None:
-    (building / ROCKSDB_NAME).mkdir(parents=True)
+    (building / ROCKSDB_NAME).mkdir()
     for name, facts in backup.files.items():
         copy = building / Path(name).relative_to(STORE_NAME)
         shutil.copyfile(folder / name, copy)

@@ -3,7 +3,8 @@
 What takes a store's place is built in a folder beside it and renamed when it is complete. The old
 one cannot be renamed over, so there are two steps, and a name that tells what is left to do:
 
-- ``NAME.building``: not complete, worthless once nobody works on it;
+- ``NAME.building``: not complete, worthless once nobody works on it. It is there, durably, before
+  anything else: where no store was it tells that one was to come, and none is opened or made there;
 - ``NAME.ready``: complete. From here on the replacement has happened, whoever finishes it;
 - ``NAME.replaced``: the old one, to be removed.
 """
@@ -14,7 +15,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from storage.data_folder import (
@@ -25,7 +26,7 @@ from storage.data_folder import (
     FolderLock,
     compute_missing_watermark,
 )
-from storage.log_store import StoreCorrupt, StoreFailed, StoreLocked
+from storage.log_store import StoreCorrupt, StoreError, StoreFailed, StoreLocked
 from storage.watermark import sync_folder
 
 _IMMUTABLE = {".sst", ".blob"}
@@ -35,8 +36,12 @@ _BEFORE_A_STORE = {LOCK_NAME, f"{WATERMARK_NAME}.new"} | HARMLESS
 _STATES = ("building", "ready", "replaced")
 
 
+class StoreUnfinished(StoreError):
+    """The first store of a folder was being put there by what was killed: there is none."""
+
+
 class Replacement:
-    """What ``replacing`` gives: ``building`` is the folder for the new store, not made yet."""
+    """What ``replacing`` gives: ``building`` is the folder for the new store, empty."""
 
     def __init__(self, store: Path, building: Path) -> None:
         self.building = building
@@ -50,7 +55,7 @@ class Replacement:
         what it holds may be all that is left.
         """
         if not (self._store / WATERMARK_NAME).exists():
-            if {entry.name for entry in self._store.iterdir()} - _BEFORE_A_STORE:
+            if not is_before_store(self._store):
                 raise StoreCorrupt(compute_missing_watermark(self._store))
             return False
         with _disk_errors(self._store):
@@ -77,20 +82,19 @@ def replacing(store: Path) -> Iterator[Replacement]:
     ``StoreLocked``.
     """
     store = store.resolve()
-    is_new = not store.exists()
-    lock = lock_store(store)
     building = _compute_path(store, "building")
+    lock = _lock_and_begin(store, building)
     try:
         if store.is_mount():
             raise StoreFailed(f"{store} is a mount point and cannot be replaced: mount its parent")
-        shutil.rmtree(building, ignore_errors=True)
         yield Replacement(store, building)
         with _disk_errors(store), _parent_locked(store):
             _put_in_place(store, building)
     except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        if is_new and store.exists() and {entry.name for entry in store.iterdir()} <= {LOCK_NAME}:
+        # The sign that a store was to come goes last.
+        if store.exists() and {entry.name for entry in store.iterdir()} <= {LOCK_NAME}:
             shutil.rmtree(store, ignore_errors=True)
+        shutil.rmtree(building, ignore_errors=True)
         raise
     finally:
         lock.release()
@@ -100,7 +104,8 @@ def lock_store(store: Path) -> FolderLock:
     """The lock on a store, for whoever opens it; makes the folder where there is none.
 
     Does first what ``finish_replacement`` does. Both are one step: between two names of a store
-    there is a moment without any, in which nobody may make another one. Raises ``StoreError``.
+    there is a moment without any, in which nobody may make another one. Raises ``StoreError``,
+    such as ``StoreUnfinished``.
     """
     store = store.resolve()
     with _disk_errors(store, "opened"):
@@ -114,13 +119,49 @@ def finish_replacement(store: Path) -> None:
     """Does what a process that was killed within ``replacing`` had left to do.
 
     Called before a store is looked at; where nothing is left to do it does nothing. Raises
-    ``StoreFailed``, and ``StoreLocked`` where the old store is open.
+    ``StoreFailed``, ``StoreLocked`` where the old store is open, and ``StoreUnfinished``.
     """
     store = store.resolve()
     if not store.parent.exists():
         return
     with _disk_errors(store), _parent_locked(store):
         _finish_for_others(store)
+
+
+def is_before_store(store: Path) -> bool:
+    """Whether a store has still to be made in a folder, which is there or not."""
+    return not store.exists() or (
+        store.is_dir() and {entry.name for entry in store.iterdir()} <= _BEFORE_A_STORE
+    )
+
+
+def _lock_and_begin(store: Path, building: Path) -> FolderLock:
+    """As ``lock_store``; ``building`` is there and empty, also where a killed process left one."""
+    with _disk_errors(store, "opened"):
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with _parent_locked(store):
+            with suppress(StoreUnfinished):
+                _finish_for_others(store)
+            lock = FolderLock(store) if store.exists() else None
+            try:
+                # Before there is a folder for the store: a server would make an empty one in it.
+                _make_empty(building)
+                sync_folder(store.parent)
+                return lock or FolderLock(store)
+            except BaseException:
+                shutil.rmtree(building, ignore_errors=True)
+                if lock is not None:
+                    lock.release()
+                raise
+
+
+def _make_empty(folder: Path) -> None:
+    """Never takes away the folder itself: see ``StoreUnfinished``."""
+    if not folder.is_dir():
+        _remove(folder)
+        folder.mkdir()
+    for entry in folder.iterdir():
+        _remove(entry)
 
 
 def _put_in_place(store: Path, building: Path) -> None:
@@ -167,6 +208,11 @@ def _finish_for_others(store: Path) -> None:
             return
     try:
         _finish(store)
+        if building.exists() and is_before_store(store):
+            raise StoreUnfinished(
+                f"{store} was being restored or imported by a command that was cut off: run it "
+                f"again, or remove {building} to begin with an empty store"
+            )
         shutil.rmtree(building, ignore_errors=True)
     finally:
         if lock is not None:

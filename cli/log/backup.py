@@ -72,14 +72,22 @@ def restore(
     quiet: QuietOption = False,
 ) -> None:
     """Put a backup into a new data folder, once every file and record of it has been checked."""
-    from storage.backup import STORE_NAME, check_empty, check_files, read_backup, restore_backup
+    from storage.backup import (
+        STORE_NAME,
+        check_empty,
+        check_files,
+        is_restored,
+        read_backup,
+        restore_backup,
+    )
 
     with backup_errors():
         found = read_backup(folder)
-        check_empty(data_dir)
-        check_files(folder, found)
-        check_store(folder / STORE_NAME, is_forced=force)
-        restore_backup(folder, found, data_dir)
+        if not is_restored(found, data_dir):
+            check_empty(data_dir)
+            check_files(folder, found)
+            check_store(folder / STORE_NAME, is_forced=force)
+            restore_backup(folder, found, data_dir)
     if not quiet:
         print_listing(_describe("log restore", data_dir, found), output)
 

@@ -93,7 +93,7 @@ def import_log(
         side = compute_side(folder, known, keep_clock=keep_clock)
         options = ImportOptions(partitions, abort_open, cut_torn_tail, side)
         data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
-        data_folder.prepare()
+        data_folder.prepare(is_filled=True)
         try:
             count, summary = import_segments(source, data_folder.store, options, summarize_store)
         except ImportRefused as error:

@@ -120,7 +120,7 @@ def _fill(
     from storage.import_refused import ImportRefused
 
     data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
-    data_folder.prepare()
+    data_folder.prepare(is_filled=True)
     try:
         return filling.import_bulk(
             bulk, folder, data_folder.store, side, summarize_store, is_moved=is_moved

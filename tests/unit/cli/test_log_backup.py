@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.errors import ExitCode
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
 from storage.backup import MANIFEST
 from storage.codec.records import encode_key, encode_value
 from storage.rocks import open_store
@@ -95,6 +96,20 @@ def test_backups_that_are_not_restored(data: Path, tmp_path: Path) -> None:
     blob.unlink()
     check_refused(ExitCode.FAILED, "No such file", "restore", backup, *new)
     assert not (tmp_path / "new").exists()
+
+
+def test_no_server_starts_where_an_import_was_cut_off_before_it_is_done_again(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    (data / "store.building").mkdir(parents=True)
+    with pytest.raises(CommandError, match="run it again") as refused:
+        DataFolder(data).prepare()
+    assert refused.value.exit_code == ExitCode.PRECONDITION
+    check_refused(ExitCode.FAILED, "run it again", "backup", tmp_path / "b", "--data-dir", data)
+    assert invoke("import", SEGMENTS, "--data-dir", data, "-q").exit_code == 0
+    assert [entry.name for entry in data.iterdir()] == ["store"]
+    DataFolder(data).prepare()
 
 
 def test_what_is_said_of_groups_is_no_reason_to_lose_all(data: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from cli.data_folder import DataFolder
 from model.ids import LogPartition
 from storage.log_store import StoreCorrupt, StoreFailed, StoreLocked
-from storage.replacement import finish_replacement, replacing
+from storage.replacement import StoreUnfinished, finish_replacement, replacing
 from storage.rocks import RocksLogStore, open_store
 from tests.groups import CHECKOUT
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
@@ -87,6 +88,56 @@ def test_a_folder_in_which_a_store_was_only_begun_is_none(tmp_path: Path) -> Non
     (store / "watermark.new").touch()
     replace_store(store)
     assert groups_of(store) == ["new"]
+
+
+def begin_first_store(store: Path, *, with_lock: bool) -> Path:
+    """As what was killed while it put the first store into a folder."""
+    building = store.with_name("store.building")
+    (building / "rocksdb").mkdir(parents=True)
+    (building / "rocksdb/CURRENT").touch()
+    if with_lock:
+        store.mkdir()
+        (store / "lock").touch()
+    return building
+
+
+@pytest.mark.parametrize("with_lock", [False, True])
+def test_where_the_first_store_was_cut_off_no_empty_one_is_made(
+    tmp_path: Path, with_lock: bool
+) -> None:
+    store = tmp_path / "store"
+    building = begin_first_store(store, with_lock=with_lock)
+    for _ in range(2):
+        with pytest.raises(StoreUnfinished, match=f"run it again, or remove {building} to begin"):
+            open_store(store, partitions=1)
+        with pytest.raises(StoreUnfinished):
+            finish_replacement(store)
+    replace_store(store)
+    assert groups_of(store) == ["new"]
+    assert names_in(tmp_path) == ["store"]
+
+
+def test_who_removes_what_was_cut_off_begins_with_an_empty_store(tmp_path: Path) -> None:
+    shutil.rmtree(begin_first_store(tmp_path / "store", with_lock=True))
+    assert groups_of(tmp_path / "store") == []
+
+
+def test_the_first_store_is_announced_before_its_folder_is_made(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    begin_first_store(store, with_lock=False)
+    with suppress(KeyError), replacing(store) as replacement:
+        assert names_in(tmp_path) == ["store", "store.building"]
+        assert names_in(replacement.building) == []
+        with pytest.raises(StoreLocked):
+            finish_or_open(store)
+        raise KeyError
+    assert names_in(tmp_path) == []
+
+
+def finish_or_open(store: Path) -> None:
+    """As a server that starts: what another process is building is left to it."""
+    finish_replacement(store)
+    open_store(store, partitions=1)
 
 
 # -------------------------------------------------------------------------- links, mount points
