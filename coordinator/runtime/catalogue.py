@@ -28,7 +28,13 @@ from model.commands import (
     TopicCommand,
 )
 from model.ids import GroupId, LogPartition, TopicId
-from model.records import ImportGraceKey, ImportGraceValue, SideRecord, TopicDeletionValue
+from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
+    SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
+)
 from model.responses import Done, ProducerIdResponse
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage, compute_settled_image
@@ -65,6 +71,8 @@ class TopicCatalogueRuntime:
         load_catalogue(store, self._state)
         self.durable_image = self._state.image
         self._deleted: DeletedTopics | None = None
+        self._unsettled: dict[TopicId, int] = {}
+        """The generations of deletions that are not durable yet."""
         self._next_producer_id = self._state.producer_id_end
 
     @property
@@ -81,7 +89,8 @@ class TopicCatalogueRuntime:
     def deleted_topics(self) -> DeletedTopics:
         """Those of whose offsets nobody is to see any, as far as that is durable."""
         if self._deleted is None:
-            self._deleted = DeletedTopics(self.durable_image, self._state.deleted.items())
+            settled = [each for each in self.deleted if each[0] not in self._unsettled]
+            self._deleted = DeletedTopics(self.durable_image, settled)
         return self._deleted
 
     @property
@@ -128,10 +137,12 @@ class TopicCatalogueRuntime:
             self._writer.answer_when_durable(generation, reply, outcome.response)
             return
         before = self._state.image
+        generation = self._writer.generation
         for record in outcome.side:
             replay_side(self._state, record)
+            if isinstance(record.key, TopicDeletionKey) and record.value is not None:
+                self._unsettled[record.key.topic_id] = generation
         self._deleted = None
-        generation = self._writer.generation
         self._durability.note_group(CATALOGUE, generation)
         if self._state.image is not before:
             self._images[generation] = self._state.image
@@ -157,6 +168,7 @@ class TopicCatalogueRuntime:
 
     def settle(self, generation: int) -> bool:
         """The generation is durable: show its image. Whether ``image`` is another object now."""
+        self._settle_deletions(generation)
         image = self._images.pop(generation, None)
         if image is None:
             return False
@@ -172,6 +184,13 @@ class TopicCatalogueRuntime:
                 # Others follow the topics too, and more becomes durable after this.
                 log.exception("telling_of_topics_failed")
         return is_last
+
+    def _settle_deletions(self, generation: int) -> None:
+        if self._unsettled:
+            self._deleted = None
+            self._unsettled = {
+                topic_id: since for topic_id, since in self._unsettled.items() if since > generation
+            }
 
 
 def _ignore(answer: Answer) -> None:

@@ -241,6 +241,27 @@ def test_an_offset_is_not_hidden_by_a_deletion_that_is_not_durable(
     assert answer.topics[0].partitions[0].offset == server.fetch("g", "foo", 0) == 9
 
 
+def test_a_second_deletion_that_is_not_durable_hides_nothing_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: with a topic created anew between the two, the first was taken for durable."""
+    pause_deletions(monkeypatch)
+    server = VirtualServer({"foo": 1})
+    commit_in_transaction(server, 1, 0, ends=True)
+    server.advance(1)
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(DELETE_FOO)
+    server.submit(CreateTopic(INTERNAL, FOO, make_topic_id("foo", 9), 1))
+    server.submit(DELETE_FOO)
+    before = server.submit(server.fetch_command("g", "foo", (0,)))
+    server.advance(1)
+    server.crash()
+    server.start()
+    answer = before.answer
+    assert isinstance(answer, OffsetFetchResponse)
+    assert answer.topics[0].partitions[0].offset == server.fetch("g", "foo", 0) == 9
+
+
 def put(server: VirtualServer, *values: OffsetCommitValue | LegacyOffsetCommitValue) -> None:
     """Offsets of partitions from 0 on that another has written, as an import brings them."""
     pairs = [
