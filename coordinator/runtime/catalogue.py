@@ -23,11 +23,13 @@ from model.commands import (
     AllocateProducerId,
     AlterGroupConfigs,
     ConfigCommand,
+    DeleteTopic,
     DescribeGroupConfigs,
     ListGroupConfigs,
     TopicCommand,
 )
-from model.ids import GroupId, LogPartition, TopicId
+from model.errors import CoordinatorNotAvailable
+from model.ids import GroupId, LogOffset, LogPartition, TopicId
 from model.records import (
     ImportGraceKey,
     ImportGraceValue,
@@ -62,6 +64,7 @@ class TopicCatalogueRuntime:
         clock: SteadyClock,
         settings: CoordinatorSettings,
     ) -> None:
+        self._store = store
         self._writer = writer
         self._durability = durability
         self._clock = clock
@@ -124,11 +127,21 @@ class TopicCatalogueRuntime:
                 return self._allocate_producer_id(command, reply, check)
             case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
                 outcome = handle_config_command(self._state, command)
+            case DeleteTopic():
+                log_ends = self._read_log_ends()
+                outcome = handle_topic_command(self._state, command, self._clock.now(), log_ends)
             case _:
                 outcome = handle_topic_command(self._state, command, self._clock.now())
         check(outcome)
         self._append(outcome, reply)
         return outcome
+
+    def _read_log_ends(self) -> tuple[LogOffset, ...]:
+        """The ends of all log partitions, with what is gathered: that is of the topic, too."""
+        if not self._writer.write_gathered():
+            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+        numbers = range(self._store.partitions)
+        return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
 
     def _append(self, outcome: Outcome, reply: Reply) -> None:
         assert outcome.response is not None

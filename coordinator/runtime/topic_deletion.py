@@ -81,8 +81,7 @@ class TopicDeletion:
     def _walk(self) -> Iterator[_Found]:
         """First what is pending, all at once: a marker may make it a committed offset later.
 
-        It has no topic id, so that only time tells it from an offset of a later topic: what is
-        pending later than this walk began, or was committed after the topic was deleted.
+        What is pending later than this walk began is of a later topic.
         """
         partitions = [LogPartition(number) for number in range(self._store.partitions)]
         pending = [
@@ -120,7 +119,14 @@ class TopicDeletion:
             self._end_if_answered(deletion)
 
     def _is_of(self, stored: StoredOffset, deletion: _Deletion) -> bool:
-        return is_of_deleted_topic(self._image(), deletion.value, stored.topic, stored.value)
+        return is_of_deleted_topic(
+            self._image(),
+            deletion.value,
+            stored.topic,
+            stored.value,
+            compute_log_partition(stored.group_id, self._store.partitions),
+            stored.log_offset,
+        )
 
     def _is_current(self, stored: StoredOffset, producer_id: int | None) -> bool:
         """The walk shows each partition as it was when the walk came to it."""

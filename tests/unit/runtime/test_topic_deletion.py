@@ -291,6 +291,52 @@ def test_offsets_of_an_imported_log_count_whatever_their_topic_ids() -> None:
     assert stored(server) == {}
 
 
+def test_what_a_transaction_commits_in_the_millisecond_of_the_deletion_is_told_by_the_log() -> None:
+    """Bug: it has no topic id, and went with the old topic: the time cannot tell them apart."""
+    server = VirtualServer({"foo": 2})
+    old = (TopicOffsets(FOO, None, (PartitionOffset(1, 5, None, ""),)),)
+    new = (TopicOffsets(FOO, None, (PartitionOffset(0, 9, None, ""),)),)
+    where = server.runtime.partition_of(GroupId("g"))
+    server.submit(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(1), 0, old))
+    server.submit(WriteTxnMarkers(CALLER, where, ProducerId(1), 0, 0, committed=True))
+    server.submit(DELETE_FOO)
+    server.submit(CreateTopic(INTERNAL, FOO, make_topic_id("foo", 9), 2))
+    server.submit(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(2), 0, new))
+    marker = server.submit(WriteTxnMarkers(CALLER, where, ProducerId(2), 0, 0, committed=True))
+    server.advance(1_000)
+    assert error_name(marker.answer) == "NONE"
+    assert stored(server) == {("g", "foo", 0): 9}
+
+
+def test_an_imported_offset_that_is_dated_ahead_goes_with_its_topic() -> None:
+    """Bug: an offset without a topic id, by a clock that was ahead, outlived its topic."""
+    server = VirtualServer({"foo": 2})
+    ahead_ms = server.scheduler.wall_ms() + 60_000
+    put(server, LegacyOffsetCommitValue(7, "", ahead_ms), OffsetCommitValue(8, -1, "", ahead_ms))
+    server.ask(DELETE_FOO)
+    server.create("foo", 2)
+    assert [server.fetch("g", "foo", partition) for partition in range(2)] == [-1, -1]
+    assert stored(server) == {}
+
+
+def test_a_topic_is_not_deleted_while_the_store_stalls() -> None:
+    """Where its log ends cannot be said."""
+    server = busy_server()
+    server.submit(server.commit_command("g", "", None, "foo", {0: 5}))
+    write = server.store.write
+
+    def stalling_write(*arguments: object) -> None:
+        raise StoreStalled("busy")
+
+    server.store.write = stalling_write  # type: ignore[method-assign]
+    refused = server.submit(DELETE_FOO)
+    server.store.write = write  # type: ignore[method-assign]
+    server.advance(1_000)
+    assert error_name(refused.answer) == "COORDINATOR_NOT_AVAILABLE"
+    assert "foo" in server.runtime.image.by_name
+    assert server.fetch("g", "foo", 0) == 5
+
+
 def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() -> None:
     """The mark of an earlier version."""
     server = VirtualServer({"foo": 4})
