@@ -17,6 +17,7 @@ from model.ids import (
     ZERO_TOPIC_ID,
     GroupId,
     InstanceId,
+    LogOffset,
     LogPartition,
     MemberId,
     ProducerId,
@@ -461,12 +462,14 @@ class TopicDeletionKey:
 class TopicDeletionValue:
     """Offsets are kept by name; a topic created anew under it has another id.
 
-    ``deleted_at_ms`` is the wall time, 0 where it is not known: offsets of transactions have no
-    topic id, and are of a later topic where they were committed later.
+    ``deleted_at_ms`` is the wall time, 0 where it is not known. ``log_ends`` are the next offsets
+    of all log partitions at that time: what was written from there on is of a later topic. They
+    are empty where they are not known (a mark of an earlier version); the time tells then.
     """
 
     topic: TopicName
     deleted_at_ms: int
+    log_ends: tuple[LogOffset, ...] = ()
 
 
 @value

@@ -16,6 +16,8 @@ from model.records import (
     ProducerStateKey,
     ProducerStateValue,
     SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
     TopicSideKey,
     TopicSideValue,
 )
@@ -112,6 +114,11 @@ def move_side(
                     (encode_side_key(replace(of_producer, partition=partition)), value)
                     for partition in filled
                 )
+            case TopicDeletionKey() as of_topic:
+                # The ends are those of other logs: only the time is true of these.
+                assert isinstance(record.value, TopicDeletionValue)
+                deletion = replace(record.value, log_ends=())
+                moved.append((key, encode_side(SideRecord(of_topic, deletion))[1] or b""))
             case _:
                 moved.append((key, value))
     return moved

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.local_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
@@ -132,7 +132,9 @@ def _compute_message(value: SideValue) -> Message:
             racks = [side_pb2.Racks(names=names) for names in value.racks]
             return side_pb2.Topic(topic_id=value.topic_id, partitions=value.partitions, racks=racks)
         case TopicDeletionValue():
-            return side_pb2.TopicDeletion(topic=value.topic, deleted_at_ms=value.deleted_at_ms)
+            return side_pb2.TopicDeletion(
+                topic=value.topic, deleted_at_ms=value.deleted_at_ms, log_ends=value.log_ends
+            )
         case ProducerIdBlockValue():
             return side_pb2.ProducerIdBlock(next_producer_id=value.next_producer_id)
         case ImportGraceValue():
@@ -211,7 +213,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             return TopicSideValue(TopicId(topic.topic_id), topic.partitions, racks)
         case TopicDeletionKey():
             deletion = side_pb2.TopicDeletion.FromString(data)
-            return TopicDeletionValue(TopicName(deletion.topic), deletion.deleted_at_ms)
+            log_ends = tuple(map(LogOffset, deletion.log_ends))
+            return TopicDeletionValue(TopicName(deletion.topic), deletion.deleted_at_ms, log_ends)
         case ProducerIdBlockKey():
             block = side_pb2.ProducerIdBlock.FromString(data)
             return ProducerIdBlockValue(block.next_producer_id)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"T\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\x12%\n\x05racks\x18\x03 \x03(\x0b\x32\x16.muster.store.v1.Racks\"\x16\n\x05Racks\x12\r\n\x05names\x18\x01 \x03(\t\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"5\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\rdeleted_at_ms\x18\x02 \x01(\x03\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"\\\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\x12\"\n\x1alongest_session_timeout_ms\x18\x02 \x01(\x05\"\x96\x01\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\x12!\n\x14transaction_since_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_transaction_since_ms\"C\n\x0eLocalAssignors\x12\x31\n\tassignors\x18\x01 \x03(\x0b\x32\x1e.muster.store.v1.LocalAssignor\"b\n\x11InstalledMetadata\x12\x18\n\x10\x61ssignment_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"\x82\x01\n\rLocalAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"T\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\x12%\n\x05racks\x18\x03 \x03(\x0b\x32\x16.muster.store.v1.Racks\"\x16\n\x05Racks\x12\r\n\x05names\x18\x01 \x03(\t\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"G\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\rdeleted_at_ms\x18\x02 \x01(\x03\x12\x10\n\x08log_ends\x18\x03 \x03(\x03\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"\\\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\x12\"\n\x1alongest_session_timeout_ms\x18\x02 \x01(\x05\"\x96\x01\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\x12!\n\x14transaction_since_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_transaction_since_ms\"C\n\x0eLocalAssignors\x12\x31\n\tassignors\x18\x01 \x03(\x0b\x32\x1e.muster.store.v1.LocalAssignor\"b\n\x11InstalledMetadata\x12\x18\n\x10\x61ssignment_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"\x82\x01\n\rLocalAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,19 +38,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PRODUCERIDBLOCK']._serialized_start=141
   _globals['_PRODUCERIDBLOCK']._serialized_end=184
   _globals['_TOPICDELETION']._serialized_start=186
-  _globals['_TOPICDELETION']._serialized_end=239
-  _globals['_IMPORTGRACE']._serialized_start=241
-  _globals['_IMPORTGRACE']._serialized_end=278
-  _globals['_GROUPCONFIGS']._serialized_start=280
-  _globals['_GROUPCONFIGS']._serialized_end=372
-  _globals['_PRODUCERSTATE']._serialized_start=375
-  _globals['_PRODUCERSTATE']._serialized_end=525
-  _globals['_LOCALASSIGNORS']._serialized_start=527
-  _globals['_LOCALASSIGNORS']._serialized_end=594
-  _globals['_INSTALLEDMETADATA']._serialized_start=596
-  _globals['_INSTALLEDMETADATA']._serialized_end=694
-  _globals['_LOCALASSIGNOR']._serialized_start=697
-  _globals['_LOCALASSIGNOR']._serialized_end=827
-  _globals['_CONFIG']._serialized_start=829
-  _globals['_CONFIG']._serialized_end=866
+  _globals['_TOPICDELETION']._serialized_end=257
+  _globals['_IMPORTGRACE']._serialized_start=259
+  _globals['_IMPORTGRACE']._serialized_end=296
+  _globals['_GROUPCONFIGS']._serialized_start=298
+  _globals['_GROUPCONFIGS']._serialized_end=390
+  _globals['_PRODUCERSTATE']._serialized_start=393
+  _globals['_PRODUCERSTATE']._serialized_end=543
+  _globals['_LOCALASSIGNORS']._serialized_start=545
+  _globals['_LOCALASSIGNORS']._serialized_end=612
+  _globals['_INSTALLEDMETADATA']._serialized_start=614
+  _globals['_INSTALLEDMETADATA']._serialized_end=712
+  _globals['_LOCALASSIGNOR']._serialized_start=715
+  _globals['_LOCALASSIGNOR']._serialized_end=845
+  _globals['_CONFIG']._serialized_start=847
+  _globals['_CONFIG']._serialized_end=884
 # @@protoc_insertion_point(module_scope)

@@ -29,12 +29,14 @@ class ProducerIdBlock(_message.Message):
     def __init__(self, next_producer_id: _Optional[int] = ...) -> None: ...
 
 class TopicDeletion(_message.Message):
-    __slots__ = ("topic", "deleted_at_ms")
+    __slots__ = ("topic", "deleted_at_ms", "log_ends")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     DELETED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    LOG_ENDS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     deleted_at_ms: int
-    def __init__(self, topic: _Optional[str] = ..., deleted_at_ms: _Optional[int] = ...) -> None: ...
+    log_ends: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., deleted_at_ms: _Optional[int] = ..., log_ends: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ImportGrace(_message.Message):
     __slots__ = ("imported_at_ms",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
+from model.ids import ZERO_TOPIC_ID, LogOffset, LogPartition, TopicId, TopicName
 from model.records import LegacyOffsetCommitValue, OffsetCommitValue, TopicDeletionValue
 from model.topics import TopicImage
 
@@ -32,13 +32,22 @@ class DeletedTopics:
             if topic_id not in image.by_id:
                 self._deletions.setdefault(deletion.topic, []).append(deletion)
 
-    def has(self, topic: TopicName, value: OffsetCommitValue | LegacyOffsetCommitValue) -> bool:
-        """Whether an offset that is stored under the name was committed for a deleted topic."""
+    def has(
+        self,
+        topic: TopicName,
+        value: OffsetCommitValue | LegacyOffsetCommitValue,
+        log_partition: LogPartition,
+        log_offset: LogOffset,
+    ) -> bool:
+        """Whether an offset that is stored under the name was committed for a deleted topic.
+
+        The log has it in that partition, at that offset.
+        """
         deletions = self._deletions
         if not deletions:
             return False
         return any(
-            is_of_deleted_topic(self._image, deletion, topic, value)
+            is_of_deleted_topic(self._image, deletion, topic, value, log_partition, log_offset)
             for deletion in deletions.get(topic, ())
         )
 
@@ -51,16 +60,26 @@ def is_of_deleted_topic(
     deletion: TopicDeletionValue,
     topic: TopicName,
     value: OffsetCommitValue | LegacyOffsetCommitValue,
+    log_partition: LogPartition,
+    log_offset: LogOffset,
 ) -> bool:
     """Whether the offset is not of the topic that has the name now, which came after the deletion.
 
-    The offset of a transaction, and one that was committed to an older Kafka, has no topic id: only
-    time tells whose it is.
+    The log tells: what it had when the topic was deleted is of that topic. Where a mark does not
+    say how far that was, the topic id tells, or for an offset without one (of a transaction, or
+    of an older Kafka) the time.
     """
     if topic != deletion.topic:
         return False
     topic_id = value.topic_id if isinstance(value, OffsetCommitValue) else ZERO_TOPIC_ID
     if topic_id != ZERO_TOPIC_ID:
         current = image.by_name.get(topic)
-        return current is None or current.topic_id != topic_id
+        if current is not None and current.topic_id == topic_id:
+            return False
+    if deletion.log_ends:
+        # A log partition that was not there then had nothing.
+        ends = deletion.log_ends
+        return log_partition < len(ends) and log_offset < ends[log_partition]
+    if topic_id != ZERO_TOPIC_ID:
+        return True
     return not deletion.deleted_at_ms or value.commit_timestamp <= deletion.deleted_at_ms

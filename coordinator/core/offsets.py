@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from coordinator.core.classic_members import check_classic_commit, compute_session
 from coordinator.core.consumer_group import ConsumerGroup, Member
-from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.foreign_groups import (
     ForeignGroup,
     ForeignMember,
@@ -34,7 +33,7 @@ from model.errors import (
     UnknownMemberId,
     UnsupportedVersion,
 )
-from model.ids import ZERO_TOPIC_ID, MemberId, TopicId, TopicName
+from model.ids import ZERO_TOPIC_ID, MemberId, TopicId
 from model.records import (
     LegacyOffsetCommitValue,
     OffsetCommitKey,
@@ -393,17 +392,15 @@ def _may_fetch_without_group(shard: Shard, command: OffsetFetch) -> bool:
 
 
 def compute_fetched_offset(
-    topic: TopicName,
     partition: int,
     value: OffsetCommitValue | LegacyOffsetCommitValue | None,
     topic_id: TopicId,
-    deleted: DeletedTopics,
 ) -> FetchedOffset:
     """A stored offset as the answer shows it; none where it is of another topic of that name.
 
     ``topic_id`` is the id that was asked for, or zero where a name was.
     """
-    if value is None or deleted.has(topic, value):
+    if value is None:
         return FetchedOffset(partition, -1, None, "")
     if isinstance(value, LegacyOffsetCommitValue):
         return FetchedOffset(partition, value.offset, None, value.metadata)

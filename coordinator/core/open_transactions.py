@@ -75,6 +75,10 @@ class OpenTransactions:
         """The places of a group for which a marker is awaited; empty where there is none."""
         return self._groups.get(group_id, ())
 
+    def producers_of(self, key: OffsetCommitKey) -> Collection[ProducerId]:
+        """The producers for whose markers an offset waits."""
+        return self._groups.get(key.group, {}).get((key.topic, key.partition), ())
+
     def has_group(self, group_id: GroupId) -> bool:
         """Whether the group has offsets that wait: it must not be removed, nor they expire."""
         return group_id in self._groups

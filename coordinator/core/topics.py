@@ -35,7 +35,7 @@ from model.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from model.ids import GroupId, TopicId, TopicName
+from model.ids import GroupId, LogOffset, TopicId, TopicName
 from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
 from model.records import (
     GroupConfigsSideKey,
@@ -134,8 +134,13 @@ def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
     return Topic(key.topic, value.topic_id, value.partitions, value.racks)
 
 
-def handle_topic_command(catalogue: Catalogue, command: TopicCommand, now: Now) -> Outcome:
-    """Handle a command of the catalogue; raises a ``GroupError`` and changes nothing."""
+def handle_topic_command(
+    catalogue: Catalogue, command: TopicCommand, now: Now, log_ends: tuple[LogOffset, ...] = ()
+) -> Outcome:
+    """Handle a command of the catalogue; raises a ``GroupError`` and changes nothing.
+
+    ``log_ends`` are the next offsets of all log partitions, of which a deletion makes a note.
+    """
     match command:
         case CreateTopic():
             return handle_create_topic(catalogue, command)
@@ -144,7 +149,7 @@ def handle_topic_command(catalogue: Catalogue, command: TopicCommand, now: Now) 
         case SetTopicRacks():
             return handle_set_topic_racks(catalogue, command)
         case DeleteTopic():
-            return handle_delete_topic(catalogue, command, now)
+            return handle_delete_topic(catalogue, command, now, log_ends)
         case ForgetDeletedTopic():
             key = TopicDeletionKey(command.topic_id)
             return Outcome(side=(SideRecord(key, None),), response=Done())
@@ -253,7 +258,9 @@ def check_racks(racks: tuple[tuple[str, ...], ...], partitions: int) -> None:
             raise InvalidRequest(f"A rack of partition {partition} is named twice.")
 
 
-def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic, now: Now) -> Outcome:
+def handle_delete_topic(
+    catalogue: Catalogue, command: DeleteTopic, now: Now, log_ends: tuple[LogOffset, ...]
+) -> Outcome:
     image = catalogue.image
     if command.name is not None:
         topic = image.by_name.get(command.name)
@@ -265,7 +272,7 @@ def handle_delete_topic(catalogue: Catalogue, command: DeleteTopic, now: Now) ->
             raise UnknownTopicId("There is no topic of that id.")
     else:
         raise InvalidRequest("Neither a topic name nor a topic id was given.")
-    value = TopicDeletionValue(topic.name, now.wall_ms)
+    value = TopicDeletionValue(topic.name, now.wall_ms, log_ends)
     deletion = SideRecord(TopicDeletionKey(topic.topic_id), value)
     return Outcome(
         side=(SideRecord(TopicSideKey(topic.name), None), deletion),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import structlog
 
@@ -17,7 +18,8 @@ from coordinator.runtime.topic_deletion import TopicDeletion
 from coordinator.runtime.transaction_timeouts import TransactionTimeouts
 from coordinator.runtime.writer import Writer
 from model.commands import Command
-from model.ids import GroupId
+from model.ids import GroupId, ProducerId, compute_log_partition
+from model.records import OffsetCommitKey
 from model.settings import CoordinatorSettings
 from storage.log_store import LogStore
 
@@ -58,6 +60,7 @@ class Background:
             store,
             scheduler,
             image=lambda: catalogue.image,
+            producers_of=partial(_find_producers, shards),
             write_gathered=writer.write_gathered,
             submit=submit,
             on_deleted=on_offsets_lost,
@@ -123,6 +126,12 @@ class Background:
 
     def stop(self) -> None:
         """Begin nothing more."""
+        self._deletion.stop()
         self._expiry.stop()
         self._history.stop()
         self.transactions.stop()
+
+
+def _find_producers(shards: Sequence[Shard], key: OffsetCommitKey) -> Collection[ProducerId]:
+    shard = shards[compute_log_partition(key.group, len(shards))]
+    return shard.open_transactions.producers_of(key)

@@ -23,12 +23,20 @@ from model.commands import (
     AllocateProducerId,
     AlterGroupConfigs,
     ConfigCommand,
+    DeleteTopic,
     DescribeGroupConfigs,
     ListGroupConfigs,
     TopicCommand,
 )
-from model.ids import GroupId, LogPartition, TopicId
-from model.records import ImportGraceKey, ImportGraceValue, SideRecord, TopicDeletionValue
+from model.errors import CoordinatorNotAvailable
+from model.ids import GroupId, LogOffset, LogPartition, TopicId
+from model.records import (
+    ImportGraceKey,
+    ImportGraceValue,
+    SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
+)
 from model.responses import Done, ProducerIdResponse
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage, compute_settled_image
@@ -56,6 +64,7 @@ class TopicCatalogueRuntime:
         clock: SteadyClock,
         settings: CoordinatorSettings,
     ) -> None:
+        self._store = store
         self._writer = writer
         self._durability = durability
         self._clock = clock
@@ -65,6 +74,8 @@ class TopicCatalogueRuntime:
         load_catalogue(store, self._state)
         self.durable_image = self._state.image
         self._deleted: DeletedTopics | None = None
+        self._unsettled: dict[TopicId, int] = {}
+        """The generations of deletions that are not durable yet."""
         self._next_producer_id = self._state.producer_id_end
 
     @property
@@ -81,7 +92,8 @@ class TopicCatalogueRuntime:
     def deleted_topics(self) -> DeletedTopics:
         """Those of whose offsets nobody is to see any, as far as that is durable."""
         if self._deleted is None:
-            self._deleted = DeletedTopics(self.durable_image, self._state.deleted.items())
+            settled = [each for each in self.deleted if each[0] not in self._unsettled]
+            self._deleted = DeletedTopics(self.durable_image, settled)
         return self._deleted
 
     @property
@@ -115,11 +127,21 @@ class TopicCatalogueRuntime:
                 return self._allocate_producer_id(command, reply, check)
             case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
                 outcome = handle_config_command(self._state, command)
+            case DeleteTopic():
+                log_ends = self._read_log_ends()
+                outcome = handle_topic_command(self._state, command, self._clock.now(), log_ends)
             case _:
                 outcome = handle_topic_command(self._state, command, self._clock.now())
         check(outcome)
         self._append(outcome, reply)
         return outcome
+
+    def _read_log_ends(self) -> tuple[LogOffset, ...]:
+        """The ends of all log partitions, with what is gathered: that is of the topic, too."""
+        if not self._writer.write_gathered():
+            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+        numbers = range(self._store.partitions)
+        return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
 
     def _append(self, outcome: Outcome, reply: Reply) -> None:
         assert outcome.response is not None
@@ -128,10 +150,12 @@ class TopicCatalogueRuntime:
             self._writer.answer_when_durable(generation, reply, outcome.response)
             return
         before = self._state.image
+        generation = self._writer.generation
         for record in outcome.side:
             replay_side(self._state, record)
+            if isinstance(record.key, TopicDeletionKey) and record.value is not None:
+                self._unsettled[record.key.topic_id] = generation
         self._deleted = None
-        generation = self._writer.generation
         self._durability.note_group(CATALOGUE, generation)
         if self._state.image is not before:
             self._images[generation] = self._state.image
@@ -157,6 +181,7 @@ class TopicCatalogueRuntime:
 
     def settle(self, generation: int) -> bool:
         """The generation is durable: show its image. Whether ``image`` is another object now."""
+        self._settle_deletions(generation)
         image = self._images.pop(generation, None)
         if image is None:
             return False
@@ -172,6 +197,13 @@ class TopicCatalogueRuntime:
                 # Others follow the topics too, and more becomes durable after this.
                 log.exception("telling_of_topics_failed")
         return is_last
+
+    def _settle_deletions(self, generation: int) -> None:
+        if self._unsettled:
+            self._deleted = None
+            self._unsettled = {
+                topic_id: since for topic_id, since in self._unsettled.items() if since > generation
+            }
 
 
 def _ignore(answer: Answer) -> None:

@@ -17,7 +17,7 @@ from coordinator.core.shard import Shard
 from coordinator.runtime.slices import Steps
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode
-from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicId, TopicName
+from model.ids import ZERO_TOPIC_ID, GroupId, LogOffset, LogPartition, TopicId, TopicName
 from model.records import (
     LegacyOffsetCommitValue,
     OffsetCommitKey,
@@ -54,6 +54,7 @@ class StoredOffset(NamedTuple):
     topic: TopicName
     partition: int
     value: _Value
+    log_offset: LogOffset
 
 
 def _decode_value(entry: LatestEntry) -> _Value | None:
@@ -69,7 +70,7 @@ def decode_stored_offsets(entries: Iterable[LatestEntry]) -> Iterator[StoredOffs
         key = decode_key(entry.key)
         value = _decode_value(entry)
         if isinstance(key, OffsetCommitKey) and value is not None:
-            yield StoredOffset(key.group, key.topic, key.partition, value)
+            yield StoredOffset(key.group, key.topic, key.partition, value, entry.offset)
 
 
 def encode_offset_group_prefix(group_id: GroupId) -> bytes:
@@ -139,7 +140,8 @@ def read_offsets(
     """
     if command.topics is None:
         entries = _scan(store, partition, [encode_offset_group_prefix(command.group_id)])
-        topics = yield from _read_all(entries if has_offsets else iter(()), image, deleted)
+        found = entries if has_offsets else iter(())
+        topics = yield from _read_all(found, partition, image, deleted)
     elif sum(len(wanted.partitions) for wanted in command.topics) <= SLICE:
         topics = tuple(
             _read_topic(store, partition, image, command.group_id, wanted, has_offsets, deleted)
@@ -158,19 +160,29 @@ def _scan(
 
 
 def _read_all(
-    entries: Iterator[LatestEntry], image: TopicImage, deleted: DeletedTopics
+    entries: Iterator[LatestEntry],
+    partition: LogPartition,
+    image: TopicImage,
+    deleted: DeletedTopics,
 ) -> Steps[tuple[FetchedTopic, ...]]:
     found: dict[TopicName, list[FetchedOffset]] = {}
     while taken := list(islice(entries, SLICE)):
-        for _, topic, number, value in decode_stored_offsets(taken):
-            if not deleted.has(topic, value):
-                offset = compute_fetched_offset(topic, number, value, ZERO_TOPIC_ID, deleted)
-                found.setdefault(topic, []).append(offset)
+        for stored in _decode_shown(taken, partition, deleted):
+            offset = compute_fetched_offset(stored.partition, stored.value, ZERO_TOPIC_ID)
+            found.setdefault(stored.topic, []).append(offset)
         if len(taken) == SLICE:
             yield
     return tuple(
         FetchedTopic(name, _id_of(image, name), tuple(offsets)) for name, offsets in found.items()
     )
+
+
+def _decode_shown(
+    entries: Iterable[LatestEntry], partition: LogPartition, deleted: DeletedTopics
+) -> Iterator[StoredOffset]:
+    for stored in decode_stored_offsets(entries):
+        if not deleted.has(stored.topic, stored.value, partition, stored.log_offset):
+            yield stored
 
 
 def _id_of(image: TopicImage, name: TopicName) -> TopicId | None:
@@ -192,8 +204,13 @@ def _read_topic(
     if name is not None and has_offsets:
         keys = [encode_key(OffsetCommitKey(group_id, name, n)) for n in wanted.partitions]
         entries = store.get_many_latest(partition, keys)
-        values = [None if entry is None else _decode_value(entry) for entry in entries]
-    return _make_topic(image, wanted, name, _show(wanted, name, wanted.partitions, values, deleted))
+        for index, entry in enumerate(entries):
+            value = None if entry is None else _decode_value(entry)
+            if entry is None or value is None:
+                continue
+            if not deleted.has(name, value, partition, entry.offset):
+                values[index] = value
+    return _make_topic(image, wanted, name, _show(wanted, name, wanted.partitions, values))
 
 
 def _read_many(
@@ -218,7 +235,7 @@ def _read_many(
     entries = _scan(store, partition, prefixes if has_offsets else ())
     found: dict[tuple[TopicName | None, int], _Value] = {}
     while taken := list(islice(entries, SLICE)):
-        for stored in decode_stored_offsets(taken):
+        for stored in _decode_shown(taken, partition, deleted):
             found[stored.topic, stored.partition] = stored.value
         yield
     topics = []
@@ -228,7 +245,7 @@ def _read_many(
         for begin in range(0, len(wanted.partitions), SLICE):
             numbers = wanted.partitions[begin : begin + SLICE]
             values = [found.get((name, n)) for n in numbers]
-            rows += _show(wanted, name, numbers, values, deleted)
+            rows += _show(wanted, name, numbers, values)
             left -= len(numbers)
             if left <= 0:
                 left = SLICE
@@ -251,7 +268,6 @@ def _show(
     name: TopicName | None,
     partitions: Sequence[int],
     values: Sequence[_Value | None],
-    deleted: DeletedTopics,
 ) -> list[FetchedOffset]:
     """The offsets of these partitions of a topic, as the answer shows them."""
     if name is None:
@@ -259,7 +275,7 @@ def _show(
         return [FetchedOffset(number, -1, None, "", code) for number in partitions]
     asked_id = wanted.topic_id or ZERO_TOPIC_ID
     return [
-        compute_fetched_offset(name, number, value, asked_id, deleted)
+        compute_fetched_offset(number, value, asked_id)
         for number, value in zip(partitions, values, strict=True)
     ]
 

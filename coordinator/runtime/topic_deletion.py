@@ -5,7 +5,7 @@ That a topic is being deleted is durable, so that a restart goes on where this o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -15,30 +15,31 @@ from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.offset_reads import StoredOffset, decode_stored_offsets
 from model.commands import INTERNAL, Command, DeleteTopicOffsets, ForgetDeletedTopic
 from model.errors import GroupError
-from model.ids import GroupId, LogPartition, TopicId, compute_log_partition
+from model.ids import GroupId, LogPartition, ProducerId, TopicId, compute_log_partition
 from model.records import OffsetCommitKey, TopicDeletionValue
 from model.topics import TopicImage
 from storage.codec.records import encode_key
-from storage.log_store import LogStore
+from storage.log_store import LatestEntry, LogStore
 
 SLICE = 500
 RETRY_MS = 1_000
 STALL_RETRY_MS = 5
 _OFFSET_KEYS = b"\x00\x01"
-_Found = tuple[StoredOffset, int | None]
 
 
 class _Deletion:
-    """One walk over all offsets for one topic, with the producer of those that are pending."""
+    """One walk over all offsets for one topic."""
 
-    __slots__ = ("has_ended", "topic_id", "value", "waiting", "walk", "was_refused")
+    __slots__ = ("has_ended", "held", "topic_id", "value", "waiting", "walk", "was_refused")
 
     def __init__(
-        self, topic_id: TopicId, value: TopicDeletionValue, walk: Iterator[_Found]
+        self, topic_id: TopicId, value: TopicDeletionValue, walk: Iterator[StoredOffset]
     ) -> None:
         self.topic_id = topic_id
         self.value = value
         self.walk = walk
+        self.held: list[StoredOffset] = []
+        """Offsets under whose keys there is one of a later topic, too."""
         self.has_ended = False
         self.was_refused = False
         self.waiting = 0
@@ -48,9 +49,9 @@ class _Deletion:
 class TopicDeletion:
     """Walks over all committed offsets once for each deleted topic.
 
-    ``image`` gives the topics, durable or not. ``write_gathered`` writes what is gathered, and
-    says whether the store could take it. ``on_deleted`` is told of each group that durably lost
-    offsets.
+    ``image`` gives the topics, durable or not, ``producers_of`` those that have an offset waiting
+    under a key. ``write_gathered`` writes what is gathered, and says whether the store could take
+    it. ``on_deleted`` is told of each group that durably lost offsets.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class TopicDeletion:
         scheduler: Scheduler,
         *,
         image: Callable[[], TopicImage],
+        producers_of: Callable[[OffsetCommitKey], Collection[ProducerId]],
         write_gathered: Callable[[], bool],
         submit: Callable[[Command, Reply], None],
         on_deleted: Callable[[GroupId], None],
@@ -66,10 +68,12 @@ class TopicDeletion:
         self._store = store
         self._scheduler = scheduler
         self._image = image
+        self._producers_of = producers_of
         self._write_gathered = write_gathered
         self._submit = submit
         self._on_deleted = on_deleted
         self._running: set[TopicId] = set()
+        self._is_stopped = False
 
     def begin(self, topic_id: TopicId, value: TopicDeletionValue) -> None:
         """Begin, unless it has begun already."""
@@ -78,35 +82,33 @@ class TopicDeletion:
             deletion = _Deletion(topic_id, value, self._walk())
             self._scheduler.call_soon(lambda: self._step(deletion))
 
-    def _walk(self) -> Iterator[_Found]:
+    def stop(self) -> None:
+        """Look no more: the store is about to be closed. The next start goes on."""
+        self._is_stopped = True
+
+    def _walk(self) -> Iterator[StoredOffset]:
         """First what is pending, all at once: a marker may make it a committed offset later.
 
-        It has no topic id, so that only time tells it from an offset of a later topic: what is
-        pending later than this walk began, or was committed after the topic was deleted.
+        What is pending later than this walk began is of a later topic.
         """
         partitions = [LogPartition(number) for number in range(self._store.partitions)]
-        pending = [
-            (producer_id, entry)
-            for partition in partitions
-            for producer_id, entry in self._store.pending(partition)
-        ]
-        for producer_id, entry in pending:
-            yield from ((stored, producer_id) for stored in decode_stored_offsets((entry,)))
+        pending = [entry for each in partitions for _, entry in self._store.pending(each)]
+        yield from decode_stored_offsets(pending)
         for partition in partitions:
-            entries = self._store.latest(partition, _OFFSET_KEYS)
-            yield from ((stored, None) for stored in decode_stored_offsets(entries))
+            yield from decode_stored_offsets(self._store.latest(partition, _OFFSET_KEYS))
 
     def _step(self, deletion: _Deletion) -> None:
+        if self._is_stopped:
+            return
         # What is only gathered the store does not show: an offset of this topic would be missed,
         # and one of a new topic of its name would be followed by the tombstone of the old.
         if not self._write_gathered():
             self._scheduler.call_later_ms(STALL_RETRY_MS, lambda: self._step(deletion))
             return
         seen = list(islice(deletion.walk, SLICE))
-        found: dict[GroupId, dict[int, None]] = {}
-        for stored, producer_id in seen:
-            if self._is_of(stored, deletion) and self._is_current(stored, producer_id):
-                found.setdefault(stored.group_id, {})[stored.partition] = None
+        found: dict[GroupId, list[int]] = {}
+        for stored in self._select(seen, deletion):
+            found.setdefault(stored.group_id, []).append(stored.partition)
         for group_id, partitions in found.items():
             deletion.waiting += 1
             self._submit(
@@ -119,18 +121,55 @@ class TopicDeletion:
             deletion.has_ended = True
             self._end_if_answered(deletion)
 
-    def _is_of(self, stored: StoredOffset, deletion: _Deletion) -> bool:
-        return is_of_deleted_topic(self._image(), deletion.value, stored.topic, stored.value)
+    def _select(self, seen: Iterable[StoredOffset], deletion: _Deletion) -> Iterator[StoredOffset]:
+        """Those whose key can be tombstoned, each key once, as the store has it now.
 
-    def _is_current(self, stored: StoredOffset, producer_id: int | None) -> bool:
-        """The walk shows each partition as it was when the walk came to it."""
-        partition = compute_log_partition(stored.group_id, self._store.partitions)
-        key = encode_key(OffsetCommitKey(stored.group_id, stored.topic, stored.partition))
-        entry = self._store.get_latest(partition, key)
-        if producer_id is not None:
-            pending = self._store.pending(partition, producer_id)
-            entry = next((entry for _, entry in pending if entry.key == key), None)
-        return entry is not None and next(decode_stored_offsets((entry,)), None) == stored
+        A tombstone takes all that stands and waits under its key, of every producer. Where an
+        offset of a later topic is among that, the key is held until markers have left only one of
+        the two; nobody sees the old one meanwhile.
+        """
+        candidates = {
+            OffsetCommitKey(stored.group_id, stored.topic, stored.partition): stored
+            for stored in seen
+            if self._is_of(stored, deletion)
+        }
+        entries = self._read_all_under(candidates)
+        for key, stored in candidates.items():
+            are_of = [self._is_of(each, deletion) for each in decode_stored_offsets(entries[key])]
+            if are_of and all(are_of):
+                yield stored
+            elif any(are_of):
+                deletion.held.append(stored)
+
+    def _is_of(self, stored: StoredOffset, deletion: _Deletion) -> bool:
+        return stored.topic == deletion.value.topic and is_of_deleted_topic(
+            self._image(),
+            deletion.value,
+            stored.topic,
+            stored.value,
+            compute_log_partition(stored.group_id, self._store.partitions),
+            stored.log_offset,
+        )
+
+    def _read_all_under(
+        self, keys: Iterable[OffsetCommitKey]
+    ) -> dict[OffsetCommitKey, list[LatestEntry]]:
+        """What stands and what waits, of every producer. Each producer is read once."""
+        found: dict[OffsetCommitKey, list[LatestEntry]] = {}
+        by_encoded: dict[bytes, list[LatestEntry]] = {}
+        producers: dict[tuple[LogPartition, ProducerId], None] = {}
+        for key in keys:
+            partition = compute_log_partition(key.group, self._store.partitions)
+            encoded = encode_key(key)
+            entry = self._store.get_latest(partition, encoded)
+            found[key] = by_encoded[encoded] = [] if entry is None else [entry]
+            for producer_id in self._producers_of(key):
+                producers[partition, producer_id] = None
+        for partition, producer_id in producers:
+            for _, entry in self._store.pending(partition, producer_id):
+                if entry.key in by_encoded:
+                    by_encoded[entry.key].append(entry)
+        return found
 
     def _note(self, deletion: _Deletion, group_id: GroupId, answer: Answer) -> None:
         deletion.waiting -= 1
@@ -145,10 +184,18 @@ class TopicDeletion:
             return
         if deletion.was_refused:
             self._retry(deletion)
+        elif deletion.held:
+            self._scheduler.call_later_ms(RETRY_MS, lambda: self._look_again(deletion))
         else:
             self._submit(
                 ForgetDeletedTopic(INTERNAL, deletion.topic_id), partial(self._end, deletion)
             )
+
+    def _look_again(self, deletion: _Deletion) -> None:
+        """At what was held: a transaction under each key was open, and times out at the latest."""
+        deletion.walk, deletion.held = iter(deletion.held), []
+        deletion.has_ended = False
+        self._step(deletion)
 
     def _end(self, deletion: _Deletion, answer: Answer) -> None:
         if isinstance(answer, GroupError):

@@ -7,7 +7,7 @@ import pytest
 from coordinator.runtime import offset_reads
 from coordinator.runtime.offset_reads import read_group_offsets
 from coordinator.runtime.space import Space
-from coordinator.runtime.topic_deletion import TopicDeletion
+from coordinator.runtime.topic_deletion import RETRY_MS, TopicDeletion
 from model.commands import (
     INTERNAL,
     Command,
@@ -241,6 +241,27 @@ def test_an_offset_is_not_hidden_by_a_deletion_that_is_not_durable(
     assert answer.topics[0].partitions[0].offset == server.fetch("g", "foo", 0) == 9
 
 
+def test_a_second_deletion_that_is_not_durable_hides_nothing_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: with a topic created anew between the two, the first was taken for durable."""
+    pause_deletions(monkeypatch)
+    server = VirtualServer({"foo": 1})
+    commit_in_transaction(server, 1, 0, ends=True)
+    server.advance(1)
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(DELETE_FOO)
+    server.submit(CreateTopic(INTERNAL, FOO, make_topic_id("foo", 9), 1))
+    server.submit(DELETE_FOO)
+    before = server.submit(server.fetch_command("g", "foo", (0,)))
+    server.advance(1)
+    server.crash()
+    server.start()
+    answer = before.answer
+    assert isinstance(answer, OffsetFetchResponse)
+    assert answer.topics[0].partitions[0].offset == server.fetch("g", "foo", 0) == 9
+
+
 def put(server: VirtualServer, *values: OffsetCommitValue | LegacyOffsetCommitValue) -> None:
     """Offsets of partitions from 0 on that another has written, as an import brings them."""
     pairs = [
@@ -268,6 +289,156 @@ def test_offsets_of_an_imported_log_count_whatever_their_topic_ids() -> None:
     server.create("foo", 4)
     assert [server.fetch("g", "foo", partition) for partition in range(3)] == [-1, -1, -1]
     assert stored(server) == {}
+
+
+def commit_waiting(server: VirtualServer, producer: int, offset: int) -> None:
+    """Of partition 0, in a transaction that stays open."""
+    offsets = (TopicOffsets(FOO, None, (PartitionOffset(0, offset, None, ""),)),)
+    answer = server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(producer), 0, offsets))
+    assert isinstance(answer, OffsetCommitResponse)
+    assert answer.topics[0].partitions[0].error is ErrorCode.NONE
+
+
+def mark(server: VirtualServer, producer: int, *, committed: bool) -> None:
+    """End the producer's transaction, and let the walk look again."""
+    where = server.runtime.partition_of(GroupId("g"))
+    marker = WriteTxnMarkers(CALLER, where, ProducerId(producer), 0, 0, committed=committed)
+    assert error_name(server.ask(marker)) == "NONE"
+    server.advance(2 * RETRY_MS)
+
+
+def delete_and_create(server: VirtualServer, monkeypatch: pytest.MonkeyPatch, *new: int) -> None:
+    """The walk begins when the new topic has offsets: a committed one for 0, else a pending one."""
+    with monkeypatch.context() as patch:
+        pause_deletions(patch)
+        server.ask(DELETE_FOO)
+        server.create("foo", 1)
+        for producer in new:
+            if producer:
+                commit_waiting(server, producer, 9)
+            else:
+                server.ask(server.commit_command("g", "", None, "foo", {0: 9}))
+        server.crash()
+    server.start()
+    server.advance(2 * RETRY_MS)
+
+
+def deletion_marks(server: VirtualServer) -> int:
+    return len(list(server.store.side(b"\x03")))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_tombstone_of_an_old_offset_waits_for_a_transaction_of_the_new_topic(
+    monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """Bug: it took what waited under the key, and an acknowledged commit was lost."""
+    server = VirtualServer({"foo": 1})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 1_000_000}))
+    delete_and_create(server, monkeypatch, 2)
+    assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (-1, 1)
+    server.restart()
+    server.advance(2 * RETRY_MS)
+    assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (-1, 1)
+    mark(server, 2, committed=committed)
+    assert stored(server) == ({("g", "foo", 0): 9} if committed else {})
+    assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (9 if committed else -1, 0)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_tombstone_of_an_old_pending_offset_leaves_a_committed_one_of_the_new_topic(
+    monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """Bug: it took what stood under the key."""
+    server = VirtualServer({"foo": 1})
+    commit_waiting(server, 1, 1_000_000)
+    delete_and_create(server, monkeypatch, 0)
+    assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (9, 1)
+    mark(server, 1, committed=committed)
+    assert stored(server) == {("g", "foo", 0): 9}
+    assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (9, 0)
+
+
+@pytest.mark.parametrize("is_old_first", [True, False])
+@pytest.mark.parametrize("is_old_committed", [True, False])
+@pytest.mark.parametrize("is_new_committed", [True, False])
+def test_of_two_transactions_the_one_of_the_new_topic_counts(
+    monkeypatch: pytest.MonkeyPatch,
+    is_old_first: bool,
+    is_old_committed: bool,
+    is_new_committed: bool,
+) -> None:
+    server = VirtualServer({"foo": 1})
+    commit_waiting(server, 1, 1_000_000)
+    delete_and_create(server, monkeypatch, 2)
+    assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (-1, 1)
+    if is_old_first:
+        mark(server, 1, committed=is_old_committed)
+        assert server.fetch("g", "foo", 0) == -1
+    mark(server, 2, committed=is_new_committed)
+    assert server.fetch("g", "foo", 0) == (9 if is_new_committed else -1)
+    if not is_old_first:
+        mark(server, 1, committed=is_old_committed)
+    assert server.fetch("g", "foo", 0) == (9 if is_new_committed else -1)
+    assert stored(server) == ({("g", "foo", 0): 9} if is_new_committed else {})
+    assert deletion_marks(server) == 0
+
+
+def test_a_deletion_that_waits_for_a_marker_ends_when_the_transaction_times_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = CoordinatorSettings()
+    server = VirtualServer({"foo": 1}, settings=settings)
+    server.ask(server.commit_command("g", "", None, "foo", {0: 1_000_000}))
+    delete_and_create(server, monkeypatch, 2)
+    assert deletion_marks(server) == 1
+    server.advance(2 * settings.transaction_max_timeout_ms)
+    assert (stored(server), deletion_marks(server)) == ({}, 0)
+
+
+def test_what_a_transaction_commits_in_the_millisecond_of_the_deletion_is_told_by_the_log() -> None:
+    """Bug: it has no topic id, and went with the old topic: the time cannot tell them apart."""
+    server = VirtualServer({"foo": 2})
+    old = (TopicOffsets(FOO, None, (PartitionOffset(1, 5, None, ""),)),)
+    new = (TopicOffsets(FOO, None, (PartitionOffset(0, 9, None, ""),)),)
+    where = server.runtime.partition_of(GroupId("g"))
+    server.submit(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(1), 0, old))
+    server.submit(WriteTxnMarkers(CALLER, where, ProducerId(1), 0, 0, committed=True))
+    server.submit(DELETE_FOO)
+    server.submit(CreateTopic(INTERNAL, FOO, make_topic_id("foo", 9), 2))
+    server.submit(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(2), 0, new))
+    marker = server.submit(WriteTxnMarkers(CALLER, where, ProducerId(2), 0, 0, committed=True))
+    server.advance(1_000)
+    assert error_name(marker.answer) == "NONE"
+    assert stored(server) == {("g", "foo", 0): 9}
+
+
+def test_an_imported_offset_that_is_dated_ahead_goes_with_its_topic() -> None:
+    """Bug: an offset without a topic id, by a clock that was ahead, outlived its topic."""
+    server = VirtualServer({"foo": 2})
+    ahead_ms = server.scheduler.wall_ms() + 60_000
+    put(server, LegacyOffsetCommitValue(7, "", ahead_ms), OffsetCommitValue(8, -1, "", ahead_ms))
+    server.ask(DELETE_FOO)
+    server.create("foo", 2)
+    assert [server.fetch("g", "foo", partition) for partition in range(2)] == [-1, -1]
+    assert stored(server) == {}
+
+
+def test_a_topic_is_not_deleted_while_the_store_stalls() -> None:
+    """Where its log ends cannot be said."""
+    server = busy_server()
+    server.submit(server.commit_command("g", "", None, "foo", {0: 5}))
+    write = server.store.write
+
+    def stalling_write(*arguments: object) -> None:
+        raise StoreStalled("busy")
+
+    server.store.write = stalling_write  # type: ignore[assignment,method-assign]
+    refused = server.submit(DELETE_FOO)
+    server.store.write = write  # type: ignore[method-assign]
+    server.advance(1_000)
+    assert error_name(refused.answer) == "COORDINATOR_NOT_AVAILABLE"
+    assert "foo" in server.runtime.image.by_name
+    assert server.fetch("g", "foo", 0) == 5
 
 
 def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() -> None:

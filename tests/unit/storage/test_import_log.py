@@ -7,6 +7,7 @@ import pytest
 
 from model.ids import (
     GroupId,
+    LogOffset,
     LogPartition,
     MemberId,
     ProducerId,
@@ -28,6 +29,8 @@ from model.records import (
     ProducerStateKey,
     ProducerStateValue,
     SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
     TopicSideKey,
     TopicSideValue,
 )
@@ -413,6 +416,24 @@ def test_who_is_fenced_in_any_partition_is_fenced_in_all(
         states = [value for value in found if isinstance(value, ProducerStateValue)]
         assert states
         assert {(state.producer_epoch, state.coordinator_epoch) for state in states} == {(5, 4)}
+
+    check_store(store, check)
+
+
+def test_a_deletion_beside_a_log_that_is_hashed_anew_does_not_say_where_that_log_ended(
+    store: Path, tmp_path: Path
+) -> None:
+    key = TopicDeletionKey(TOPIC_ID)
+    deletion = TopicDeletionValue(TopicName("foo"), 1, (LogOffset(6),))
+    pair = encode_side(SideRecord(key, deletion))
+    assert pair[1] is not None
+    folder = write_log(tmp_path / "log", {0: [commits("t", 0)]})
+    side = SideImport(records=[(pair[0], pair[1])])
+    run(folder, store, ImportOptions(partitions=1, side=side))
+
+    def check(opened: RocksLogStore) -> None:
+        found = [decode_side(*pair) for pair in opened.side()]
+        assert [r.value for r in found if r.key == key] == [TopicDeletionValue(deletion.topic, 1)]
 
     check_store(store, check)
 

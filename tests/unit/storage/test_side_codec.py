@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.local_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
@@ -71,6 +71,10 @@ RECORDS = [
         ProducerStateKey(LogPartition(0), ProducerId(0)),
         ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_001),
     ),
+    SideRecord(
+        TopicDeletionKey(ID),
+        TopicDeletionValue(TopicName("t"), 1, (LogOffset(0), LogOffset((1 << 63) - 1))),
+    ),
 ]
 
 
@@ -95,7 +99,7 @@ def test_every_kind_of_the_model_has_bytes() -> None:
 
 
 def test_the_bytes_do_not_change() -> None:
-    encoded = [encode_side(record) for record in RECORDS[::2]]
+    encoded = [encode_side(record) for record in RECORDS[::2] + RECORDS[-1:]]
     assert [(key.hex(), (value or b"").hex()) for key, value in encoded] == [
         ("0174", "0a10" + ID.hex() + "1007"),
         ("03" + ID.hex(), "0a0174108080b3c19c33"),
@@ -108,13 +112,14 @@ def test_the_bytes_do_not_change() -> None:
         ),
         ("0567", "0a060a016112013110c8df02"),
         ("06000000000000000000000000", "080310071880d095ffbc312081d095ffbc31"),
+        ("03" + ID.hex(), "0a017410011a0a00ffffffffffffffff7f"),
     ]
 
 
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 13
+    ] * 14
 
 
 @pytest.mark.parametrize(
