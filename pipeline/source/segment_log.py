@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +17,7 @@ from pipeline.decoding.blocks import find_first_offset
 from pipeline.decoding.bounds import ALL, Bounds
 from pipeline.decoding.byte_source import BytesOfFile, open_file
 from pipeline.decoding.scan import Damage, Piece, ScanPosition, scan_batches
-from pipeline.source.errors import NotALog, SourceError
+from pipeline.source.errors import LogReplaced, NotALog, SourceError
 from pipeline.source.group_log import SegmentSlice, Slice, pack_slices
 from pipeline.source.identity import find_identity
 from pipeline.source.left_alone import note_left_alone
@@ -24,23 +25,31 @@ from pipeline.source.marks import Mark, find_difference, find_last_mark, find_ov
 from pipeline.source.places import Edge, Places, check_edges, read_edge
 from storage.codec.batches import HEADER_SIZE
 from storage.columnar.batch_columns import BatchColumns
-from storage.segments.errors import NotSegments, SegmentError
+from storage.segments.errors import NotSegments, SegmentError, UnfinishedCleaning
 from storage.segments.folder import SegmentFolder, open_segments
 from storage.segments.reader import SegmentFile
 
 SLICE_BYTES = 32 << 20
 """What one task reads at most: a segment of Kafka's default size is four of them."""
 
+_LOOKS = 11
+_PAUSE_S = 0.1
+"""Between looks at a folder in which a broker renames files, each of which takes it a moment."""
+
 _BEYOND = 1 << 63
 """Above every offset."""
 
 
 class SegmentLog:
-    """See ``GroupLog``. The files may grow, be compacted or replaced, and more may come."""
+    """See ``GroupLog``. The files may grow, be compacted or replaced, and more may come.
 
-    def __init__(self, path: Path) -> None:
+    ``pause`` waits for so many seconds, while a broker is in the middle of a cleaning.
+    """
+
+    def __init__(self, path: Path, pause: Callable[[float], None] = time.sleep) -> None:
         self._path = path
-        self._folder = _open_folder(path)
+        self._pause = pause
+        self._folder = _open_folder(path, pause)
         self._places = Places()
         self._ends: dict[int, tuple[int, Mark]] = {}
         """The end of each partition when it was last found to have grown, and its mark."""
@@ -171,7 +180,7 @@ class SegmentLog:
 
     def refresh(self) -> None:
         """See ``GroupLog``."""
-        self._folder = _open_folder(self._path)
+        self._folder = _open_folder(self._path, self._pause)
         there = self._folder.segments.values()
         self._places.keep(file.path for files in there for file in files)
 
@@ -236,7 +245,7 @@ class _Confirmed:
 def read_segment_slice(part: SegmentSlice) -> Iterator[Piece]:
     """The pieces of a slice; raises ``SourceError`` where the file cannot be read.
 
-    ``LogReplaced`` is one, where it is another file than the slice was planned of.
+    ``LogReplaced`` is one, where it is another file than the slice was planned of, or none.
     """
     with _opening(Path(part.file)) as source:
         check_edges(source, part.edges, part.file)
@@ -253,6 +262,12 @@ def _opening(path: Path) -> Iterator[BytesOfFile]:
     try:
         with open_file(path) as source:
             yield source
+    except FileNotFoundError as error:
+        # It was there when the folder was read: the cleaner has put it into the one before it.
+        raise LogReplaced(
+            f"{path}: the file is no longer there, as where a broker has merged or deleted it; "
+            "read it again"
+        ) from error
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -288,8 +303,13 @@ def _split(part: SegmentSlice, most: int) -> Iterator[SegmentSlice]:
         yield replace(part, begin=begin, end=end, edges=known)
 
 
-def _open_folder(path: Path) -> SegmentFolder:
+def _open_folder(path: Path, pause: Callable[[float], None]) -> SegmentFolder:
     try:
+        for _ in range(_LOOKS - 1):
+            try:
+                return open_segments(path)
+            except UnfinishedCleaning:
+                pause(_PAUSE_S)
         return open_segments(path)
     except NotSegments as error:
         raise NotALog(str(error)) from error

@@ -15,6 +15,13 @@ class NotSegments(SegmentError):
     """The path holds no segment, or something that is none."""
 
 
+class UnfinishedCleaning(SegmentError):
+    """A folder as a broker's cleaner, or its deletion of segments, has it for a moment.
+
+    Where the broker runs it passes; where it has stopped, or the folder was copied, it stays.
+    """
+
+
 class TargetInUse(SegmentError):
     """The folder to be written is there already and holds something."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from model.ids import LogPartition
-from storage.segments.errors import NotSegments, SegmentError
+from storage.segments.errors import NotSegments, SegmentError, UnfinishedCleaning
 from storage.segments.reader import RawBatch, SegmentFile, read_segments
 
 TOPIC = "__consumer_offsets"
@@ -121,7 +121,7 @@ def _find_segments(partition: LogPartition, folder: Path) -> tuple[SegmentFile, 
         elif name.endswith(SEGMENT_SUFFIX):
             raise NotSegments(f"{folder / name} is not a segment: its name has not 20 digits")
         elif name.endswith(_UNFINISHED_SUFFIX):
-            raise SegmentError(
+            raise UnfinishedCleaning(
                 f"{folder / name}: the broker stopped while it cleaned this log; start it once, or "
                 "copy the folder again"
             )
@@ -130,7 +130,7 @@ def _find_segments(partition: LogPartition, folder: Path) -> tuple[SegmentFile, 
     for name in names:
         match = _INDEX.fullmatch(name)
         if match and match[1] not in files:
-            raise SegmentError(
+            raise UnfinishedCleaning(
                 f"{folder / match[1]}{SEGMENT_SUFFIX} is missing: its index is there"
             )
     return tuple(files.values())

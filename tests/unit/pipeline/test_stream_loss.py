@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.schema import DATA_LOSS, TOPIC
-from pipeline.source.errors import DataLoss, LogReplaced
+from pipeline.source.errors import DataLoss, LogReplaced, NotALog, SourceError
 from pipeline.source.segment_log import SegmentLog
 from storage.rocks import open_store
 from tests.unit.pipeline.blocks import make_commits, make_log
@@ -80,6 +80,62 @@ def test_a_file_that_is_replaced_between_plan_and_task(log: BrokerLog) -> None:
         read(stream, tasks)
     # Planned anew it is read, as a query does that is started again.
     assert offsets(stream.read(end)) == list(range(23, 30))
+
+
+def test_a_file_that_is_merged_away_between_plan_and_task(log: BrokerLog) -> None:
+    for base in (30, 33):
+        log.roll()
+        log.append(make_commits(base, 3))
+    stream = Stream(log.folder)
+    stream.step(31)
+    end = stream.plan(None)
+    tasks = stream.reader.partitions(stream.offset, end)
+    log.merge(Random(0))
+    with pytest.raises(LogReplaced, match=rf"{30:020}\.log: the file is no longer there"):
+        read(stream, tasks)
+    stream.start()
+    assert offsets(stream.read(end)) == list(range(31, 36))
+
+
+@pytest.mark.parametrize("name", [f"{0:020}.log.swap", f"{3:020}.index", f"{3:020}.timeindex"])
+def test_a_folder_in_the_middle_of_a_cleaning_is_looked_at_again(log: BrokerLog, name: str) -> None:
+    passing = log.folder / name
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            passing.unlink()
+
+    passing.touch()
+    found = SegmentLog(log.folder, pause)
+    assert len(pauses) == 3
+    pauses.clear()
+    passing.touch()
+    found.refresh()
+    assert len(pauses) == 3
+    assert found.end(0) == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [(f"{0:020}.log.swap", "stopped while it cleaned"), (f"{3:020}.index", r"3\.log is missing")],
+)
+def test_what_stays_of_a_cleaning_is_an_error_after_a_second(
+    log: BrokerLog, name: str, message: str
+) -> None:
+    pauses: list[float] = []
+    found = SegmentLog(log.folder, pauses.append)
+    (log.folder / name).touch()
+    with pytest.raises(SourceError, match=message):
+        found.refresh()
+    assert sum(pauses) == pytest.approx(1)
+    # What no wait mends is said at once.
+    pauses.clear()
+    (log.folder / name).rename(log.folder / "x.log")
+    with pytest.raises(NotALog):
+        found.refresh()
+    assert pauses == []
 
 
 def test_a_file_that_grows_between_plan_and_task_is_the_same(log: BrokerLog) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from pipeline.source.errors import LogReplaced
 from pipeline.tables.stream import run_query
 
 SLOW = "[STREAM_FAILED] terminated with exception: Python worker failed to connect back."
@@ -29,6 +30,13 @@ def test_a_source_that_is_slow_to_start_is_waited_for() -> None:
 def test_a_source_that_never_starts_is_an_error() -> None:
     with pytest.raises(StreamingQueryException, match="connect back"):
         fail_with(*[SLOW] * 100)
+
+
+def test_a_file_that_is_replaced_each_time_is_an_error_in_the_sources_own_words() -> None:
+    replaced = f"{LogReplaced.__module__}.LogReplaced: 0.log: the file is no longer there"
+    assert fail_with(replaced, replaced) == []
+    with pytest.raises(LogReplaced, match=r"^0\.log: the file is no longer there$"):
+        fail_with(*[replaced] * 100)
 
 
 def test_another_failure_is_one_at_once() -> None:
