@@ -85,6 +85,8 @@ class Engine:
         self._callbacks = callbacks
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
+        self._joined_on: Stream | None = None
+        """Where a Join was sent, and no Leave since."""
         self._lease = Lease()
         self._changed = asyncio.Event()
         self._callback: asyncio.Future[None] | None = None
@@ -143,8 +145,7 @@ class Engine:
         if self.membership.status is Status.OUT:
             return
         self.failure = failure
-        if self._stream is not None and self.membership.status is not Status.LOST:
-            self._send_leave(self._stream)
+        self._leave_behind_nobody()
         self._lose()
 
     def return_to_group(self) -> None:
@@ -185,9 +186,7 @@ class Engine:
         as long as others are on it.
         """
         self._is_closing = True
-        is_known = self.membership.status in (Status.JOINING, Status.MEMBER)
-        if self._stream is not None and is_known:
-            self._send_leave(self._stream)
+        self._leave_behind_nobody()
         self.membership.leave()
         self._computing.stop()
         for timer in (self._retry, self._receipt):
@@ -273,6 +272,7 @@ class Engine:
         )
         if fenced.superseded:
             # Somebody else uses this id: with another one both can live.
+            self._joined_on = None
             old, self.member_id = self.member_id, make_member_id()
             self.client.rename(old, self)
         elif self._stream is not None and not self._options.instance_id:
@@ -391,6 +391,7 @@ class Engine:
         self._lease.settle(stream.sent)
         self._lease.note_join_sent(read_clock())
         join_id = membership.begin_join()
+        self._joined_on = stream
         join = group_pb2.Join(
             join_id=join_id,
             member_epoch=membership.member_epoch,
@@ -408,7 +409,13 @@ class Engine:
         )
         self._send(stream, join=join)
 
+    def _leave_behind_nobody(self) -> None:
+        """Leaves where the stream may have the member, be its lease over by its own clock or not."""
+        if self._stream is not None and self._joined_on is self._stream:
+            self._send_leave(self._stream)
+
     def _send_leave(self, stream: Stream) -> None:
+        self._joined_on = None
         epoch = _LEAVE_EPOCH if self.leaves_for_good else _STATIC_LEAVE_EPOCH
         leave = group_pb2.Leave(member_epoch=epoch, instance_id=self._options.instance_id)
         self._send(stream, leave=leave)
