@@ -240,6 +240,7 @@ class Engine:
         if now < deadline:
             return deadline
         _LOG.warning("member_expired group=%s member=%s", self.group_id, self.member_id)
+        self._leave_behind_nobody()
         self._lose()
         return None
 
