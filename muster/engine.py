@@ -33,6 +33,7 @@ from muster.membership import (
 )
 from muster.partitions import encode_partitions, make_member_id
 from muster.stream import Stream
+from muster.unary import stop
 from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")
@@ -178,6 +179,12 @@ class Engine:
         if self.membership.lost:
             await self._call(Lose(frozenset(self.membership.lost)))
         self.membership.leave()
+
+    async def stop_callback(self) -> None:
+        """Cancels the callback that runs, and lets it end: nobody gets the partitions before."""
+        self._is_closing = True
+        if self._callback is not None:
+            await stop(self._callback, self._compute_lease_deadline())
 
     def detach(self) -> None:
         """Forgets everything. Where that can be told, the member leaves its group.
@@ -411,7 +418,7 @@ class Engine:
         self._send(stream, join=join)
 
     def _leave_behind_nobody(self) -> None:
-        """Leaves where the stream may have the member, be its lease over by its own clock or not."""
+        """Leaves where the stream may have the member, whatever its own clock says of its lease."""
         if self._stream is not None and self._joined_on is self._stream:
             self._send_leave(self._stream)
 

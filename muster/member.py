@@ -239,6 +239,8 @@ class Member:
         if engine.is_in_callback:
             raise MusterError("a callback cannot close its own member")
         self._is_closing = True
+        # Who gives up needs no poll; rebalance_timeout_ms is what on_revoked may take.
+        self._stop_watchdog()
         engine.leaves_for_good |= for_good
         try:
             await engine.give_up()
@@ -246,9 +248,9 @@ class Member:
             await self._abandon(engine)
 
     async def _abandon(self, engine: Engine) -> None:
+        await engine.stop_callback()
         self._is_closing = self._is_closed = True
-        if self._watchdog is not None:
-            self._watchdog.cancel()
+        self._stop_watchdog()
         engine.detach()
         if not isinstance(self._target, Client):
             await release_shared_client(engine.client)
@@ -265,6 +267,10 @@ class Member:
     def _start_watchdog(self) -> None:
         if self._max_poll_interval_ms is not None:
             self._arm_watchdog(self._max_poll_interval_ms / 1000)
+
+    def _stop_watchdog(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.cancel()
 
     def _arm_watchdog(self, delay_s: float) -> None:
         loop = asyncio.get_running_loop()
