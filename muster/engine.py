@@ -14,6 +14,7 @@ from muster.commit_order import CommitOrder
 from muster.computing import Computing
 from muster.errors import (
     UNRELEASED_INSTANCE_ID,
+    CallbackFailed,
     JoinRefused,
     MemberLost,
     MusterError,
@@ -142,7 +143,7 @@ class Engine:
         await self._changed.wait()
 
     def leave_at_once(self, failure: MusterError) -> None:
-        """Leaves without asking the application, which does not answer."""
+        """Leaves without asking the application, which does not answer, or has failed."""
         if self.membership.status is Status.OUT:
             return
         self.failure = failure
@@ -211,7 +212,7 @@ class Engine:
         self._stream = stream
         self.check_lease(read_clock())
         if self.membership.status in (Status.JOINING, Status.MEMBER):
-            self._send_join(stream)
+            self._join(stream)
 
     def on_stream_lost(self, stream: Stream) -> None:
         """The member stays one as long as its lease."""
@@ -377,7 +378,7 @@ class Engine:
             return
         self.membership.status = Status.JOINING
         if self._stream is not None:
-            self._send_join(self._stream)
+            self._join(self._stream)
 
     async def _leave(self) -> None:
         if self._stream is None:
@@ -392,8 +393,18 @@ class Engine:
 
     # --------------------------------------------------------------------------------- sending
 
+    def _join(self, stream: Stream) -> None:
+        """Sends a Join. Where the application cannot say what belongs there, this member is out."""
+        try:
+            self._send_join(stream)
+        except CallbackFailed as failure:
+            _LOG.error("join_failed group=%s", self.group_id, exc_info=failure)
+            self.leave_at_once(failure)
+
     def _send_join(self, stream: Stream) -> None:
         membership, options = self.membership, self._options
+        # It asks the application, which may raise: before anything has changed.
+        local_assignors = self._computing.encode_assignors()
         # Who is asked is so by what comes after the answer.
         self._computing.stop()
         self._lease.settle(stream.sent)
@@ -413,7 +424,7 @@ class Engine:
             rack_id=options.rack_id,
             client_id=options.client_id,
             instance_id=options.instance_id,
-            local_assignors=self._computing.encode_assignors(),
+            local_assignors=local_assignors,
         )
         self._send(stream, join=join)
 
@@ -489,7 +500,7 @@ class Engine:
             membership.acknowledged_id = 0
             self._advance()
         else:
-            self._send_join(self._stream)
+            self._join(self._stream)
 
     def _notify(self) -> None:
         self._changed.set()

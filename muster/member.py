@@ -160,7 +160,8 @@ class Member:
     def request_assignment(self, reason: int = 1) -> None:
         """Asks for an assignment by the member's own assignors, which say anew what they say of it.
 
-        Nothing comes of it where that and ``reason`` (not 0) are as they were.
+        Nothing comes of it where that and ``reason`` (not 0) are as they were. Raises
+        ``CallbackFailed`` where an assignor does.
         """
         self._running().request_assignment(reason)
 
