@@ -235,7 +235,8 @@ async def test_the_group_changes_while_a_member_computes(stand: Stand) -> None:
             before = epoch_of(stand)[0]
             slow.go_on.set()
             await until(lambda: epoch_of(stand) == (before, before))
-            await until(lambda: a.assignment == ALL)
+            # Its own assignor is told after on_assigned has returned.
+            await until(lambda: a.assignment == ALL and notes.told)
             assert [len(group.members) for group in notes.groups] == [1, 2]
             assert [at for _, at, *_ in notes.told] == [before]
 
