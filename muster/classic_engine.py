@@ -45,7 +45,7 @@ from muster.errors import (
     decode_error,
 )
 from muster.lease import ClassicLease, read_clock
-from muster.unary import ask, is_cancelled, raise_failures
+from muster.unary import ask, is_cancelled, raise_failures, stop
 from muster.v1 import legacy_pb2, types_pb2
 
 _LOG = logging.getLogger("muster")
@@ -196,6 +196,12 @@ class ClassicEngine:
             await self.protocol.lose()
         if leaves and self.member_id:
             await self.leave()
+
+    async def stop_callback(self) -> None:
+        """Cancels a callback that runs, and lets it end: nobody gets the assignment before."""
+        self._is_closing = True
+        if self._main is not None:
+            await stop(self._main, self._lease_deadline())
 
     def detach(self) -> None:
         """Forgets everything. The member stays in its group until it expires, if it is there."""

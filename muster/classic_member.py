@@ -137,6 +137,7 @@ class ClassicBase:
             raise engine.failure
 
     async def _abandon(self, engine: ClassicEngine) -> None:
+        await engine.stop_callback()
         self._is_closing = self._is_closed = True
         engine.detach()
         if not engine.has_left and engine.member_id and not self._options.instance_id:

@@ -6,8 +6,9 @@ import asyncio
 import itertools
 import logging
 import random
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -16,6 +17,8 @@ from muster.errors import MusterError
 from muster.lease import read_clock
 from muster.stream import FINISH_S, Stream
 from muster.v1 import admin_pb2_grpc, group_pb2, group_pb2_grpc, legacy_pb2_grpc, types_pb2
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger("muster")
 _BACKOFF_MIN_S: Final = 0.05
@@ -53,6 +56,9 @@ class StreamMember(Protocol):
     def check_lease(self, now: float) -> float | None:
         """Loses the partitions if the lease has ended; when to look again, if ever."""
 
+    def leave_at_once(self, failure: MusterError) -> None:
+        """The member has failed: it leaves, and its application is told why."""
+
 
 class Client:
     """A connection to ``target`` (``host:port``); members that share it share one stream.
@@ -82,6 +88,7 @@ class Client:
         self._timer: asyncio.TimerHandle | None = None
         self._silence_s = _SILENCE_DEFAULT_S
         self._is_silent = False
+        self._is_begun_anew = False
         self._is_closed = False
         self._last_error = "it did not answer"
 
@@ -112,6 +119,13 @@ class Client:
         """Why the server cannot be reached, for people."""
         return self._last_error
 
+    @property
+    def is_restarting(self) -> bool:
+        """Whether somebody has cancelled the stream under its members: another one is to come."""
+        if self._task is None or self._is_closed:
+            return False
+        return self._is_begun_anew or self._task.cancelling() > 0
+
     def enter(self, member: StreamMember) -> None:
         """The member joins on the stream there is, or on the next one."""
         key = (member.group_id, member.member_id)
@@ -123,7 +137,7 @@ class Client:
         if self._stream is not None and not self._stream.is_ending:
             member.on_stream(self._stream)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+            self._begin()
 
     def leave(self, member: StreamMember) -> None:
         """The member is done; without members the stream ends."""
@@ -193,42 +207,78 @@ class Client:
         self._make_stubs()
         await old.close(None)
 
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._run())
+        self._task.add_done_callback(self._on_run_ended)
+
+    def _on_run_ended(self, task: asyncio.Task[None]) -> None:
+        """``asyncio.run`` cancels all tasks as it ends; members that give up then need a stream."""
+        if task.cancelled() and self._members and not self._is_closed:
+            self._is_begun_anew = True
+            self._begin()
+
     async def _run(self) -> None:
         backoff_s = _BACKOFF_MIN_S
         while self._members:
-            if self._is_silent:
-                self._is_silent = False
-                await self._replace_channel()
-            await self._channel.channel_ready()
-            opened_at = read_clock()
-            stream = Stream(self.stub.Session(None), self._receive)
-            try:
-                await self._serve(stream)
-            except grpc.aio.AioRpcError as error:
-                self._last_error = error.details() or error.code().name
-                _LOG.info("session_lost target=%s cause=%s", self.target, self._last_error)
+            served_s = await self._open_and_serve()
             if not self._members:
                 return
             backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
-            if stream.received_at - opened_at > _BACKOFF_MAX_S:
+            if served_s > _BACKOFF_MAX_S:
                 # It served for a while: one that fails again and again must not be rushed.
                 backoff_s = _BACKOFF_MIN_S
             await asyncio.sleep(backoff_s * random.uniform(0.5, 1.0))
 
+    async def _open_and_serve(self) -> float:
+        """Serves the members until the stream ends, whyever; for how many seconds it was heard."""
+        opened_at = heard_at = read_clock()
+        try:
+            if self._is_silent:
+                self._is_silent = False
+                await self._replace_channel()
+            await self._channel.channel_ready()
+            stream = Stream(self.stub.Session(None), self._receive)
+            opened_at = stream.received_at
+            try:
+                await self._serve(stream)
+            finally:
+                heard_at = stream.received_at
+        except grpc.aio.AioRpcError as error:
+            self._last_error = error.details() or error.code().name
+            _LOG.info("session_lost target=%s cause=%s", self.target, self._last_error)
+        except Exception as error:  # noqa: BLE001 - all members need the next stream
+            cause = f"{type(error).__name__}: {error}"
+            if cause != self._last_error:
+                _LOG.error("session_failed target=%s", self.target, exc_info=error)
+            self._last_error = cause
+        return heard_at - opened_at
+
     async def _serve(self, stream: Stream) -> None:
         self._stream = stream
+        self._is_begun_anew = False
         self.arm(read_clock() + self._silence_s)
-        for member in tuple(self._members.values()):
-            member.on_stream(stream)
         try:
+            for member in tuple(self._members.values()):
+                self._tell(member, partial(member.on_stream, stream))
             await stream.run()
         finally:
             self._stream = None
             for member in tuple(self._members.values()):
-                member.on_stream_lost(stream)
+                self._tell(member, partial(member.on_stream_lost, stream))
             for answer in self._commits.values():
                 if not answer.done():
                     answer.set_result(None)
+
+    def _tell(self, member: StreamMember, call: Callable[[], T]) -> T | None:
+        """What one member raises ends that member; the others are told all the same."""
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001 - raised where its application looks
+            _LOG.error("member_failed group=%s", member.group_id, exc_info=error)
+            failure = MusterError(f"the member failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._loop.call_soon(member.leave_at_once, failure)
+            return None
 
     def _receive(self, response: group_pb2.SessionResponse) -> None:
         stream = self._stream
@@ -241,7 +291,7 @@ class Client:
                 continue
             member = self._members.get((update.group_id, update.member_id))
             if member is not None:
-                member.on_update(update, stream)
+                self._tell(member, partial(member.on_update, update, stream))
 
     def _on_timer(self) -> None:
         """Leases end by our own clock, and a server that is silent is given up."""
@@ -249,7 +299,7 @@ class Client:
         now = read_clock()
         deadlines = []
         for member in tuple(self._members.values()):
-            deadline = member.check_lease(now)
+            deadline = self._tell(member, partial(member.check_lease, now))
             if deadline is not None:
                 deadlines.append(deadline)
         stream = self._stream

@@ -19,6 +19,7 @@ from muster.assignor import (
     encode_assignor,
     encode_computed,
 )
+from muster.errors import CallbackFailed
 from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")
@@ -52,8 +53,8 @@ class Computing:
         self._task: asyncio.Task[None] | None = None
 
     def encode_assignors(self) -> list[assignors_pb2.LocalAssignor]:
-        """What a Join says, in the order of preference."""
-        return [encode_assignor(assignor, self.reason) for assignor in self._assignors.values()]
+        """What a Join says, in the order of preference. Raises ``CallbackFailed``."""
+        return [self._encode(assignor) for assignor in self._assignors.values()]
 
     def find(self, name: str) -> Assignor | None:
         """The assignor of that name."""
@@ -76,6 +77,14 @@ class Computing:
                 self._on_prepared(update.prepared_assignment)
             case "installed_assignment":
                 self._on_installed(update.installed_assignment)
+
+    def _encode(self, assignor: Assignor) -> assignors_pb2.LocalAssignor:
+        try:
+            return encode_assignor(assignor, self.reason)
+        except (Exception, asyncio.CancelledError) as error:
+            kind = type(error).__name__
+            message = f"metadata of assignor {assignor.name!r} raised {kind}: {error}"
+            raise CallbackFailed(message) from error
 
     def _begin(self) -> None:
         if self._is_asked and not self._is_busy:

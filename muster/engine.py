@@ -14,6 +14,7 @@ from muster.commit_order import CommitOrder
 from muster.computing import Computing
 from muster.errors import (
     UNRELEASED_INSTANCE_ID,
+    CallbackFailed,
     JoinRefused,
     MemberLost,
     MusterError,
@@ -33,6 +34,7 @@ from muster.membership import (
 )
 from muster.partitions import encode_partitions, make_member_id
 from muster.stream import Stream
+from muster.unary import stop
 from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")
@@ -90,7 +92,7 @@ class Engine:
         self._lease = Lease()
         self._changed = asyncio.Event()
         self._callback: asyncio.Future[None] | None = None
-        self._left: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[bool] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._receipt: asyncio.TimerHandle | None = None
         self._computing = Computing(
@@ -141,7 +143,7 @@ class Engine:
         await self._changed.wait()
 
     def leave_at_once(self, failure: MusterError) -> None:
-        """Leaves without asking the application, which does not answer."""
+        """Leaves without asking the application, which does not answer, or has failed."""
         if self.membership.status is Status.OUT:
             return
         self.failure = failure
@@ -179,6 +181,12 @@ class Engine:
             await self._call(Lose(frozenset(self.membership.lost)))
         self.membership.leave()
 
+    async def stop_callback(self) -> None:
+        """Cancels the callback that runs, and lets it end: nobody gets the partitions before."""
+        self._is_closing = True
+        if self._callback is not None:
+            await stop(self._callback, self._compute_lease_deadline())
+
     def detach(self) -> None:
         """Forgets everything. Where that can be told, the member leaves its group.
 
@@ -204,14 +212,15 @@ class Engine:
         self._stream = stream
         self.check_lease(read_clock())
         if self.membership.status in (Status.JOINING, Status.MEMBER):
-            self._send_join(stream)
+            self._join(stream)
+        self._notify()
 
     def on_stream_lost(self, stream: Stream) -> None:
         """The member stays one as long as its lease."""
         self._lease.settle(stream.sent)
         self._stream = None
         if self._left is not None and not self._left.done():
-            self._left.set_result(None)
+            self._left.set_result(False)
         self._notify()
 
     def on_update(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
@@ -219,7 +228,7 @@ class Engine:
         kind = update.WhichOneof("update")
         if kind == "left":
             if self._left is not None and not self._left.done():
-                self._left.set_result(None)
+                self._left.set_result(True)
         elif update.join_id != self.membership.join_id:
             # It was said before the server had seen our last Join.
             return
@@ -240,6 +249,7 @@ class Engine:
         if now < deadline:
             return deadline
         _LOG.warning("member_expired group=%s member=%s", self.group_id, self.member_id)
+        self._leave_behind_nobody()
         self._lose()
         return None
 
@@ -369,23 +379,38 @@ class Engine:
             return
         self.membership.status = Status.JOINING
         if self._stream is not None:
-            self._send_join(self._stream)
+            self._join(self._stream)
 
     async def _leave(self) -> None:
-        if self._stream is None:
-            return
-        self._left = self._loop.create_future()
-        self._send_leave(self._stream)
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S):
-                await self._left
+                while not await self._leave_on_stream() and self.client.is_restarting:
+                    await self.wait_for_change()
         except TimeoutError:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)
 
+    async def _leave_on_stream(self) -> bool:
+        """Whether the server has answered that."""
+        if self._stream is None:
+            return False
+        self._left = self._loop.create_future()
+        self._send_leave(self._stream)
+        return await self._left
+
     # --------------------------------------------------------------------------------- sending
+
+    def _join(self, stream: Stream) -> None:
+        """Sends a Join. Where the application cannot say what belongs there, this member is out."""
+        try:
+            self._send_join(stream)
+        except CallbackFailed as failure:
+            _LOG.error("join_failed group=%s", self.group_id, exc_info=failure)
+            self.leave_at_once(failure)
 
     def _send_join(self, stream: Stream) -> None:
         membership, options = self.membership, self._options
+        # It asks the application, which may raise: before anything has changed.
+        local_assignors = self._computing.encode_assignors()
         # Who is asked is so by what comes after the answer.
         self._computing.stop()
         self._lease.settle(stream.sent)
@@ -405,7 +430,7 @@ class Engine:
             rack_id=options.rack_id,
             client_id=options.client_id,
             instance_id=options.instance_id,
-            local_assignors=self._computing.encode_assignors(),
+            local_assignors=local_assignors,
         )
         self._send(stream, join=join)
 
@@ -481,7 +506,7 @@ class Engine:
             membership.acknowledged_id = 0
             self._advance()
         else:
-            self._send_join(self._stream)
+            self._join(self._stream)
 
     def _notify(self) -> None:
         self._changed.set()

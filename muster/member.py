@@ -160,7 +160,8 @@ class Member:
     def request_assignment(self, reason: int = 1) -> None:
         """Asks for an assignment by the member's own assignors, which say anew what they say of it.
 
-        Nothing comes of it where that and ``reason`` (not 0) are as they were.
+        Nothing comes of it where that and ``reason`` (not 0) are as they were. Raises
+        ``CallbackFailed`` where an assignor does.
         """
         self._running().request_assignment(reason)
 
@@ -239,6 +240,8 @@ class Member:
         if engine.is_in_callback:
             raise MusterError("a callback cannot close its own member")
         self._is_closing = True
+        # Who gives up needs no poll; rebalance_timeout_ms is what on_revoked may take.
+        self._stop_watchdog()
         engine.leaves_for_good |= for_good
         try:
             await engine.give_up()
@@ -246,9 +249,9 @@ class Member:
             await self._abandon(engine)
 
     async def _abandon(self, engine: Engine) -> None:
+        await engine.stop_callback()
         self._is_closing = self._is_closed = True
-        if self._watchdog is not None:
-            self._watchdog.cancel()
+        self._stop_watchdog()
         engine.detach()
         if not isinstance(self._target, Client):
             await release_shared_client(engine.client)
@@ -265,6 +268,10 @@ class Member:
     def _start_watchdog(self) -> None:
         if self._max_poll_interval_ms is not None:
             self._arm_watchdog(self._max_poll_interval_ms / 1000)
+
+    def _stop_watchdog(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.cancel()
 
     def _arm_watchdog(self, delay_s: float) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Unary calls, and what it means that one was cancelled."""
+"""Unary calls, tasks of the application, and what it means that one was cancelled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+
+from muster.lease import read_clock
 
 T = TypeVar("T")
 
@@ -50,3 +52,16 @@ async def raise_failures(awaitable: Awaitable[T]) -> T:
         if is_cancelled():
             raise
         raise AwaitedCancelledError("something that it awaited was cancelled") from error
+
+
+async def stop(task: asyncio.Future[None], deadline: float) -> None:
+    """Cancels the task and returns when it has ended, or when ``read_clock`` reads the deadline.
+
+    For callers that are being cancelled: being so once more ends the wait no sooner.
+    """
+    task.cancel()
+    while not task.done() and (left_s := deadline - read_clock()) > 0:
+        try:
+            await asyncio.wait((task,), timeout=left_s)
+        except asyncio.CancelledError:
+            continue

@@ -42,15 +42,22 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
+        # Who ends while the other half is being opened must find this one.
+        self._writers.add(writer)
         try:
             upstream_reader, upstream = await asyncio.open_connection(
                 "127.0.0.1", self._target_port
             )
         except ConnectionError:
             # The server is being started again: who connects sees that.
+            self._writers.discard(writer)
             writer.transport.abort()
             return
-        self._writers |= {writer, upstream}
+        if writer.transport.is_closing():
+            self._writers.discard(writer)
+            upstream.transport.abort()
+            return
+        self._writers.add(upstream)
         for source, sink in ((reader, upstream), (upstream_reader, writer)):
             task = asyncio.create_task(self._pump(source, sink, self._flowing))
             self._tasks.add(task)

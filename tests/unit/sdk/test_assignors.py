@@ -15,6 +15,7 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat
 from model.ids import GroupId, MemberId, TopicName
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
 from tests.groups import CHECKOUT
+from tests.unit.sdk.proxy import running_proxy
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
 from tests.unit.service.session_client import GROUP, SessionClient, join
@@ -234,7 +235,8 @@ async def test_the_group_changes_while_a_member_computes(stand: Stand) -> None:
             before = epoch_of(stand)[0]
             slow.go_on.set()
             await until(lambda: epoch_of(stand) == (before, before))
-            await until(lambda: a.assignment == ALL)
+            # Its own assignor is told after on_assigned has returned.
+            await until(lambda: a.assignment == ALL and notes.told)
             assert [len(group.members) for group in notes.groups] == [1, 2]
             assert [at for _, at, *_ in notes.told] == [before]
 
@@ -354,3 +356,46 @@ async def test_a_name_that_is_too_long_is_refused(stand: Stand) -> None:
     refused = await client.expect("refused")
     assert refused.error.reason == "INVALID_REQUEST"
     client.call.cancel()
+
+
+class Unreadable(ToTheFirst):
+    """Cannot say anything of itself while ``fails``."""
+
+    fails = False
+
+    def metadata(self) -> muster.Metadata:
+        if self.fails:
+            raise OSError("no such file")
+        return super().metadata()
+
+
+async def test_metadata_that_cannot_be_said_is_the_failure_of_that_join(stand: Stand) -> None:
+    assignor = Unreadable("a", Notes())
+    assignor.fails = True
+    with pytest.raises(muster.CallbackFailed, match="metadata of assignor 'first' raised OSError"):
+        await make_member(stand, assignors=[assignor]).join()
+    async with make_member(stand) as other:
+        with pytest.raises(muster.CallbackFailed):
+            await make_member(stand, assignors=[assignor]).join()
+        await until(lambda: other.assignment == ALL)
+
+
+async def test_metadata_that_cannot_be_said_again_ends_that_member_and_no_other(
+    stand: Stand,
+) -> None:
+    assignor = Unreadable("a", Notes())
+    async with (
+        running_proxy(stand.port) as proxy,
+        muster.Member(proxy.target, "another", topics=["orders"]) as other,
+        muster.Member(proxy.target, GROUP, topics=["orders"], assignors=[assignor]) as member,
+    ):
+        await until(lambda: other.assignment == member.assignment == ALL)
+        assignor.fails = True
+        with pytest.raises(muster.CallbackFailed):
+            member.request_assignment(7)
+        assert member.poll() == ALL
+        proxy.cut()
+        await other.commit(dict.fromkeys(ALL, 1))
+        with pytest.raises(muster.CallbackFailed):
+            member.poll()
+        assert other.poll() == ALL

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,9 @@ from coordinator.runtime.api import Reply
 from coordinator.service import group_service
 from model.commands import Command, ConsumerGroupHeartbeat
 from model.errors import CoordinatorNotAvailable
+from muster import client as client_module
 from muster.membership import Partitions
+from muster.stream import Stream
 from tests.unit.sdk.proxy import running_proxy
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
@@ -308,3 +311,44 @@ async def test_a_process_that_stands_still_loses_its_partitions(
             assert "lost" in {event for _, event, _ in lone.lines}
     finally:
         await lone.end()
+
+
+@pytest.mark.parametrize("method", ["on_stream", "on_update", "check_lease"])
+async def test_what_goes_wrong_within_one_member_ends_no_other(
+    brisk: Stand, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    async with running_proxy(brisk.port) as proxy, make_member(proxy.target) as member:
+        other = muster.Member(proxy.target, "another", topics=["orders"])
+        await other.join()
+        await until(lambda: member.assignment == other.assignment == ALL)
+        engine = other._engine
+        assert engine is not None
+        monkeypatch.setattr(engine, method, fail)
+        proxy.cut()
+        await until(lambda: engine.failure is not None)
+        with pytest.raises(muster.MusterError, match="RuntimeError: a fault of ours"):
+            other.poll()
+        await member.commit(dict.fromkeys(ALL, 1))
+        assert member.poll() == ALL
+        await other.close()
+
+
+async def test_a_stream_that_cannot_be_opened_is_tried_again(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = 0
+
+    def fail_twice(*arguments: Any) -> Stream:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= 2:
+            raise RuntimeError("a fault of ours")
+        return Stream(*arguments)
+
+    monkeypatch.setattr(client_module, "Stream", fail_twice)
+    async with make_member(stand) as member:
+        await until(lambda: member.assignment == ALL)
+    assert attempts == 3
