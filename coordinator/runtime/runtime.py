@@ -187,6 +187,7 @@ class Runtime:
             self.stats,
             self.settings.flush_records_max,
             before_write=lambda: self._turns.close_batch(),
+            show_durable=self._show_durable,
             on_durable=self._on_durable,
             on_failure=self._on_failure,
         )
@@ -543,10 +544,13 @@ class Runtime:
         generation = self._durability.generation_of_groups(group_ids)
         self._writer.answer_when_durable(generation, reply, answer)
 
-    def _on_durable(self, generation: int) -> None:
-        changed = self._durability.settle(generation)
+    def _show_durable(self, generation: int) -> None:
+        """Answers name topics by the image that is durable: it is exchanged before they leave."""
         if self._catalogue.settle(generation):
             self._show_topics()
+
+    def _on_durable(self, generation: int) -> None:
+        changed = self._durability.settle(generation)
         if changed:
             self._watches.look_at(changed)
             self._targets.look_at(changed)

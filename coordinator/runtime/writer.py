@@ -81,8 +81,8 @@ class Writer:
     """Gathers entries, writes them, syncs, releases answers.
 
     ``before_write`` is called at the end of gathering and may add entries: targets and what
-    waits for them. ``on_durable`` gets the generation that has become durable. ``on_failure``
-    must not return.
+    waits for them. ``show_durable`` gets the generation that has become durable before its answers
+    leave, ``on_durable`` when they have. ``on_failure`` must not return.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Writer:
         records_max: int,
         *,
         before_write: Callable[[], None],
+        show_durable: Callable[[int], None],
         on_durable: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
@@ -103,6 +104,7 @@ class Writer:
         self._stats = stats
         self._records_max = records_max
         self._before_write = before_write
+        self._show_durable = show_durable
         self._on_durable = on_durable
         self._on_failure = on_failure
         self.on_written: Callable[[Sequence[PartitionAppend]], None] = _ignore
@@ -339,6 +341,7 @@ class Writer:
         if self._is_flush_wanted:
             self._is_flush_wanted = False
             self.request_flush()
+        self._show_durable(self.durable_generation)
         for reply, answer in waiters:
             try:
                 reply(answer)
