@@ -137,33 +137,3 @@ async def test_who_is_giving_up_need_not_poll(stand: Stand) -> None:
     await until(lambda: member.poll() == ALL)
     await member.close()
     assert committed
-
-
-@pytest.mark.parametrize("is_stream_first", [False, True])
-@pytest.mark.parametrize("commits", [False, True])
-async def test_a_program_whose_tasks_are_all_cancelled_leaves_nobody_behind(
-    stand: Stand, is_stream_first: bool, commits: bool
-) -> None:
-    """So ends ``asyncio.run``: the task that carries the stream is cancelled beside the worker."""
-    committed: list[Partitions] = []
-
-    async def hold(event: str, partitions: Partitions) -> None:
-        if event == "revoked" and commits:
-            await member.commit(dict.fromkeys(partitions, 5))
-            committed.append(partitions)
-
-    async def work() -> None:
-        async with member:
-            await asyncio.sleep(3_600)
-
-    client = muster.Client(stand.target)
-    member = make_member(client, hold=hold)
-    working = asyncio.create_task(work())
-    await until(lambda: member.assignment == ALL)
-    assert client._task is not None
-    for task in (client._task, working) if is_stream_first else (working, client._task):
-        task.cancel()
-    await asyncio.wait((working,))
-    assert committed == [ALL] * commits
-    assert not await stand.members("billing")
-    await client.close()
