@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tests.sim.run import Result, run_seed
+from tests.sim.kinds import KINDS, Kind, Result, reached_by
 from tests.sim.tables import Pair, compute_undeclared, compute_unreached
 from tests.sim.violations import Violation
 
@@ -25,16 +25,18 @@ class Failure:
     name: str
     what: str
     where: str
+    kind: str
 
     @property
     def rerun(self) -> str:
-        return f"python -m tests.sim --start {self.seed} --seeds 1 --verbose"
+        return f"python -m tests.sim --kind {self.kind} --start {self.seed} --seeds 1 --verbose"
 
 
 @dataclass
 class Totals:
-    """What a campaign came to."""
+    """What a campaign of one kind of worlds came to."""
 
+    kind: Kind = KINDS["core"]
     seeds: int = 0
     delivered: int = 0
     cpu_seconds: float = 0.0
@@ -50,7 +52,7 @@ class Totals:
         self.virtual_seconds += result.virtual_ms / 1000
         self.slowest_convergence_ms = max(self.slowest_convergence_ms, result.converged_ms)
         self.faults += result.faults
-        self.reached += result.reached
+        self.reached += reached_by(result)
 
     def merge(self, other: Totals) -> None:
         self.seeds += other.seeds
@@ -64,7 +66,7 @@ class Totals:
 
     def unreached(self) -> list[Pair]:
         """Pairs of the tables that should have been reached by so many seeds, and were not."""
-        if self.seeds < SEEDS_FOR_ALL_PAIRS:
+        if self.seeds < SEEDS_FOR_ALL_PAIRS or not self.kind.has_tables:
             return []
         return compute_unreached(self.reached, self.seeds >= SEEDS_FOR_RARE_STEPS)
 
@@ -77,17 +79,18 @@ def run_seeds(
     seeds: Iterable[int],
     cpu_seconds: float | None = None,
     on_seed: Callable[[Totals], None] = lambda totals: None,
+    kind: str = "core",
 ) -> Totals:
     """Run seeds until they end, one fails, or the CPU time is used up."""
-    totals = Totals()
+    totals = Totals(KINDS[kind])
     began = time.process_time()
     for seed in seeds:
         try:
-            totals.add(run_seed(seed))
+            totals.add(totals.kind.run_seed(seed))
         except (Exception, Violation) as failure:  # noqa: BLE001 - whatever it is, the seed is what matters
             name = failure.name if isinstance(failure, Violation) else type(failure).__name__
             where = traceback.format_exc(limit=-8)
-            totals.failures.append(Failure(seed, name, str(failure)[:2_000], where))
+            totals.failures.append(Failure(seed, name, str(failure)[:2_000], where, kind))
         totals.cpu_seconds = time.process_time() - began
         on_seed(totals)
         if totals.failures or (cpu_seconds is not None and totals.cpu_seconds >= cpu_seconds):
@@ -99,7 +102,7 @@ def format_totals(totals: Totals) -> str:
     """For people: what was run, which faults struck, which pairs were reached."""
     per_seed = totals.cpu_seconds / totals.seeds if totals.seeds else 0.0
     lines = [
-        f"{totals.seeds} seeds passed: {totals.delivered} messages delivered, "
+        f"{totals.kind.name}: {totals.seeds} seeds passed: {totals.delivered} messages delivered, "
         f"{totals.virtual_seconds / 3600:.1f} h of virtual time in {totals.cpu_seconds:.0f} s of "
         f"CPU ({per_seed:.3f} s a seed); slowest convergence "
         f"{totals.slowest_convergence_ms / 1000:.1f} s",
@@ -117,8 +120,13 @@ def format_totals(totals: Totals) -> str:
     if unreached:
         lines.append(f"never reached: {unreached}")
     undeclared = compute_undeclared(totals.reached)
-    if undeclared:
+    if undeclared and totals.kind.has_tables:
         lines.append(f"not in the tables: {undeclared}")
     for failure in totals.failures:
-        lines += ["", f"seed {failure.seed} failed: {failure.what}", failure.where, failure.rerun]
+        lines += [
+            "",
+            f"{failure.kind} seed {failure.seed} failed: {failure.what}",
+            failure.where,
+            failure.rerun,
+        ]
     return "\n".join(lines)

@@ -243,9 +243,8 @@ class ClassicChecker:
         if isinstance(command, ExpireClassicDeadline) and change.classic_before is not None:
             self._check_session(command, change.classic_before, change.classic_after)
         is_refused = isinstance(change.outcome.response, GroupError)
-        if isinstance(command, ClassicHeartbeat) or (
-            isinstance(command, SyncGroup) and not is_refused
-        ):
+        by_client = isinstance(command, ClassicHeartbeat) and not command.by_server
+        if by_client or (isinstance(command, SyncGroup) and not is_refused):
             heard_ms[group_id, command.member_id] = now_ms
         for answer in change.answers():
             if isinstance(answer, JoinGroupResponse):

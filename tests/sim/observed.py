@@ -354,6 +354,8 @@ class ObservedRuntime(Runtime):
             check_nobody_else_moved(command, records, before.replaced_by(command))
 
     def _note_heard(self, command: ConsumerGroupHeartbeat) -> None:
+        if command.by_server:
+            return
         key = (command.group_id, command.member_id)
         self.lively.heard_ms[key] = self.clock_ms()
         if command.member_epoch == 0:

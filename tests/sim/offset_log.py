@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from model.ids import LogPartition, ProducerId
+from model.ids import ZERO_TOPIC_ID, LogPartition, ProducerId, TopicId, TopicName
 from model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
@@ -19,6 +19,8 @@ from model.records import (
     ProducerStateValue,
     Record,
     SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
 )
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from tests.sim.offset_model import OffsetPlace
@@ -32,6 +34,8 @@ class Logged(NamedTuple):
     position: int
     offset: int
     commit_timestamp: int
+    topic_id: TopicId = ZERO_TOPIC_ID
+    """Zero for what was committed in a transaction."""
 
 
 @dataclass
@@ -46,11 +50,15 @@ class OffsetLog:
     producers: dict[tuple[LogPartition, ProducerId], ProducerStateValue] = field(
         default_factory=dict
     )
+    deletions: dict[TopicId, TopicName] = field(default_factory=dict)
+    """Topics whose offsets are still to be tombstoned."""
 
     def copy(self) -> OffsetLog:
         """One that goes its own way."""
         waiting = {producer: dict(found) for producer, found in self.waiting.items()}
-        return OffsetLog(self.position, dict(self.visible), waiting, dict(self.producers))
+        return OffsetLog(
+            self.position, dict(self.visible), waiting, dict(self.producers), dict(self.deletions)
+        )
 
     def apply(self, entries: Iterable[LogEntry], side: Iterable[SideRecord] = ()) -> None:
         """In the order of the log."""
@@ -72,10 +80,14 @@ class OffsetLog:
                 self.producers.pop(producer, None)
                 if isinstance(state, ProducerStateValue):
                     self.producers[producer] = state
+            elif isinstance(side_key, TopicDeletionKey):
+                self.deletions.pop(side_key.topic_id, None)
+                if isinstance(state, TopicDeletionValue):
+                    self.deletions[side_key.topic_id] = state.topic
 
     def _logged(self, value: Any) -> Logged:
         assert isinstance(value, OffsetCommitValue)
-        return Logged(self.position, value.offset, value.commit_timestamp)
+        return Logged(self.position, value.offset, value.commit_timestamp, value.topic_id)
 
     def _set(self, place: OffsetPlace, value: Any) -> None:
         if value is not None:
@@ -94,6 +106,11 @@ class OffsetLog:
                 self.visible[place] = logged
 
     # --------------------------------------------------------------------------------- looking
+
+    def is_of_deleted_topic(self, place: OffsetPlace, logged: Logged) -> bool:
+        """Whether it may be of a topic that is being deleted: nobody is to see it any more."""
+        deleted = [topic_id for topic_id, name in self.deletions.items() if name == place[1]]
+        return bool(deleted) and logged.topic_id in (ZERO_TOPIC_ID, *deleted)
 
     def is_waiting(self, place: OffsetPlace) -> bool:
         """Whether a marker is awaited for it."""

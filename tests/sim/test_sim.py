@@ -12,22 +12,26 @@ import pytest
 
 from tests.groups import CHECKOUT
 from tests.sim.campaign import format_totals, run_seeds
-from tests.sim.run import run_seed
+from tests.sim.kinds import KINDS
 
 SHARDS = 2
 CPU_SECONDS = float(os.environ.get("SIM_CPU_S") or 20)
-"""For all shards together."""
+"""For all kinds and shards together."""
 
 DETERMINISTIC_SEEDS = (3, 11)
+TESTED = [name for name, kind in KINDS.items() if kind.share]
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_seeds_pass(shard: int, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("kind", TESTED)
+def test_seeds_pass(kind: str, shard: int, record_property: Callable[[str, object], None]) -> None:
     """As many seeds as the CPU time allows; with xdist the shards run beside each other."""
-    totals = run_seeds(itertools.count(shard, SHARDS), CPU_SECONDS / SHARDS)
+    share = KINDS[kind].share / sum(each.share for each in KINDS.values())
+    cpu_seconds = CPU_SECONDS * share / SHARDS
+    totals = run_seeds(itertools.count(shard, SHARDS), cpu_seconds, kind=kind)
     record_property(
-        "note", f"simulation: {totals.seeds} seeds in {totals.cpu_seconds:.0f} s of CPU"
+        "note", f"simulation ({kind}): {totals.seeds} seeds in {totals.cpu_seconds:.0f} s of CPU"
     )
     print(format_totals(totals))
     assert not totals.failures, format_totals(totals)
@@ -36,15 +40,18 @@ def test_seeds_pass(shard: int, record_property: Callable[[str, object], None]) 
 
 
 @pytest.mark.parametrize("seed", DETERMINISTIC_SEEDS)
-def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
+@pytest.mark.parametrize("kind", TESTED)
+def test_the_same_seed_gives_the_same_trace(kind: str, seed: int) -> None:
+    run_seed = KINDS[kind].run_seed
     first, second = run_seed(seed), run_seed(seed)
     assert first == second
     assert first.trace != run_seed(seed + 1).trace
 
 
-def test_the_same_seed_gives_the_same_trace_in_another_process() -> None:
+@pytest.mark.parametrize("kind", TESTED)
+def test_the_same_seed_gives_the_same_trace_in_another_process(kind: str) -> None:
     """Trigger: names are hashed differently in each process."""
-    code = "from tests.sim.run import run_seed; print(run_seed(5).trace)"
+    code = f"from tests.sim.kinds import KINDS; print(KINDS[{kind!r}].run_seed(5).trace)"
     traces = {
         subprocess.run(
             [sys.executable, "-c", code],

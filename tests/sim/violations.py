@@ -19,13 +19,13 @@ class Violation(BaseException):
 
 
 class _Focus:
-    """The one safety checker that speaks, where the others are not to find things before it."""
+    """The safety checkers that speak, where the others are not to find things before them."""
 
     def __init__(self) -> None:
-        self.name: str | None = None
+        self.names: tuple[str, ...] = ()
 
     def silences(self, name: str) -> bool:
-        return self.name is not None and name != self.name and name.startswith("S")
+        return bool(self.names) and name not in self.names and name.startswith("S")
 
 
 _FOCUS = _Focus()
@@ -38,10 +38,15 @@ def check(holds: bool, name: str, what: str | Callable[[], str]) -> None:
 
 
 @contextmanager
-def focus(name: str) -> Iterator[None]:
-    """No other checker of safety says anything: what one alone finds."""
-    _FOCUS.name = name
+def focus(*names: str) -> Iterator[None]:
+    """No other checker of safety says anything: what these alone find."""
+    set_focus(*names)
     try:
         yield
     finally:
-        _FOCUS.name = None
+        set_focus()
+
+
+def set_focus(*names: str) -> None:
+    """The same for the rest of this process; without names all speak again."""
+    _FOCUS.names = names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -109,8 +109,8 @@ class World:
         self.seed = seed
         self.verbose = verbose
         self.random = rng = random.Random(seed)
-        self.faults = Faults.choose(rng)
-        self.settings = choose_settings(rng, self.faults)
+        self.faults = self._choose_faults(rng)
+        self.settings = self._choose_settings(rng)
         self.time = VirtualScheduler()
         self.network = Network(self.time, rng, self.faults)
         self.trace = hashlib.blake2b(digest_size=8)
@@ -146,9 +146,18 @@ class World:
         )
         self.is_up = False
         self.start_server()
-        for name, partitions in TOPICS.items():
+        for name, partitions in self._choose_topics(rng).items():
             self.create_topic(name, partitions)
         self.run_for(5)
+
+    def _choose_faults(self, rng: random.Random) -> Faults:
+        return Faults.choose(rng)
+
+    def _choose_settings(self, rng: random.Random) -> CoordinatorSettings:
+        return choose_settings(rng, self.faults)
+
+    def _choose_topics(self, _: random.Random) -> Mapping[str, int]:
+        return TOPICS
 
     # --------------------------------------------------------------------------------- tracing
 
@@ -164,7 +173,7 @@ class World:
     def start_server(self) -> None:
         """A process begins on what the disk has."""
         self.note("start")
-        self.process = ServerProcess(self.time, self._blocking_ms, self._computing_ms)
+        self.process = self._make_process()
         self.runtime = ObservedRuntime(
             self.disk,
             self.settings,
@@ -185,9 +194,16 @@ class World:
         self.runtime.load()
         self.log.rebuild(self.disk.writes)
         self.runtime.note_loaded()
+        self._open_doors()
+        self.is_up = True
+
+    def _open_doors(self) -> None:
+        """The doors of a process that begins."""
         self.door = WireDoor(self.process, self.runtime, self.checker, self.parks)
         self.sessions = Sessions(self.process, self.runtime, self.door)
-        self.is_up = True
+
+    def _make_process(self) -> ServerProcess:
+        return ServerProcess(self.time, self._blocking_ms, self._computing_ms)
 
     def crash_server(self) -> None:
         """The process dies; what was not synced may be lost, from the end."""

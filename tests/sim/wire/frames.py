@@ -1,0 +1,67 @@
+"""Requests and answers of the Kafka wire as bytes, by the project's own codec."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Any, Final
+
+from gateway.decoding import decode
+from gateway.encoding import encode
+from gateway.schema import compute_fields, request_type, response_type
+
+COMMIT: Final = 8
+FETCH: Final = 9
+JOIN: Final = 11
+BEAT: Final = 12
+LEAVE: Final = 13
+SYNC: Final = 14
+HEARTBEAT: Final = 68
+
+_ELEMENTS_MAX: Final = 1_000_000
+
+
+@cache
+def _defaults(entity: type) -> dict[str, Any]:
+    return {row.name: row.default for row in compute_fields(entity)}
+
+
+@cache
+def row_type(key: int, version: int, *path: str) -> Any:
+    """The class of the elements of an array of a request."""
+    entity = request_type(key, version)
+    for name in path:
+        entity = next(row.entity for row in compute_fields(entity) if row.name == name)
+    return entity
+
+
+def make_row(row: Any, /, **fields: Any) -> Any:
+    """An element of an array; what is not given is the default of its type."""
+    return row(**(_defaults(row) | fields))
+
+
+def encode_request(
+    key: int, version: int, correlation_id: int, client_id: bytes, fields: dict[str, Any]
+) -> bytes:
+    """A whole frame. Fields that the version lacks are left out."""
+    entity = request_type(key, version)
+    defaults = _defaults(entity)
+    values = defaults | {name: value for name, value in fields.items() if name in defaults}
+    body = encode(entity, entity(**values))
+    header = struct.pack(">hhih", key, version, correlation_id, len(client_id)) + client_id
+    if entity.__header_schema__.__flexible__:
+        header += b"\x00"
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def read_correlation_id(frame: bytes) -> int:
+    """Of an answer without its size."""
+    (correlation_id,) = struct.unpack_from(">i", frame)
+    return int(correlation_id)
+
+
+def decode_answer(key: int, version: int, frame: bytes) -> Any:
+    """The entity of an answer without its size."""
+    entity = response_type(key, version)
+    start = 5 if entity.__header_schema__.__flexible__ else 4
+    return decode(entity, frame, start, len(frame), _ELEMENTS_MAX)
