@@ -30,12 +30,12 @@ class Group:
 
 
 GROUPS = (
-    Group("assignors", 2, ("unit/assignors/", "properties/assignors/")),
+    Group("assignors", 1, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 7, ("",)),
     Group("sim", 7, ("sim/",)),
     Group(
         "log",
-        7,
+        8,
         (
             "unit/storage/",
             "golden/",
