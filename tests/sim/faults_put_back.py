@@ -163,13 +163,13 @@ def _table(*rows: PutBack) -> Mapping[str, PutBack]:
 
 
 PUT_BACK: Mapping[str, PutBack] = _table(
-    PutBack(ownership_said_again, frozenset({"S2"}), None),
+    PutBack(ownership_said_again, frozenset({"S2"}), 592),
     PutBack(news_to_a_dead_connection, frozenset({"L12", "S30"}), 88),
-    PutBack(subscription_said_again, frozenset({"S28"}), None),
+    PutBack(subscription_said_again, frozenset({"S28"}), 133),
     PutBack(commit_answered_too_early, frozenset({"L2"}), 2),
     PutBack(offsets_of_a_deleted_topic, frozenset({"S19"}), None),
     PutBack(downgrade_looks_settled, frozenset({"L12", "S2"}), 22),
     PutBack(downgrade_gives_twice, frozenset({"S2", "S21"}), 19),
-    PutBack(upgrade_without_an_epoch, frozenset({"L12"}), None),
+    PutBack(upgrade_without_an_epoch, frozenset({"L12"}), 1395),
     PutBack(join_lost_at_a_downgrade, frozenset({"S30"}), 158),
 )
