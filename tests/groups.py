@@ -31,11 +31,11 @@ class Group:
 
 GROUPS = (
     Group("assignors", 1, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 7, ("",)),
-    Group("sim", 7, ("sim/",)),
+    Group("protocol", 5, ("",)),
+    Group("sim", 5, ("sim/",)),
     Group(
         "log",
-        8,
+        7,
         (
             "unit/storage/",
             "golden/",
@@ -47,7 +47,7 @@ GROUPS = (
     ),
     Group(
         "migration",
-        5,
+        6,
         (
             "unit/translator/",
             "migration/",
@@ -55,10 +55,10 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
-    Group("pipeline", 4, ("unit/pipeline/", "pipeline/")),
+    Group("pipeline", 5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        8,
+        11,
         (
             "interop/",
             "differential/",
