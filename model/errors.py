@@ -123,7 +123,13 @@ class InvalidSessionTimeout(GroupError):
 
 
 class RebalanceInProgress(GroupError):
+    """The member has to join again; ``is_held``: it has, and waits for the others."""
+
     code = ErrorCode.REBALANCE_IN_PROGRESS
+
+    def __init__(self, message: str, *, is_held: bool = False) -> None:
+        super().__init__(message)
+        self.is_held = is_held
 
 
 class MemberIdRequired(GroupError):

@@ -99,9 +99,11 @@ class ClassicHeartbeatResponse:
     """The member is in its group, and there is nothing that it has to do.
 
     A door may hold this back for ``park_max_ms``, 0 for not at all, to answer with news instead.
+    ``is_held``: its SyncGroup waits for the leader's.
     """
 
     park_max_ms: int = 0
+    is_held: bool = False
 
 
 @value

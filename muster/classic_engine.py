@@ -53,6 +53,7 @@ _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 2.0
 _GRACE_S: Final = 5.0
 _LEAVE_TIMEOUT_S: Final = 5.0
+_BEATS_IN_A_LEASE: Final = 3
 _HOPELESS: Final = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -418,7 +419,7 @@ class ClassicEngine:
 
     async def _beat(self) -> None:
         """Keeps the session alive in every phase, and says where it has ended."""
-        interval_s = self.options.heartbeat_interval_ms / 1000
+        interval_s = self._compute_interval_s()
         while True:
             delay_s = interval_s
             if self._has_lease:
@@ -431,6 +432,12 @@ class ClassicEngine:
                 self._lose(_Lost("the session has ended", forgets_id=False))
                 continue
             await self._beat_once(max(interval_s, 1.0))
+
+    def _compute_interval_s(self) -> float:
+        """Several heartbeats in each of the timeouts that the lease depends on."""
+        options = self.options
+        shortest_ms = min(options.session_timeout_ms, options.rebalance_timeout_ms)
+        return min(options.heartbeat_interval_ms, shortest_ms / _BEATS_IN_A_LEASE) / 1000
 
     async def _beat_once(self, timeout_s: float) -> None:
         generation, sent_at = self.generation, read_clock()
@@ -449,14 +456,14 @@ class ClassicEngine:
             self.trouble = error.details() or error.code().name
             return
         if generation == self.generation:
-            self._on_beat(answer.error, sent_at)
+            self._on_beat(answer.error, answer.is_held, sent_at)
 
-    def _on_beat(self, error: types_pb2.Error, sent_at: float) -> None:
+    def _on_beat(self, error: types_pb2.Error, is_held: bool, sent_at: float) -> None:
         code = error.error_code
         if code in (0, REBALANCE_IN_PROGRESS):
             self._lease.note_renewed(sent_at)
-        if code == 0 and self.phase is Phase.MEMBER:
-            self._lease.note_undisturbed(sent_at)
+            if is_held or (code == 0 and self.phase is Phase.MEMBER):
+                self._lease.note_undisturbed(sent_at)
         if self.phase is Phase.JOINING:
             # The answer to the join, which is on its way, says more.
             return

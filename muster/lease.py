@@ -82,8 +82,10 @@ class ClassicLease:
     """How long one member of a classic group stays one without an answer.
 
     Members that are missing when a rebalance has taken the rebalance timeout are put out. It began
-    after the server was asked what it answered without knowing of one; or, for a member that has
-    joined again, its next phase ends no earlier than that timeout after the join was sent.
+    after the server was asked what it answered without knowing of one. Who has joined is put out
+    by none while the others are waited for, however long: heartbeats are answered that the join
+    is held, and the timeout of what follows begins later than that was asked. A join that is only
+    sent lengthens nothing: where its connection is half-open, the server waits for it no longer.
     """
 
     __slots__ = ("_rebalance_s", "_renewed_at", "_session_s", "_undisturbed_at")

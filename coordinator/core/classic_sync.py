@@ -137,6 +137,11 @@ def handle_classic_heartbeat(shard: Shard, command: ClassicHeartbeat) -> Outcome
     member = check_member(group, command.member_id, command.instance_id)
     check_generation(group, command.generation)
     error = compute_refusal(STEPS[group.state, ClassicEvent.HEARTBEAT].reaction)
-    response = ClassicHeartbeatResponse() if error is None else error
+    is_held = member.awaits is not None
+    response: ClassicHeartbeatResponse | GroupError = ClassicHeartbeatResponse(is_held=is_held)
+    if isinstance(error, RebalanceInProgress):
+        response = RebalanceInProgress(str(error), is_held=is_held)
+    elif error is not None:
+        response = error
     effects = () if command.by_server else (compute_session(group, member),)
     return Outcome(response=response, effects=effects)

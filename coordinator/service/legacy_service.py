@@ -28,8 +28,14 @@ from model.errors import (
     ErrorCode,
     GroupError,
     MemberIdRequired,
+    RebalanceInProgress,
 )
-from model.responses import JoinGroupResponse, LeaveGroupResponse, SyncGroupResponse
+from model.responses import (
+    ClassicHeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
 from muster.v1 import legacy_pb2, legacy_pb2_grpc
 
 _Request = TypeVar("_Request")
@@ -78,13 +84,17 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
     ) -> legacy_pb2.ClassicHeartbeatResponse:
         async with Guard(context):
             try:
-                await self._heartbeat(request, context.peer())
+                is_held = await self._heartbeat(request, context.peer())
             except CoordinatorLoadInProgress:
                 # As Kafka's: all is well while the group is being loaded (row H3).
-                pass
+                is_held = False
+            except RebalanceInProgress as error:
+                return legacy_pb2.ClassicHeartbeatResponse(
+                    error=encode_group_error(error), is_held=error.is_held
+                )
             except GroupError as error:
                 return legacy_pb2.ClassicHeartbeatResponse(error=encode_group_error(error))
-            return legacy_pb2.ClassicHeartbeatResponse()
+            return legacy_pb2.ClassicHeartbeatResponse(is_held=is_held)
 
     async def LeaveGroup(  # noqa: N802
         self,
@@ -144,11 +154,14 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
             assignment=response.assignment,
         )
 
-    async def _heartbeat(self, request: legacy_pb2.ClassicHeartbeatRequest, peer: str) -> None:
+    async def _heartbeat(self, request: legacy_pb2.ClassicHeartbeatRequest, peer: str) -> bool:
+        """Whether the member waits for others."""
         caller = self._caller(peer, request.client_id)
         command = decode_classic_heartbeat(caller, request, self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
-        await self._door.coordinator.call(command)
+        response = await self._door.coordinator.call(command)
+        assert isinstance(response, ClassicHeartbeatResponse)
+        return response.is_held
 
     async def _leave(
         self, request: legacy_pb2.LeaveGroupRequest, peer: str

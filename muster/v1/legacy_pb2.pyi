@@ -134,10 +134,12 @@ class ClassicHeartbeatRequest(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., generation: _Optional[int] = ..., client_id: _Optional[str] = ...) -> None: ...
 
 class ClassicHeartbeatResponse(_message.Message):
-    __slots__ = ("error",)
+    __slots__ = ("error", "is_held")
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    IS_HELD_FIELD_NUMBER: _ClassVar[int]
     error: _types_pb2.Error
-    def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ...) -> None: ...
+    is_held: bool
+    def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., is_held: _Optional[bool] = ...) -> None: ...
 
 class LeavingMember(_message.Message):
     __slots__ = ("member_id", "instance_id", "reason")

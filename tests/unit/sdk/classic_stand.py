@@ -23,7 +23,7 @@ async def classic_stand() -> AsyncIterator[Stand]:
 
 
 def make_classic(
-    stand: Stand | str,
+    stand: Stand | str | muster.Client,
     ledger: Ledger | None = None,
     name: str = "m",
     hold: Hold | None = None,

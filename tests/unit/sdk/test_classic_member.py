@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -15,6 +16,7 @@ import muster
 from assignors.embedded import encode_subscription, make_subscription
 from model.commands import INTERNAL, GrowTopic
 from model.ids import TopicName
+from muster.classic_engine import Phase
 from muster.membership import Partitions
 from muster.v1 import legacy_pb2
 from tests.unit.sdk.classic_stand import ALL, classic_stand, make_classic, until_shared
@@ -187,6 +189,74 @@ async def test_a_member_that_is_cut_off_gives_up_before_others_get_it(
         proxy.thaw()
         await until_shared(far, near)
     assert ledger.overlaps == []
+
+
+async def test_who_waits_in_its_join_is_a_member_for_longer_than_its_rebalance_timeout(
+    stand: Stand,
+) -> None:
+    """Others may take as long as their own timeouts say; nobody puts out who has joined."""
+    gate = asyncio.Event()
+
+    async def hold(event: str, _partitions: Partitions) -> None:
+        if event == "assigned":
+            await gate.wait()
+
+    options: dict[str, Any] = {
+        "assignors": ["cooperative-sticky"],
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 20_000,
+    }
+    async with make_classic(stand, name="a", **options) as quick:
+        await until(lambda: quick.assignment == ALL)
+        async with make_classic(stand, name="b", hold=hold, **options) as busy:
+            await until(lambda: len(busy.assignment) == 2 and len(quick.assignment) == 2)
+            third = make_classic(stand, name="c", **options)
+            joining = asyncio.create_task(third.join())
+            await until(lambda: len(stand.server._waits) == 2)
+            engine = quick._engine
+            assert engine is not None
+            assert engine.phase is Phase.JOINING
+            deadline = engine._lease_deadline()
+            await until(lambda: engine._lease_deadline() > deadline + 0.1)
+            assert engine.phase is Phase.JOINING
+            gate.set()
+            await joining
+            await third.close()
+
+
+async def test_a_join_that_has_not_come_lengthens_no_lease(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection is half-open: heartbeats come, the rebalance does not wait for ever."""
+    options: dict[str, Any] = {
+        "assignors": ["cooperative-sticky"],
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 20_000,
+    }
+    async with make_classic(stand, name="a", **options) as member:
+        await until(lambda: member.assignment == ALL)
+        engine = member._engine
+        assert engine is not None
+        held = asyncio.Event()
+        client = muster.Client(stand.target)
+        other = make_classic(client, name="b", **options)
+        with monkeypatch.context() as patched:
+
+            async def wait(*_args: object, **_options: object) -> None:
+                await held.wait()
+                raise asyncio.CancelledError
+
+            patched.setattr(engine.client.legacy, "JoinGroup", wait)
+            joining = asyncio.create_task(other.join())
+            await until(lambda: engine.phase is Phase.JOINING)
+            deadline, renewed = engine._lease_deadline(), engine._lease._renewed_at
+            await until(lambda: engine._lease._renewed_at > renewed + 0.1)
+            assert engine._lease_deadline() == deadline
+        held.set()
+        await joining
+        await other.close()
+        await client.close()
+        await until(lambda: engine.phase is Phase.MEMBER)
 
 
 async def test_a_leader_that_dies_is_followed_by_another(stand: Stand) -> None:

@@ -200,6 +200,33 @@ async def test_a_wait_that_is_cancelled_does_no_harm(classic: Stand) -> None:
     assert (await stub.SyncGroup(sync_request(follower, 2))).assignment == b"all"
 
 
+async def test_heartbeats_say_whether_the_member_waits_for_others(classic: Stand) -> None:
+    """Whoever does is not put out before it has been answered: its lease may go on."""
+    stub = classic.legacy_stub()
+    led, followed = await form_pair(stub)
+    leader, follower = led.member_id, followed.member_id
+    syncing = asyncio.ensure_future(stub.SyncGroup(sync_request(follower, 2)))
+    await until(lambda: len(classic.server._waits) == 1)
+    assert (await stub.Heartbeat(beat(follower, 2))).is_held
+    assert not (await stub.Heartbeat(beat(leader, 2))).is_held
+    await stub.SyncGroup(sync_request(leader, 2, {follower: b"all"}))
+    await syncing
+    assert not (await stub.Heartbeat(beat(follower, 2))).is_held
+    joining = stub.JoinGroup(
+        join_request(
+            member_id=follower, protocols=[legacy_pb2.GroupProtocol(name="even", metadata=b"new")]
+        )
+    )
+    await until_told(stub, leader, 2, "REBALANCE_IN_PROGRESS")
+    told = await stub.Heartbeat(beat(follower, 2))
+    assert (told.error.reason, told.is_held) == ("REBALANCE_IN_PROGRESS", True)
+    assert not (await stub.Heartbeat(beat(leader, 2))).is_held
+    # Its call is gone, and it is waited for no more than before.
+    joining.cancel()
+    await until(lambda: len(classic.server._waits) == 0)
+    assert (await stub.Heartbeat(beat(follower, 2))).is_held
+
+
 async def test_who_asks_twice_is_answered_once_and_the_older_call_told_so(classic: Stand) -> None:
     stub = classic.legacy_stub()
     one = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
