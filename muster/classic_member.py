@@ -173,7 +173,9 @@ class ClassicMember(ClassicBase):
     What a callback raises comes out of the next ``poll`` or ``commit``, or of leaving the block.
     A member that was fenced or has expired joins again, unless ``rejoin`` is false. With
     ``instance_id`` it is a static member, which stays in its group for ``session_timeout_ms`` after
-    it has closed. A leader looks every ``metadata_refresh_ms`` whether topics have changed.
+    it has closed. As in Kafka, another member of that id takes its place at once: the one before
+    hears of it with its next heartbeat, and is out for good. A leader looks every
+    ``metadata_refresh_ms`` whether topics have changed.
     """
 
     def __init__(

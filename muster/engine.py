@@ -59,6 +59,8 @@ class MemberOptions:
     instance_id: str
     rejoin: bool
     assignors: tuple[Assignor, ...] = ()
+    incarnation: int = 0
+    """Who uses a member id that others may use too; 0 for one that was made up."""
 
 
 class Engine:
@@ -84,6 +86,7 @@ class Engine:
         """Otherwise the group keeps its partitions for it until its session ends."""
         self._refusal: MusterError | None = None
         self._options = options
+        self._incarnation = options.incarnation
         self._callbacks = callbacks
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
@@ -282,6 +285,7 @@ class Engine:
         if fenced.superseded:
             # Somebody else uses this id: with another one both can live.
             self._joined_on = None
+            self._incarnation = 0
             old, self.member_id = self.member_id, make_member_id()
             self.client.rename(old, self)
         elif self._stream is not None and not self._options.instance_id:
@@ -425,6 +429,7 @@ class Engine:
             client_id=options.client_id,
             instance_id=options.instance_id,
             local_assignors=local_assignors,
+            incarnation=self._incarnation,
         )
         self._send(stream, join=join)
 

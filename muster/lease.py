@@ -16,6 +16,11 @@ Kafka's classic protocol knows no lease, so there the member does both: a rebala
 out may have begun right after the last answer that knew of none (``ClassicLease``), and its lease
 ends before the rebalance timeout has passed since that was asked for.
 
+A member id is one owner's at a time: another one that joins with it, or with the instance id of a
+member, waits for the end of that session. Only in classic groups an instance has its successor at
+once, as in Kafka, and the one before believes to be it until its next heartbeat is answered, or its
+lease ends.
+
 It holds as far as the clocks of both run at the same rate; ``MARGIN`` pays for the difference, and
 for the time that ``on_lost`` takes to begin. It does not hold where the session timeout of the
 server itself is shortened by a restart, for members that cannot be reached meanwhile; nor for an

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Final
@@ -19,6 +20,9 @@ from muster.offsets import commit_offsets, fetch_offsets
 from muster.partitions import OffsetAndMetadata, TopicPartition, make_member_id
 
 _DEFAULT_TIMEOUT_MS: Final = 300_000
+_JOIN_TIMEOUT_MS: Final = 30_000
+_LONG_JOIN_TIMEOUT_MS: Final = 60_000
+"""Longer than ``group.consumer.session.timeout.ms``, for which a join may have to wait."""
 
 
 class Member:
@@ -45,9 +49,12 @@ class Member:
     ``assignors`` are its own, in its order of preference (``muster.Assignor``): where all members
     that bring any have one in common, one of them computes the assignment of the group.
 
-    With ``instance_id`` it is a static member: its partitions are kept for the next member of that
-    id until the session timeout has passed, whether it closed or died, so that a restart moves
-    nothing. While another member of that id has not left, a join waits for it.
+    With ``instance_id`` it is a static member: when it closes, its partitions are kept for the next
+    member of that id until the session timeout has passed, so that a restart moves nothing. One
+    that dies cannot say that it has stopped: its partitions wait for the end of its session, and
+    then go to all members, the next of its id among them. ``member_id`` is for one member at a
+    time, too. A join waits while another member of either id has not left and its session has not
+    ended, so ``join_timeout_ms`` is 60,000 with an id, and 30,000 without.
     """
 
     def __init__(
@@ -62,7 +69,7 @@ class Member:
         on_lost: Callback | None = None,
         max_poll_interval_ms: int | None = _DEFAULT_TIMEOUT_MS,
         rebalance_timeout_ms: int | None = None,
-        join_timeout_ms: int = 30_000,
+        join_timeout_ms: int | None = None,
         server_assignor: str = "",
         assignors: Iterable[Assignor] = (),
         rack_id: str = "",
@@ -80,6 +87,9 @@ class Member:
         own = tuple(assignors)
         self._callbacks = Callbacks(on_assigned, on_revoked, on_lost, own)
         self._max_poll_interval_ms = max_poll_interval_ms
+        if join_timeout_ms is None:
+            waits = bool(instance_id or member_id)
+            join_timeout_ms = _LONG_JOIN_TIMEOUT_MS if waits else _JOIN_TIMEOUT_MS
         self._join_timeout_ms = join_timeout_ms
         self._options = MemberOptions(
             topics=tuple(topics),
@@ -93,6 +103,7 @@ class Member:
             instance_id=instance_id,
             rejoin=rejoin,
             assignors=own,
+            incarnation=secrets.randbits(62) | 1 if member_id else 0,
         )
         self._engine: Engine | None = None
         self._is_closing = False

@@ -103,6 +103,9 @@ class Coordinator(Protocol):
         timeout has passed, and it is put out as soon as it cannot believe any more to be one.
         """
 
+    def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """Whether the group has the member, and it has not left for a while (epoch -2)."""
+
     def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
         """A member on a stream is about to be told its session timeout, and counts on it.
 

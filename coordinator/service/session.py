@@ -21,6 +21,7 @@ from coordinator.service import session_member as sm
 from coordinator.service.caller import compute_caller
 from coordinator.service.commits import CommitAnswer, submit_commit
 from coordinator.service.decode import (
+    JOIN_EPOCH,
     check_id,
     decode_group_id,
     decode_join,
@@ -52,7 +53,13 @@ from coordinator.service.updates import (
     make_superseded,
 )
 from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat
-from model.errors import ErrorCode, GroupError, InvalidRequest, UnknownMemberId
+from model.errors import (
+    ErrorCode,
+    GroupError,
+    InvalidRequest,
+    UnknownMemberId,
+    UnreleasedInstanceId,
+)
 from model.ids import GroupId, MemberId
 from model.local_commands import PrepareAssignmentResponse
 from model.responses import ConsumerGroupHeartbeatResponse
@@ -230,7 +237,7 @@ class Session:
             names = heartbeat.subscribed_topic_names
             self._door.access.check_topics(caller, Operation.DESCRIBE, names)
         key = (heartbeat.group_id, heartbeat.member_id)
-        member = self._enter(key, caller, action.join.join_id)
+        member = self._enter(key, caller, action.join)
         if member is None:
             # The client has joined over another stream since: this is what its connection held.
             self._tell(make_superseded(*key, action.join.join_id))
@@ -239,18 +246,37 @@ class Session:
         self._withdraw(key)
         self._ask(member, member.handle_join(action.join.join_id, heartbeat))
 
-    def _enter(self, key: MemberKey, caller: Caller, join_id: int) -> SessionMember | None:
-        """The member, on this stream from now on; ``None`` where a later Join was on another."""
+    def _enter(self, key: MemberKey, caller: Caller, join: group_pb2.Join) -> SessionMember | None:
+        """The member, on this stream from now on; ``None`` where another one has it."""
         member = self._members.get(key)
         limit = self._door.settings.grpc_stream_members_max
         if member is None and len(self._members) >= limit:
             raise _TooManyMembers(f"this stream has {limit} members: open another one")
-        if not self._door.sessions.enter(key, self, join_id):
+        if self._is_of_another(key, join):
+            return None
+        if not self._door.sessions.enter(key, self, join.join_id, join.incarnation):
             return None
         if member is None:
             member = self._members[key] = SessionMember(*key, caller)
             self._renewal.forget()
         return member
+
+    def _is_of_another(self, key: MemberKey, join: group_pb2.Join) -> bool:
+        """Whether the member that the Join resumes is somebody else's now.
+
+        Raises for whoever begins with the id of a member that may hold a lease: it has neither
+        left nor expired, and is not known to be of this incarnation.
+        """
+        sessions, incarnation = self._door.sessions, join.incarnation
+        if not incarnation:
+            return False
+        if join.member_epoch != JOIN_EPOCH:
+            return sessions.knows_another(key, incarnation)
+        if not sessions.knows(key, incarnation) and self._coordinator.has_member(*key):
+            raise UnreleasedInstanceId(
+                f"Another client uses member id {key[1]}, and has not left the group."
+            )
+        return False
 
     def _check_speaks(self, caller: Caller, group_id: GroupId, member_id: MemberId) -> None:
         """What is said of a member counts on the stream of its last Join alone."""

@@ -6,6 +6,10 @@ another one, and what the first still holds arrives later, after TCP's retransmi
 Join's claim would be taken for an acknowledgement, and a commit would undo a later one. So the
 highest ``join_id`` is remembered after its stream has gone too. A restart forgets it, but with the
 process all connections end that could bring something late.
+
+Two programs may use one member id. They are told apart by their ``incarnation``, 0 for clients that
+do not say: while a member may hold a lease, nobody but its own incarnation has it
+(``Session``).
 """
 
 from __future__ import annotations
@@ -34,10 +38,11 @@ class Superseded(Protocol):
 
 
 class LatestJoin(NamedTuple):
-    """The highest Join of a member, and the session that it came on."""
+    """The highest Join of a member, the session that it came on, and who said it."""
 
     join_id: int
     session: int
+    incarnation: int
 
 
 class SessionRegistry:
@@ -59,7 +64,19 @@ class SessionRegistry:
     def close(self, session: Superseded) -> None:
         self._sessions.discard(session)
 
-    def enter(self, key: MemberKey, session: Superseded, join_id: int) -> bool:
+    def knows(self, key: MemberKey, incarnation: int) -> bool:
+        """Whether the member's highest Join is of this incarnation."""
+        latest = self._find(key)
+        return latest is not None and latest.incarnation == incarnation
+
+    def knows_another(self, key: MemberKey, incarnation: int) -> bool:
+        """Whether it is of another one that says who it is."""
+        latest = self._find(key)
+        return latest is not None and latest.incarnation not in (0, incarnation)
+
+    def enter(
+        self, key: MemberKey, session: Superseded, join_id: int, incarnation: int = 0
+    ) -> bool:
         """The session speaks for the member; an older one is told that it no longer does.
 
         ``False``, and nothing done, for a Join that another stream has overtaken. On one stream
@@ -72,7 +89,7 @@ class SessionRegistry:
             join_id = max(join_id, latest.join_id)
         older = self._owners.get(key)
         self._owners[key] = session
-        self._latest[key] = LatestJoin(join_id, session.number)
+        self._latest[key] = LatestJoin(join_id, session.number, incarnation)
         self._past.pop(key, None)
         if older is not None and older is not session:
             older.supersede(key)

@@ -47,7 +47,7 @@ class MemberAction(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., acknowledge: _Optional[_Union[Acknowledge, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., leave: _Optional[_Union[Leave, _Mapping]] = ..., prepare_assignment: _Optional[_Union[_assignors_pb2.PrepareAssignment, _Mapping]] = ..., install_assignment: _Optional[_Union[_assignors_pb2.InstallAssignment, _Mapping]] = ...) -> None: ...
 
 class Join(_message.Message):
-    __slots__ = ("join_id", "member_epoch", "rebalance_timeout_ms", "subscription", "owned", "server_assignor", "rack_id", "instance_id", "client_id", "local_assignors")
+    __slots__ = ("join_id", "member_epoch", "rebalance_timeout_ms", "subscription", "owned", "server_assignor", "rack_id", "instance_id", "client_id", "local_assignors", "incarnation")
     JOIN_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class Join(_message.Message):
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     LOCAL_ASSIGNORS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     join_id: int
     member_epoch: int
     rebalance_timeout_ms: int
@@ -68,7 +69,8 @@ class Join(_message.Message):
     instance_id: str
     client_id: str
     local_assignors: _containers.RepeatedCompositeFieldContainer[_assignors_pb2.LocalAssignor]
-    def __init__(self, join_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., rebalance_timeout_ms: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., owned: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., server_assignor: _Optional[str] = ..., rack_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., local_assignors: _Optional[_Iterable[_Union[_assignors_pb2.LocalAssignor, _Mapping]]] = ...) -> None: ...
+    incarnation: int
+    def __init__(self, join_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., rebalance_timeout_ms: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., owned: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., server_assignor: _Optional[str] = ..., rack_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., local_assignors: _Optional[_Iterable[_Union[_assignors_pb2.LocalAssignor, _Mapping]]] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Acknowledge(_message.Message):
     __slots__ = ("assignment_id", "member_epoch", "owned")

@@ -19,6 +19,7 @@ from coordinator.runtime.api import Reply
 from coordinator.service import group_service
 from model.commands import Command, ConsumerGroupHeartbeat
 from model.errors import CoordinatorNotAvailable
+from model.settings import CoordinatorSettings
 from muster import client as client_module
 from muster.membership import Partitions
 from muster.stream import Stream
@@ -47,6 +48,53 @@ async def test_a_cut_connection_costs_nothing(brisk: Stand) -> None:
         assert proxy.accepted >= 3
         assert set((await member.fetch_offsets()).values()) == {muster.OffsetAndMetadata(2)}
         assert events_of(ledger, "m") == ["assigned"]
+
+
+async def test_another_one_with_the_same_id_waits_for_the_lease_of_the_first(
+    brisk: Stand,
+) -> None:
+    ledger = Ledger()
+    async with running_proxy(brisk.port) as proxy:
+        first = make_member(proxy.target, ledger, "a", member_id="same")
+        await first.join()
+        await until(lambda: first.assignment == ALL)
+        proxy.freeze()
+        async with make_member(brisk, ledger, "b", member_id="same") as second:
+            await until(lambda: second.assignment == ALL)
+            assert second.member_id == "same"
+            assert first.assignment == frozenset()
+            proxy.thaw()
+            # It cannot know that there is another one, and waits for that in its turn.
+            await first.close()
+            assert second.poll() == ALL
+    assert ledger.overlaps == []
+
+
+@pytest.mark.parametrize("identity", [{"instance_id": "i"}, {"member_id": "same"}])
+async def test_who_follows_a_member_that_died_waits_for_the_end_of_its_session(
+    brisk: Stand, identity: dict[str, Any]
+) -> None:
+    ledger = Ledger()
+    async with (
+        running_proxy(brisk.port) as proxy,
+        make_member(brisk, ledger, "other") as other,
+    ):
+        died = make_member(proxy.target, ledger, "died", **identity)
+        await died.join()
+        await until(lambda: len(died.assignment) == len(other.assignment) == 2)
+        proxy.freeze()
+        async with make_member(brisk, ledger, "next", **identity) as next_one:
+            await until(lambda: len(next_one.assignment) == len(other.assignment) == 2)
+            proxy.cut()
+            await died.close()
+    assert ledger.overlaps == []
+
+
+def test_who_may_have_to_wait_for_a_session_to_end_waits_longer_than_that() -> None:
+    session_timeout_ms = CoordinatorSettings().group_consumer_session_timeout_ms
+    assert make_member("s:1", instance_id="i")._join_timeout_ms > session_timeout_ms
+    assert make_member("s:1", member_id="same")._join_timeout_ms > session_timeout_ms
+    assert make_member("s:1", instance_id="i", join_timeout_ms=7)._join_timeout_ms == 7
 
 
 async def test_a_server_that_restarts_moves_nothing(stand: Stand) -> None:

@@ -148,11 +148,13 @@ def commit(
     )
 
 
-def leave(member_id: str, group_id: str = GROUP, member_epoch: int = -1) -> group_pb2.MemberAction:
+def leave(
+    member_id: str, group_id: str = GROUP, member_epoch: int = -1, instance_id: str = ""
+) -> group_pb2.MemberAction:
     return group_pb2.MemberAction(
         group_id=group_id,
         member_id=member_id,
-        leave=group_pb2.Leave(member_epoch=member_epoch),
+        leave=group_pb2.Leave(member_epoch=member_epoch, instance_id=instance_id),
     )
 
 

@@ -168,3 +168,55 @@ async def test_who_uses_an_id_that_another_client_uses_takes_it_over(stand: Stan
     await second.send(commit("m1", 2, {0: 1}))
     await second.next_update()
     assert set(await stand.members(GROUP)) == {"m1"}
+
+
+async def test_another_one_with_the_id_waits_until_the_member_has_left(stand: Stand) -> None:
+    """The first may be cut off: it believes to own its partitions until its lease has ended."""
+    first, second = SessionClient(stand.group_stub()), SessionClient(stand.group_stub())
+    joined = await first.join("m1", join_id=1, incarnation=7)
+    await first.settle("m1", joined)
+    await second.send(join("m1", join_id=2, incarnation=8))
+    refused = await second.expect("refused", "m1")
+    assert refused.error.reason == "UNRELEASED_INSTANCE_ID"
+    await first.send(commit("m1", joined.member_epoch, {0: 10}))
+    assert not (await first.expect("commit_result")).HasField("error")
+    await first.send(leave("m1"))
+    assert not (await first.expect("left")).HasField("error")
+    assert partitions_of(await second.join("m1", join_id=3, incarnation=8)) == {0, 1, 2, 3}
+    # What the first still says is of a member that there is no more.
+    await first.send(join("m1", join_id=4, incarnation=7, member_epoch=joined.member_epoch))
+    assert (await first.expect("fenced", "m1")).superseded
+
+
+async def test_who_comes_back_by_another_stream_waits_for_nobody(stand: Stand) -> None:
+    older, newer = SessionClient(stand.group_stub()), SessionClient(stand.group_stub())
+    await older.join("m1", join_id=1, incarnation=7)
+    # The answer was lost.
+    joined = await newer.join("m1", join_id=2, incarnation=7)
+    assert partitions_of(joined) == {0, 1, 2, 3}
+    await newer.settle("m1", joined)
+    assert (await older.expect("fenced", "m1")).superseded
+    await older.join("m1", join_id=3, incarnation=7, member_epoch=joined.member_epoch)
+
+
+async def test_a_restart_gives_nobody_an_id_that_is_in_use(stand: Stand) -> None:
+    first = SessionClient(stand.group_stub())
+    joined = await first.join("m1", join_id=1, incarnation=7)
+    await first.settle("m1", joined)
+    await stand.stop_server()
+    await stand.restart()
+    second = SessionClient(stand.group_stub())
+    await second.send(join("m1", join_id=2, incarnation=8))
+    assert (await second.expect("refused", "m1")).error.reason == "UNRELEASED_INSTANCE_ID"
+    first = SessionClient(stand.group_stub())
+    await first.join("m1", join_id=3, incarnation=7, member_epoch=joined.member_epoch)
+
+
+async def test_a_static_member_that_is_away_waits_for_whoever_comes(stand: Stand) -> None:
+    first, second = SessionClient(stand.group_stub()), SessionClient(stand.group_stub())
+    joined = await first.join("m1", join_id=1, incarnation=7, instance_id="i")
+    await first.settle("m1", joined)
+    await first.send(leave("m1", member_epoch=-2, instance_id="i"))
+    assert not (await first.expect("left")).HasField("error")
+    again = await second.join("m1", join_id=2, incarnation=8, instance_id="i")
+    assert partitions_of(again) == {0, 1, 2, 3}
