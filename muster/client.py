@@ -44,6 +44,10 @@ class StreamMember(Protocol):
     group_id: str
     member_id: str
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is giving up, and has to say so."""
+
     def on_stream(self, stream: Stream) -> None:
         """A stream is open: join, or resume, on it."""
 
@@ -88,6 +92,7 @@ class Client:
         self._timer: asyncio.TimerHandle | None = None
         self._silence_s = _SILENCE_DEFAULT_S
         self._is_silent = False
+        self._is_begun_anew = False
         self._is_closed = False
         self._last_error = "it did not answer"
 
@@ -118,6 +123,13 @@ class Client:
         """Why the server cannot be reached, for people."""
         return self._last_error
 
+    @property
+    def is_restarting(self) -> bool:
+        """Whether somebody has cancelled the stream under its members: another one is to come."""
+        if self._task is None or self._is_closed:
+            return False
+        return self._is_begun_anew or self._task.cancelling() > 0
+
     def enter(self, member: StreamMember) -> None:
         """The member joins on the stream there is, or on the next one."""
         key = (member.group_id, member.member_id)
@@ -129,7 +141,12 @@ class Client:
         if self._stream is not None and not self._stream.is_ending:
             member.on_stream(self._stream)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+            self._begin()
+
+    def resume(self) -> None:
+        """A member is to leave; its stream was cancelled where ``asyncio.run`` ends."""
+        if self._task is not None and self._task.cancelled():
+            self._begin_anew()
 
     def leave(self, member: StreamMember) -> None:
         """The member is done; without members the stream ends."""
@@ -199,6 +216,24 @@ class Client:
         self._make_stubs()
         await old.close(None)
 
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._run())
+        self._task.add_done_callback(self._on_run_ended)
+
+    def _on_run_ended(self, task: asyncio.Task[None]) -> None:
+        """``asyncio.run`` cancels all tasks as it ends; members that give up then need a stream.
+
+        Of the others nobody speaks any more: no task is left behind for them.
+        """
+        leaving = any(member.is_leaving for member in self._members.values())
+        if task.cancelled() and leaving:
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        if not self._is_closed:
+            self._is_begun_anew = True
+            self._begin()
+
     async def _run(self) -> None:
         backoff_s = _BACKOFF_MIN_S
         while self._members:
@@ -237,6 +272,7 @@ class Client:
 
     async def _serve(self, stream: Stream) -> None:
         self._stream = stream
+        self._is_begun_anew = False
         self.arm(read_clock() + self._silence_s)
         try:
             for member in tuple(self._members.values()):

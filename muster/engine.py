@@ -95,7 +95,7 @@ class Engine:
         self._lease = Lease()
         self._changed = asyncio.Event()
         self._callback: asyncio.Future[None] | None = None
-        self._left: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[bool] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._receipt: asyncio.TimerHandle | None = None
         self._computing = Computing(
@@ -125,6 +125,11 @@ class Engine:
     def can_ask(self) -> bool:
         """Whether the member is one, and on a stream."""
         return self.holds and self._stream is not None and self.membership.is_answered
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the member gives up, and nothing else happens to it."""
+        return self._is_closing
 
     @property
     def is_in_callback(self) -> bool:
@@ -168,6 +173,7 @@ class Engine:
     async def give_up(self) -> None:
         """Lets the application finish, then leaves. Nothing else happens to the member after."""
         self._is_closing = True
+        self.client.resume()
         self._notify()
         if self._callback is not None:
             await asyncio.wait((self._callback,))
@@ -216,13 +222,14 @@ class Engine:
         self.check_lease(read_clock())
         if self.membership.status in (Status.JOINING, Status.MEMBER):
             self._join(stream)
+        self._notify()
 
     def on_stream_lost(self, stream: Stream) -> None:
         """The member stays one as long as its lease."""
         self._lease.settle(stream.sent)
         self._stream = None
         if self._left is not None and not self._left.done():
-            self._left.set_result(None)
+            self._left.set_result(False)
         self._notify()
 
     def on_update(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
@@ -230,7 +237,7 @@ class Engine:
         kind = update.WhichOneof("update")
         if kind == "left":
             if self._left is not None and not self._left.done():
-                self._left.set_result(None)
+                self._left.set_result(True)
         elif update.join_id != self.membership.join_id:
             # It was said before the server had seen our last Join.
             return
@@ -385,15 +392,20 @@ class Engine:
             self._join(self._stream)
 
     async def _leave(self) -> None:
-        if self._stream is None:
-            return
-        self._left = self._loop.create_future()
-        self._send_leave(self._stream)
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S):
-                await self._left
+                while not await self._leave_on_stream() and self.client.is_restarting:
+                    await self.wait_for_change()
         except TimeoutError:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)
+
+    async def _leave_on_stream(self) -> bool:
+        """Whether the server has answered that."""
+        if self._stream is None:
+            return False
+        self._left = self._loop.create_future()
+        self._send_leave(self._stream)
+        return await self._left
 
     # --------------------------------------------------------------------------------- sending
 

@@ -7,6 +7,9 @@ import asyncio
 import pytest
 
 import muster
+from model.commands import INTERNAL, DescribeGroups
+from model.ids import GroupId
+from model.responses import DescribeGroupsResponse
 from muster.membership import Partitions
 from tests.unit.sdk.classic_stand import classic_stand, make_classic
 from tests.unit.sdk.test_member import ALL, make_member
@@ -137,3 +140,123 @@ async def test_who_is_giving_up_need_not_poll(stand: Stand) -> None:
     await until(lambda: member.poll() == ALL)
     await member.close()
     assert committed
+
+
+@pytest.mark.parametrize("is_stream_first", [False, True])
+@pytest.mark.parametrize("commits", [False, True])
+async def test_a_program_whose_tasks_are_all_cancelled_leaves_nobody_behind(
+    stand: Stand, is_stream_first: bool, commits: bool
+) -> None:
+    """So ends ``asyncio.run``: the task that carries the stream is cancelled beside the worker."""
+    committed: list[Partitions] = []
+
+    async def hold(event: str, partitions: Partitions) -> None:
+        if event == "revoked" and commits:
+            await member.commit(dict.fromkeys(partitions, 5))
+            committed.append(partitions)
+
+    async def work() -> None:
+        async with member:
+            await asyncio.sleep(3_600)
+
+    client = muster.Client(stand.target)
+    member = make_member(client, hold=hold)
+    working = asyncio.create_task(work())
+    await until(lambda: member.assignment == ALL)
+    assert client._task is not None
+    for task in (client._task, working) if is_stream_first else (working, client._task):
+        task.cancel()
+    await asyncio.wait((working,))
+    assert committed == [ALL] * commits
+    assert not await stand.members("billing")
+    await client.close()
+
+
+async def test_asyncio_run_ends_with_a_member_in_the_background(stand: Stand) -> None:
+    revoked: list[Partitions] = []
+
+    async def work() -> None:
+        options = {"topics": ["orders"], "on_revoked": revoked.append}
+        async with muster.Member(stand.target, "billing", **options) as member:
+            owned.append(member)
+            await asyncio.sleep(3_600)
+
+    async def main() -> None:
+        working.append(asyncio.create_task(work()))
+        await until(lambda: bool(owned) and owned[0].assignment == ALL)
+
+    owned: list[muster.Member] = []
+    working: list[asyncio.Task[None]] = []
+    await asyncio.to_thread(asyncio.run, main())
+    assert revoked == [ALL]
+    assert not await stand.members("billing")
+
+
+async def test_who_has_something_to_do_before_it_closes_gets_a_stream_then(stand: Stand) -> None:
+    async def work() -> None:
+        async with member:
+            try:
+                await asyncio.sleep(3_600)
+            finally:
+                await gate.wait()
+
+    gate, client = asyncio.Event(), muster.Client(stand.target)
+    member = make_member(client)
+    working = asyncio.create_task(work())
+    await until(lambda: member.assignment == ALL)
+    assert client._task is not None
+    client._task.cancel()
+    working.cancel()
+    await asyncio.wait((client._task,))
+    gate.set()
+    await asyncio.wait((working,))
+    assert not await stand.members("billing")
+    await client.close()
+
+
+async def test_a_program_that_closes_nothing_leaves_no_task_behind(stand: Stand) -> None:
+    """Nobody would await it: the loop is closed as soon as all tasks there are have ended."""
+    client = muster.Client(stand.target)
+    member = make_member(client)
+    await member.join()
+    await until(lambda: member.assignment == ALL)
+    assert client._task is not None
+    before = asyncio.all_tasks()
+    client._task.cancel()
+    await asyncio.wait((client._task,))
+    await asyncio.sleep(0)
+    assert client._task.cancelled()
+    assert asyncio.all_tasks() <= before
+    await member.close()
+    await client.close()
+    assert not await stand.members("billing")
+
+
+@pytest.mark.parametrize("commits", [False, True])
+async def test_a_classic_member_leaves_where_all_tasks_are_cancelled(commits: bool) -> None:
+    async with classic_stand() as stand:
+        committed: list[Partitions] = []
+
+        async def hold(event: str, partitions: Partitions) -> None:
+            if event == "revoked" and commits:
+                await member.commit(dict.fromkeys(partitions, 5))
+                committed.append(partitions)
+
+        async def work() -> None:
+            async with member:
+                await asyncio.sleep(3_600)
+
+        member = make_classic(stand, hold=hold)
+        working = asyncio.create_task(work())
+        await until(lambda: member.assignment == ALL)
+        engine = member._engine
+        assert engine is not None
+        assert engine._main is not None
+        assert engine._beats is not None
+        for task in (engine._main, engine._beats, working):
+            task.cancel()
+        await asyncio.wait((working,))
+        assert committed == [ALL] * commits
+        described = await stand.runtime.call(DescribeGroups(INTERNAL, (GroupId("billing"),)))
+        assert isinstance(described, DescribeGroupsResponse)
+        assert not described.groups[0].members
