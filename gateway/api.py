@@ -120,6 +120,9 @@ class Door(Protocol):
     def fail(self, context: RequestContext, error: BaseException) -> None:
         """A handler or its callback raised: log it and answer, or close."""
 
+    def close(self) -> None:
+        """Close after what was answered is sent; requests that wait are abandoned."""
+
     def keep_commit(self, kept: AnyKept | None) -> None:
         """Keep a commit for the next one like it."""
 

@@ -64,6 +64,9 @@ class ParkedClassic(Parked):
         self._context.keep()
         self._context.submit(self._heartbeat, self._answer)
 
+    def _fail(self, error: Exception) -> None:
+        self._door.fail(self._context, error)
+
 
 class ClassicHeartbeats:
     """Submits heartbeats of the API Heartbeat (12), and parks those that may be."""

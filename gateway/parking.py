@@ -14,6 +14,8 @@ had been slow with it, and what is new is for the connection that the client has
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from coordinator.runtime.api import Watch
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from gateway.heartbeats import Heartbeats
     from gateway.round_trip import RecentDelay
     from gateway.steady import Member, Steady
+
+logger = logging.getLogger("muster.gateway")
 
 TICK_MS: Final = 20
 SHORTEST_PARK_MS: Final = 2 * TICK_MS
@@ -73,21 +77,28 @@ class Parked:
         if self._is_done:
             return
         self.drop()
-        if self._is_as_found():
-            self._answer_as_found()
-        else:
-            self._ask_again()
+        self._guard(self._answer_as_found if self._is_as_found() else self._ask_again)
 
     def supersede(self) -> None:
         """The member was heard elsewhere: answer what was found when this came, and ask nothing."""
         if not self._is_done:
             self.drop()
-            self._answer_as_found()
+            self._guard(self._answer_as_found)
 
     def _on_news(self) -> None:
         if not self._is_done:
             self.drop()
-            self._ask_again()
+            self._guard(self._ask_again)
+
+    def _guard(self, answer: Callable[[], None]) -> None:
+        """Parks of many connections end in one go: a bug in one must reach no other."""
+        try:
+            answer()
+        except Exception as error:  # noqa: BLE001 - told the client that waits for this answer
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        raise NotImplementedError
 
     def _is_as_found(self) -> bool:
         """Whether what was found when it came is known to hold still."""
@@ -127,6 +138,9 @@ class ParkedHeartbeat(Parked):
         self._context.keep()
         self._heartbeats.reply(self._context, self._member, self._answer)
 
+    def _fail(self, error: Exception) -> None:
+        self._door.fail(self._context, error)
+
     def _ask_again(self) -> None:
         assert isinstance(self._command, ConsumerGroupHeartbeat)
         self._context.keep()
@@ -157,6 +171,11 @@ class ParkedSteady(Parked):
         assert self._steady.command is not None
         context = self._door.reopen(self._steady, self._correlation)
         self._heartbeats.ask_again(context, self._steady.command)
+
+    def _fail(self, error: Exception) -> None:
+        # There may be no context to answer in: the client asks again over another connection.
+        logger.error("ending_park_failed", exc_info=error)
+        self._door.close()
 
 
 class ParkEnds:

@@ -308,6 +308,8 @@ class Engine:
                 self._lease.settle(stream.sent)
             return
         self.failure = decode_error(refused.error, JoinRefused)
+        # The group may have it from before, and nobody joins or renews it any more.
+        self._leave_behind_nobody()
         if self.membership.status is Status.JOINING:
             self.membership.leave()
             self._notify()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import grpc.aio
 
 from muster.lease import SentMessages, read_clock
+from muster.unary import is_cancelled
 from muster.v1 import group_pb2
 
 FINISH_S = 1.0
@@ -67,7 +68,7 @@ class Stream:
             await self._read()
         except asyncio.CancelledError:
             # A call that is cancelled here raises what a cancelled task does.
-            if not self._is_broken:
+            if is_cancelled() or not self._is_broken:
                 raise
         finally:
             self._call.cancel()

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
-from gateway.parking import TICK_MS
+from gateway.parking import TICK_MS, Parked, ParkedHeartbeat, ParkedSteady
 from model.commands import ConsumerGroupHeartbeat
 from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId
@@ -433,3 +433,41 @@ def test_many_parks_end_in_slices() -> None:
     assert sum(len(door.frames()) for door in doors) == 0
     gateway.clock.advance(PARK_S)
     assert sum(len(door.frames()) for door in doors) == 8
+
+
+@pytest.mark.parametrize("way", ["_answer_as_found", "_ask_again"])
+@pytest.mark.parametrize("kind", [ParkedHeartbeat, ParkedSteady])
+def test_a_park_that_cannot_end_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Parked], way: str
+) -> None:
+    """Those of a tick end together; what goes wrong with one is told its own client, or ends it."""
+    gateway = Gateway()
+    doors = [gateway.connect() for _ in range(3)]
+    for number, door in enumerate(doors):
+        for _ in range(9):
+            door.request(HEARTBEAT, 1, 1, **beat("g", f"m{number}", 5))
+            gateway.clock.advance(0.6)
+            door.frames()
+    for number, door in enumerate(doors):
+        change = {"rack_id": "r"} if kind is ParkedHeartbeat else {}
+        door.request(HEARTBEAT, 1, 77, **(beat("g", f"m{number}", 5) | change))
+        assert type(door.connection.heartbeats.parked) is kind
+    failing = doors[0].connection.heartbeats.parked
+    before = getattr(kind, way)
+
+    def fail(parked: Parked) -> None:
+        if parked is failing:
+            raise RuntimeError("a bug")
+        before(parked)
+
+    monkeypatch.setattr(kind, way, fail)
+    if way == "_ask_again":
+        gateway.coordinator.tell_news()
+    gateway.clock.advance(PARK_S)
+    if kind is ParkedHeartbeat:
+        [(_, refused)] = doors[0].answers(HEARTBEAT, 1)
+        assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert doors[0].transport.is_open == (kind is ParkedHeartbeat)
+    for door in doors[1:]:
+        [(correlation_id, answer)] = door.answers(HEARTBEAT, 1)
+        assert (correlation_id, answer.error_code) == (77, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,35 @@ async def test_a_lease_that_lapses_on_a_living_stream_leaves_nobody_behind(
         await member.close()
         async with make_member(stand, name="b", instance_id=instance_id) as next_one:
             await until(lambda: next_one.assignment == ALL)
+
+
+async def test_a_member_that_cannot_join_again_leaves_nobody_behind(stand: Stand) -> None:
+    async with muster.Member(stand.target, "another", topics=["orders"]):
+        member = make_member(stand)
+        await member.join()
+        await until(lambda: member.assignment == ALL)
+        engine = member._engine
+        assert engine is not None
+        engine._options = replace(engine._options, server_assignor="unheard of")
+        member.request_assignment()
+        await until(lambda: member.assignment == frozenset())
+        with pytest.raises(muster.JoinRefused, match="unheard of"):
+            member.poll()
+        await stand.until_empty("billing")
+        await member.close()
+
+
+async def test_a_client_is_closed_while_it_gives_up_a_stream(stand: Stand) -> None:
+    """Its member is none any more for the server, or expires: nobody waits for that."""
+    client = muster.Client(stand.target)
+    member = make_member(client)
+    await member.join()
+    stream = client._stream
+    assert stream is not None
+    stream.shut()
+    async with asyncio.timeout(10):
+        await client.close()
+    await member.close()
 
 
 async def test_others_need_not_wait_for_what_a_member_does_that_has_lost_everything(

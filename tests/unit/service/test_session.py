@@ -87,6 +87,17 @@ async def test_members_of_several_groups_share_a_stream(stand: Stand) -> None:
     assert set(told) == {f"g{n}" for n in range(5)}
 
 
+async def test_news_of_while_an_assignment_is_unacknowledged_is_told_after_that(
+    stand: Stand,
+) -> None:
+    """Nobody watches meanwhile: what has changed is looked for as the watch begins."""
+    first, second = SessionClient(stand.group_stub()), SessionClient(stand.group_stub())
+    joined = await first.join("m1")
+    await second.settle("m2", await second.join("m2"))
+    await first.settle("m1", joined)
+    assert len(partitions_of(await first.expect("assignment", "m1"))) == 2
+
+
 async def test_an_acknowledgement_of_an_older_assignment_says_nothing(stand: Stand) -> None:
     """The client acknowledges what it had, while a grant is on its way to it.
 
