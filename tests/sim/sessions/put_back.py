@@ -87,10 +87,10 @@ def late_joins_count(patch: pytest.MonkeyPatch) -> None:
     """The stream whose Join is handled last speaks for the member, and its claim is believed."""
     enter = SessionRegistry.enter
 
-    def careless(self: SessionRegistry, key: Any, session: Any, join_id: int) -> bool:
+    def careless(self: SessionRegistry, key: Any, *said: Any) -> bool:
         self._latest.pop(key, None)
         self._past.pop(key, None)
-        return enter(self, key, session, join_id)
+        return enter(self, key, *said)
 
     patch.setattr(SessionRegistry, "enter", careless)
 
