@@ -163,3 +163,38 @@ def test_a_classic_lease_ends_before_any_deadline_of_the_coordinator(
                 lease.note_undisturbed(now)
     ends = min(session_from + session_timeout_ms / 1000, began + rebalance_timeout_ms / 1000)
     assert lease.compute_deadline() < ends
+
+
+@given(
+    st.integers(500, 5_000),
+    st.lists(st.tuples(st.floats(0.001, 2), st.floats(0, 1), st.booleans()), min_size=1),
+    st.floats(0, 10),
+    st.one_of(st.none(), st.floats(0, 5)),
+    st.floats(0, 20),
+)
+def test_a_classic_lease_outlives_no_rebalance_that_waits_for_others(
+    rebalance_timeout_ms: int,
+    beats: list[tuple[float, float, bool]],
+    began: float,
+    joins_after: float | None,
+    takes: float,
+) -> None:
+    """The join comes, in time or not; heartbeats are told whether it is held.
+
+    Who has joined as the rebalance ends, which others may put off, has the timeout again from then.
+    """
+    timeout_s = rebalance_timeout_ms / 1000
+    ended = began + max(takes, timeout_s)
+    joined = float("inf") if joins_after is None else began + joins_after
+    lease = ClassicLease(30_000, rebalance_timeout_ms)
+    lease.note_renewed(0.0)
+    lease.note_undisturbed(0.0)
+    now = received_at = 0.0
+    for gap, delay, is_answered in beats:
+        now += gap
+        received_at = max(received_at, now + delay)
+        is_held = joined <= received_at < ended
+        if is_answered and (is_held or received_at < began):
+            lease.note_undisturbed(now)
+    put_out = ended + timeout_s if joined < ended else ended
+    assert lease.compute_deadline() < put_out
