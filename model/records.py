@@ -525,9 +525,9 @@ class ProducerStateKey:
 
 @value
 class ProducerStateValue:
-    """The highest epochs of the producer, and of the coordinators that ended its transactions.
+    """The highest epochs of the markers of the producer, its own and those of the coordinators.
 
-    ``coordinator_epoch`` is -1 before the first of them; ``last_timestamp`` is wall ms, and so is
+    Both are -1 before the first of them; ``last_timestamp`` is wall ms, and so is
     ``transaction_since_ms``, from when on a transaction that began here is open, -1 where none is.
     """
 
@@ -537,6 +537,27 @@ class ProducerStateValue:
     transaction_since_ms: int = -1
 
 
+@value
+class ProducerGroupKey:
+    """What one partition of the log knows of a transactional producer in one group."""
+
+    partition: LogPartition
+    producer_id: ProducerId
+    group_id: GroupId
+
+
+@value
+class ProducerGroupValue:
+    """The lowest epoch that the producer may still have in the group.
+
+    ``timed_out_epoch`` is that of offsets which were aborted for nobody had ended them in time, -1
+    where none were. Both are since its last marker.
+    """
+
+    producer_epoch: int
+    timed_out_epoch: int = -1
+
+
 SideKey: TypeAlias = (
     TopicSideKey
     | TopicDeletionKey
@@ -544,6 +565,7 @@ SideKey: TypeAlias = (
     | ImportGraceKey
     | GroupConfigsSideKey
     | ProducerStateKey
+    | ProducerGroupKey
     | LocalAssignorsKey
     | InstalledMetadataKey
 )
@@ -554,6 +576,7 @@ SideValue: TypeAlias = (
     | ImportGraceValue
     | GroupConfigsSideValue
     | ProducerStateValue
+    | ProducerGroupValue
     | LocalAssignorsValue
     | InstalledMetadataValue
 )

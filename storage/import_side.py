@@ -11,6 +11,8 @@ from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
 from model.records import (
     ImportGraceKey,
     ImportGraceValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     ProducerStateKey,
@@ -75,12 +77,19 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
 
 def _merge_producers(records: Sequence[Pair]) -> dict[bytes, bytes]:
     """What is known of producers, the highest of each epoch: who is fenced anywhere stays so."""
-    merged: dict[bytes, ProducerStateValue] = {}
+    merged: dict[bytes, ProducerStateValue | ProducerGroupValue] = {}
     for key, value in records:
         state = decode_side(key, value).value
-        if isinstance(state, ProducerStateValue):
-            known = merged.get(key, state)
-            merged[key] = _merge_states(known, state)
+        match state, merged.get(key, state):
+            case ProducerStateValue() as one, ProducerStateValue() as other:
+                merged[key] = _merge_states(one, other)
+            case ProducerGroupValue() as one, ProducerGroupValue() as other:
+                merged[key] = ProducerGroupValue(
+                    max(one.producer_epoch, other.producer_epoch),
+                    max(one.timed_out_epoch, other.timed_out_epoch),
+                )
+            case _:
+                pass
     return {key: encode_side_value(state) for key, state in merged.items()}
 
 
@@ -99,16 +108,17 @@ def move_side(
 ) -> list[Pair]:
     """The side records of a log whose groups were hashed anew, each to one of ``partitions``.
 
-    What is known of a member goes with its group. What is known of a producer is needed wherever
-    groups went that it may write for: in all partitions that were ``filled``.
+    What is known of a member, or of a producer in a group, goes with its group. What else is known
+    of a producer is needed wherever groups went that it may write for: in all partitions that were
+    ``filled``.
     """
     moved: list[Pair] = []
     for key, value in records:
         record = decode_side(key, value)
         match record.key:
-            case LocalAssignorsKey() | InstalledMetadataKey() as of_member:
-                partition = compute_log_partition(of_member.group_id, partitions)
-                moved.append((encode_side_key(replace(of_member, partition=partition)), value))
+            case (LocalAssignorsKey() | InstalledMetadataKey() | ProducerGroupKey()) as of_group:
+                partition = compute_log_partition(of_group.group_id, partitions)
+                moved.append((encode_side_key(replace(of_group, partition=partition)), value))
             case ProducerStateKey() as of_producer:
                 moved += (
                     (encode_side_key(replace(of_producer, partition=partition)), value)

@@ -20,6 +20,8 @@ from model.records import (
     GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     ProducerStateKey,
@@ -43,6 +45,7 @@ GROUP_CONFIGS_KIND = b"\x05"
 PRODUCER_STATE_KIND = b"\x06"
 LOCAL_ASSIGNORS_KIND = b"\x07"
 INSTALLED_METADATA_KIND = b"\x08"
+PRODUCER_GROUP_KIND = b"\x09"
 
 _TOPIC_ID_SIZE = 16
 _PRODUCER = struct.Struct(">iq")
@@ -65,9 +68,10 @@ def decode_side(key: bytes, value: bytes | None) -> SideRecord:
         raise CodecError(f"side record {key.hex()}: {error}") from None
 
 
-def encode_producer_prefix(partition: LogPartition) -> bytes:
-    """What the keys of all producers of a log partition begin with."""
-    return PRODUCER_STATE_KIND + _PARTITION.pack(partition)
+def encode_producer_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
+    """What the keys of all producers of a log partition begin with, alone and in groups."""
+    packed = _PARTITION.pack(partition)
+    return PRODUCER_STATE_KIND + packed, PRODUCER_GROUP_KIND + packed
 
 
 def encode_local_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
@@ -91,6 +95,9 @@ def encode_side_key(key: SideKey) -> bytes:
             return GROUP_CONFIGS_KIND + key.group_id.encode()
         case ProducerStateKey():
             return PRODUCER_STATE_KIND + _PRODUCER.pack(key.partition, key.producer_id)
+        case ProducerGroupKey():
+            producer = _PRODUCER.pack(key.partition, key.producer_id)
+            return PRODUCER_GROUP_KIND + producer + key.group_id.encode()
         case LocalAssignorsKey():
             return LOCAL_ASSIGNORS_KIND + _encode_member(key)
         case InstalledMetadataKey():
@@ -153,6 +160,11 @@ def _compute_message(value: SideValue) -> Message:
                 if value.transaction_since_ms < 0
                 else value.transaction_since_ms,
             )
+        case ProducerGroupValue():
+            return side_pb2.ProducerGroup(
+                producer_epoch=value.producer_epoch,
+                timed_out_epoch=None if value.timed_out_epoch < 0 else value.timed_out_epoch,
+            )
         case LocalAssignorsValue():
             return side_pb2.LocalAssignors(
                 assignors=[_compute_assignor(assignor) for assignor in value.assignors]
@@ -194,6 +206,10 @@ def _decode_key(key: bytes) -> SideKey:
     if kind == PRODUCER_STATE_KIND and len(name) == _PRODUCER.size:
         partition, producer_id = _PRODUCER.unpack(name)
         return ProducerStateKey(LogPartition(partition), ProducerId(producer_id))
+    if kind == PRODUCER_GROUP_KIND and len(name) > _PRODUCER.size:
+        partition, producer_id = _PRODUCER.unpack_from(name)
+        group_id = GroupId(name[_PRODUCER.size :].decode())
+        return ProducerGroupKey(LogPartition(partition), ProducerId(producer_id), group_id)
     if kind == LOCAL_ASSIGNORS_KIND:
         return LocalAssignorsKey(*_decode_member(name))
     if kind == INSTALLED_METADATA_KIND:
@@ -232,6 +248,10 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
                 state.last_timestamp,
                 state.transaction_since_ms if state.HasField("transaction_since_ms") else -1,
             )
+        case ProducerGroupKey():
+            group = side_pb2.ProducerGroup.FromString(data)
+            timed_out_epoch = group.timed_out_epoch if group.HasField("timed_out_epoch") else -1
+            return ProducerGroupValue(group.producer_epoch, timed_out_epoch)
         case LocalAssignorsKey():
             named = side_pb2.LocalAssignors.FromString(data).assignors
             return LocalAssignorsValue(tuple(map(_decode_assignor, named)))

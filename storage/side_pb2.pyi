@@ -82,6 +82,14 @@ class InstalledMetadata(_message.Message):
     metadata: bytes
     def __init__(self, assignment_epoch: _Optional[int] = ..., assignor: _Optional[str] = ..., version: _Optional[int] = ..., metadata: _Optional[bytes] = ...) -> None: ...
 
+class ProducerGroup(_message.Message):
+    __slots__ = ("producer_epoch", "timed_out_epoch")
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TIMED_OUT_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    producer_epoch: int
+    timed_out_epoch: int
+    def __init__(self, producer_epoch: _Optional[int] = ..., timed_out_epoch: _Optional[int] = ...) -> None: ...
+
 class LocalAssignor(_message.Message):
     __slots__ = ("name", "minimum_version", "maximum_version", "version", "metadata", "reason")
     NAME_FIELD_NUMBER: _ClassVar[int]

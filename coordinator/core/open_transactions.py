@@ -28,10 +28,17 @@ class OpenTransaction:
     epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
     times_out_ms: int | None = field(default=None, compare=False)
 
+    def group_epochs(self) -> dict[GroupId, int]:
+        """The highest epoch of what waits in each group."""
+        highest: dict[GroupId, int] = {}
+        for key, epoch in self.epochs.items():
+            highest[key.group] = max(epoch, highest.get(key.group, epoch))
+        return highest
+
     @property
     def producer_epoch(self) -> int:
-        """The highest epoch of the producer that is known by what waits."""
-        return max(self.epochs.values())
+        """The epoch that its marker has at least, that of the group with the lowest."""
+        return min(self.group_epochs().values())
 
 
 class OpenTransactions:

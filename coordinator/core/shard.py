@@ -12,7 +12,7 @@ from coordinator.core.local_state import LocalRequest
 from coordinator.core.metadata_hash import TopicHashes
 from coordinator.core.open_transactions import OpenTransactions
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.records import ProducerStateValue
+from model.records import ProducerGroupValue, ProducerStateValue
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 
@@ -45,6 +45,10 @@ class Shard:
     """Groups that lose very many offsets, batch by batch, and then go; soft, and the shell's."""
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     producers: dict[ProducerId, ProducerStateValue] = field(default_factory=dict)
+    producer_groups: dict[ProducerId, dict[GroupId, ProducerGroupValue]] = field(
+        default_factory=dict
+    )
+    """What is known of a producer by what it said in each group since its last marker."""
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
     topic_hashes: TopicHashes = field(default_factory=dict)
     """A cache for ``compute_metadata_hash``; no state."""

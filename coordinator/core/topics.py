@@ -42,6 +42,7 @@ from model.records import (
     GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
+    ProducerGroupKey,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     ProducerStateKey,
@@ -108,7 +109,10 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
         case GroupConfigsSideKey(group_id), value:
             assert value is None or isinstance(value, GroupConfigsSideValue)
             _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
-        case ProducerStateKey() | LocalAssignorsKey() | InstalledMetadataKey(), _:
+        case (
+            ProducerStateKey() | ProducerGroupKey() | LocalAssignorsKey() | InstalledMetadataKey(),
+            _,
+        ):
             # Of a shard, not of the catalogue.
             pass
         case _:

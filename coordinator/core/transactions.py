@@ -27,6 +27,7 @@ from coordinator.core.outcome import Outcome
 from coordinator.core.producers import (
     check_marker,
     check_producer,
+    compute_next_epoch,
     compute_state_after_abort,
     compute_state_after_marker,
     compute_state_after_offsets,
@@ -45,9 +46,7 @@ from model.errors import (
 from model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
-    ProducerStateKey,
     Record,
-    SideRecord,
 )
 from model.responses import (
     Done,
@@ -74,7 +73,8 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
         raise UnsupportedVersion("Offsets are not committed in transactions here.")
     if not command.group_id:
         raise InvalidGroupId("A transaction needs a group id.")
-    check_producer(shard, command.producer_id, command.producer_epoch)
+    producer_id, epoch = command.producer_id, command.producer_epoch
+    check_producer(shard, producer_id, epoch, command.group_id)
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
     check: CheckPartition | None = None
     if any(topic is not None and has_partition(topic, wanted) for wanted, topic in resolved):
@@ -89,10 +89,10 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
     response = OffsetCommitResponse(results)
     if not records:
         return Outcome(response=response)
-    producer_id, epoch = command.producer_id, command.producer_epoch
+    group_id = command.group_id
     return Outcome(
         response=response,
-        side=compute_state_after_offsets(shard, producer_id, epoch, now.wall_ms),
+        side=compute_state_after_offsets(shard, producer_id, epoch, group_id, now.wall_ms),
         transaction=TransactionalOffsets(producer_id, epoch, tuple(records)),
     )
 
@@ -225,13 +225,15 @@ def handle_abort_transaction(shard: Shard, command: AbortTransaction, now: Now) 
     transaction = shard.open_transactions.get(producer_id)
     if transaction is None or transaction.since_ms != command.since_ms:
         return Outcome(response=Done())
-    state = compute_state_after_abort(shard, producer_id, now.wall_ms)
-    coordinator_epoch = max(state.coordinator_epoch, 0)
+    epochs = transaction.group_epochs()
+    state = shard.producers.get(producer_id)
+    coordinator_epoch = 0 if state is None else max(state.coordinator_epoch, 0)
+    marker_epoch = compute_next_epoch(max(epochs.values()))
     return Outcome(
         response=Done(),
-        side=(SideRecord(ProducerStateKey(shard.partition, producer_id), state),),
+        side=compute_state_after_abort(shard, producer_id, epochs, now.wall_ms),
         transaction=TransactionMarker(
-            producer_id, state.producer_epoch, coordinator_epoch, committed=False
+            producer_id, marker_epoch, coordinator_epoch, committed=False
         ),
     )
 

@@ -28,7 +28,7 @@ from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
 from storage.imported import read_imported
 from storage.log_store import LatestEntry, LogStore
-from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefix
+from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefixes
 
 GROUP_TYPES = tuple(
     kind
@@ -155,8 +155,9 @@ def load_open_transactions(store: LogStore, shard: Shard) -> int:
 
 def load_producers(store: LogStore, shard: Shard) -> None:
     """What the partition knows of producers, from the side records."""
-    for key, value in store.side(encode_producer_prefix(shard.partition)):
-        replay_producer_state(shard, decode_side(key, value))
+    for prefix in encode_producer_prefixes(shard.partition):
+        for key, value in store.side(prefix):
+            replay_producer_state(shard, decode_side(key, value))
 
 
 def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:

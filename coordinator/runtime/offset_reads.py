@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from coordinator.core.deleted_topics import NOTHING_DELETED, DeletedTopics
 from coordinator.core.offsets import compute_fetched_offset
 from coordinator.core.open_transactions import OpenTransaction
-from coordinator.core.producers import find_state
+from coordinator.core.producers import UNKNOWN
 from coordinator.core.shard import Shard
 from coordinator.runtime.slices import Steps
 from model.commands import OffsetFetch, TopicToFetch
@@ -120,7 +120,7 @@ def read_open_transactions(
                 PendingOffset(stored.group_id, stored.topic, stored.partition, stored.value.offset)
                 for stored in decode_stored_offsets(entries)
             ),
-            max(find_state(shard, producer_id).coordinator_epoch, 0),
+            max(shard.producers.get(producer_id, UNKNOWN).coordinator_epoch, 0),
             times_out_ms(transaction),
         )
 

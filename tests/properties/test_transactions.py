@@ -234,8 +234,9 @@ def test_what_nobody_ends_is_aborted_in_time(turns: list[list[Any]], fsync_ms: i
     model.pending.clear()
     machine.check()
     for partition, producer_id in open_before:
-        late = WriteTxnMarkers(CALLER, partition, producer_id, EPOCH, 0, committed=True)
-        assert error_name(server.ask(late)) == "INVALID_PRODUCER_EPOCH"
+        for epoch, version in ((EPOCH, 0), (EPOCH + 1, 0), (EPOCH + 1, 2)):
+            late = WriteTxnMarkers(CALLER, partition, producer_id, epoch, 0, True, version)
+            assert error_name(server.ask(late)) == "INVALID_PRODUCER_EPOCH"
     machine.check()
     assert not server.failures
 

@@ -27,6 +27,8 @@ from model.records import (
     GroupMetadataValue,
     MemberState,
     OffsetCommitKey,
+    ProducerGroupKey,
+    ProducerGroupValue,
     ProducerStateKey,
     ProducerStateValue,
     Record,
@@ -451,6 +453,13 @@ def format_side(record: SideRecord) -> str:
             if longest_ms:
                 said.append(f"sessions of {longest_ms} ms were promised")
             return f"settings of {group_id}: " + (", ".join(said) or NOTHING)
+        case ProducerGroupKey(_, producer_id, group_id):
+            if record.value is None:
+                return f"forget producer {producer_id} in {group_id}"
+            assert isinstance(record.value, ProducerGroupValue)
+            epoch, timed_out_epoch = record.value.producer_epoch, record.value.timed_out_epoch
+            timed_out = "" if timed_out_epoch < 0 else f", timed out at {timed_out_epoch}"
+            return f"producer {producer_id} in {group_id}: epoch {epoch}{timed_out}"
         case ProducerStateKey(_, producer_id):
             if record.value is None:
                 return f"forget producer {producer_id}"

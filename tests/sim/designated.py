@@ -27,7 +27,6 @@ from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
 from coordinator.core.liveness import Liveness
 from coordinator.core.open_transactions import OpenTransactions
 from coordinator.core.outcome import Outcome
-from coordinator.core.producers import find_state
 from coordinator.runtime import (
     expiry,
     loader,
@@ -188,18 +187,17 @@ def coordinators_unchecked(patch: pytest.MonkeyPatch) -> None:
 
 def fenced_producers_let_in(patch: pytest.MonkeyPatch) -> None:
     """A producer that was fenced commits offsets for which no marker will come."""
-    patch.setattr("coordinator.core.transactions.check_producer", lambda shard, who, epoch: None)
+    patch.setattr("coordinator.core.transactions.check_producer", lambda *of_whom: None)
 
 
 def timed_out_producers_let_in(patch: pytest.MonkeyPatch) -> None:
     """What the server aborts for nobody has ended it does not fence its producer."""
 
     def unfenced(compute: Any) -> Any:
-        def keep_epoch(shard: Any, producer_id: Any, wall_ms: int) -> Any:
-            epoch = find_state(shard, producer_id).producer_epoch
-            return replace(compute(shard, producer_id, wall_ms), producer_epoch=epoch)
+        def forget_epochs(shard: Any, producer_id: Any, epochs: Any, wall_ms: int) -> Any:
+            return compute(shard, producer_id, {}, wall_ms)
 
-        return keep_epoch
+        return forget_epochs
 
     _wrap(patch, transactions, "compute_state_after_abort", unfenced)
 

@@ -20,7 +20,11 @@ from model.records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    ProducerGroupKey,
+    ProducerStateKey,
     Record,
+    SideKey,
+    SideValue,
     TopicSideKey,
     TopicSideValue,
 )
@@ -139,11 +143,15 @@ class LogChecker:
         }
         expected = self.offsets.describe_waiting()
         check(waiting == expected, "S13", lambda: f"{when}: {waiting} wait, by the log {expected}")
-        producers = {
-            (shard.partition, producer_id): state
+        producers: dict[SideKey, SideValue] = {
+            ProducerStateKey(shard.partition, producer_id): state
             for shard in shards
             for producer_id, state in shard.producers.items()
         }
+        for shard in shards:
+            for producer_id, groups in shard.producer_groups.items():
+                for group_id, group in groups.items():
+                    producers[ProducerGroupKey(shard.partition, producer_id, group_id)] = group
         known = self.offsets.producers
         check(producers == known, "S13", lambda: f"{when}: producers {producers}, not {known}")
 

@@ -11,14 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from model.ids import ZERO_TOPIC_ID, LogPartition, ProducerId, TopicId, TopicName
+from model.ids import ZERO_TOPIC_ID, LogPartition, TopicId, TopicName
 from model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
     ProducerStateKey,
     ProducerStateValue,
     Record,
+    SideKey,
     SideRecord,
+    SideValue,
     TopicDeletionKey,
     TopicDeletionValue,
 )
@@ -47,9 +51,7 @@ class OffsetLog:
     waiting: dict[tuple[int, int], dict[OffsetPlace, tuple[Logged, int]]] = field(
         default_factory=dict
     )
-    producers: dict[tuple[LogPartition, ProducerId], ProducerStateValue] = field(
-        default_factory=dict
-    )
+    producers: dict[SideKey, SideValue] = field(default_factory=dict)
     deletions: dict[TopicId, TopicName] = field(default_factory=dict)
     """Topics whose offsets are still to be tombstoned."""
 
@@ -75,11 +77,10 @@ class OffsetLog:
                 case Record(OffsetCommitKey() as key, value):
                     self._set(_place_of(key), value)
         for side_key, state in side:
-            if isinstance(side_key, ProducerStateKey):
-                producer = side_key.partition, side_key.producer_id
-                self.producers.pop(producer, None)
-                if isinstance(state, ProducerStateValue):
-                    self.producers[producer] = state
+            if isinstance(side_key, ProducerStateKey | ProducerGroupKey):
+                self.producers.pop(side_key, None)
+                if isinstance(state, ProducerStateValue | ProducerGroupValue):
+                    self.producers[side_key] = state
             elif isinstance(side_key, TopicDeletionKey):
                 self.deletions.pop(side_key.topic_id, None)
                 if isinstance(state, TopicDeletionValue):

@@ -47,15 +47,19 @@ def make_server(partitions: int = 3) -> VirtualServer:
     return VirtualServer({"foo": partitions}, partitions=1)
 
 
-def pend(offsets: dict[int, int], metadata: str = "", epoch: int = 0) -> TxnOffsetCommit:
+def pend(
+    offsets: dict[int, int], metadata: str = "", epoch: int = 0, group: GroupId = G
+) -> TxnOffsetCommit:
     rows = tuple(PartitionOffset(p, offset, None, metadata) for p, offset in offsets.items())
     return TxnOffsetCommit(
-        CALLER, G, PRODUCER, epoch, (TopicOffsets(TopicName("foo"), None, rows),)
+        CALLER, group, PRODUCER, epoch, (TopicOffsets(TopicName("foo"), None, rows),)
     )
 
 
-def end(committed: bool = True, partition: LogPartition = P0) -> Marker:
-    return Marker(CALLER, partition, PRODUCER, 0, 3, committed)
+def end(
+    committed: bool = True, partition: LogPartition = P0, epoch: int = 0, version: int = 0
+) -> Marker:
+    return Marker(CALLER, partition, PRODUCER, epoch, 3, committed, version)
 
 
 def batches(server: VirtualServer) -> list[Batch]:
@@ -311,3 +315,106 @@ def test_the_last_epoch_of_a_producer_cannot_be_raised() -> None:
     server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
     assert batches(server)[-1].producer_epoch == LAST_EPOCH
     assert fetch_stable(server, 0) == (-1, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["live", "restarted"])
+@pytest.mark.parametrize(
+    ("epoch", "marker_epoch", "version"),
+    [(0, 0, 0), (0, 1, 0), (0, 1, 2), (LAST_EPOCH, LAST_EPOCH, 0), (LAST_EPOCH - 1, LAST_EPOCH, 2)],
+)
+def test_a_commit_that_comes_after_the_timeout_is_refused(
+    epoch: int, marker_epoch: int, version: int, restarts: bool
+) -> None:
+    """Bug: with a marker of the next epoch (KIP-890) it was done, and the offsets were gone."""
+    server = make_impatient_server()
+    server.ask(pend({0: 5}, epoch=epoch))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    commit = end(epoch=marker_epoch, version=version)
+    for _ in range(2):
+        if restarts:
+            server.restart()
+        assert error_name(server.ask(pend({0: 6}, epoch=epoch))) == "INVALID_PRODUCER_EPOCH"
+        assert error_name(server.ask(commit)) == "INVALID_PRODUCER_EPOCH"
+    assert fetch_stable(server, 0) == (-1, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("marker_epoch", [0, 1])
+def test_an_abort_that_comes_after_the_timeout_is_done(marker_epoch: int) -> None:
+    """Bug: at the producer's epoch it was refused, and its coordinator aborted for ever."""
+    server = make_impatient_server()
+    server.ask(pend({0: 5}))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    for _ in range(2):
+        assert error_name(server.ask(end(committed=False, epoch=marker_epoch))) == "NONE"
+    server.restart()
+    assert error_name(server.ask(end(epoch=marker_epoch))) == "NONE"
+    assert error_name(server.ask(pend({0: 6}, epoch=marker_epoch))) == "NONE"
+    assert error_name(server.ask(end(epoch=marker_epoch))) == "NONE"
+    assert fetch_stable(server, 0) == (6, ErrorCode.NONE)
+
+
+def test_a_commit_of_what_came_after_the_timeout_is_done() -> None:
+    server = make_impatient_server()
+    server.ask(pend({0: 5}))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    assert error_name(server.ask(pend({0: 6}, epoch=1))) == "NONE"
+    for _ in range(2):
+        assert error_name(server.ask(end(epoch=1))) == "NONE"
+    assert fetch_stable(server, 0) == (6, ErrorCode.NONE)
+
+
+def test_what_timed_out_is_remembered_while_the_log_is_compacted_and_for_a_day() -> None:
+    server = make_impatient_server()
+    server.ask(pend({0: 5}))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    for _ in range(20):
+        server.advance(3_600_000)
+        assert error_name(server.ask(end(epoch=1))) == "INVALID_PRODUCER_EPOCH"
+    server.advance(6 * 3_600_000)
+    assert not server.runtime.shards[0].producers
+    assert not server.runtime.shards[0].producer_groups
+    server.restart()
+    assert not server.runtime.shards[0].producer_groups
+
+
+H = GroupId("h")
+
+
+def test_a_stranger_fences_nobody_elses_producer() -> None:
+    """Bug: a commit in a group of its own raised the epoch of the producer for all groups."""
+    server = make_server()
+    assert error_name(server.ask(pend({0: 5}))) == "NONE"
+    assert error_name(server.ask(pend({0: 1}, epoch=900, group=H))) == "NONE"
+    for _ in range(2):
+        assert error_name(server.ask(pend({1: 6}))) == "NONE"
+        server.restart()
+    assert error_name(server.ask(pend({0: 1}, epoch=899, group=H))) == "INVALID_PRODUCER_EPOCH"
+    for _ in range(2):
+        assert error_name(server.ask(end())) == "NONE"
+    assert fetch_stable(server, 0) == (5, ErrorCode.NONE)
+    assert fetch_stable(server, 1) == (6, ErrorCode.NONE)
+
+
+def test_what_a_stranger_leaves_open_fences_nobody_elses_producer_when_it_times_out() -> None:
+    server = make_impatient_server()
+    server.ask(pend({0: 1}, epoch=900, group=H))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    assert error_name(server.ask(pend({0: 5}))) == "NONE"
+    for _ in range(2):
+        assert error_name(server.ask(end())) == "NONE"
+    assert fetch_stable(server, 0) == (5, ErrorCode.NONE)
+
+
+def test_a_producer_is_fenced_by_its_own_epoch_in_a_group_and_by_markers_in_all() -> None:
+    server = make_server()
+    server.ask(pend({0: 5}, epoch=4))
+    assert error_name(server.ask(pend({0: 6}, epoch=3))) == "INVALID_PRODUCER_EPOCH"
+    assert error_name(server.ask(end(epoch=3))) == "INVALID_PRODUCER_EPOCH"
+    server.restart()
+    assert error_name(server.ask(pend({0: 6}, epoch=3))) == "INVALID_PRODUCER_EPOCH"
+    server.ask(end(committed=False, epoch=5))
+    for _ in range(2):
+        for group in (G, H):
+            refused = server.ask(pend({0: 6}, epoch=4, group=group))
+            assert error_name(refused) == "INVALID_PRODUCER_EPOCH"
+        server.restart()

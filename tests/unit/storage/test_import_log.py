@@ -24,6 +24,8 @@ from model.local_assignors import (
 from model.records import (
     ImportGraceKey,
     ImportGraceValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     ProducerStateKey,
@@ -374,6 +376,12 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
         SideRecord(ProducerStateKey(LogPartition(0), ProducerId(9)), epochs),
         *(SideRecord(InstalledMetadataKey(LogPartition(0), g, m), installed) for g in groups),
         *(
+            SideRecord(
+                ProducerGroupKey(LogPartition(0), ProducerId(9), g), ProducerGroupValue(4, 3)
+            )
+            for g in groups
+        ),
+        *(
             SideRecord(LocalAssignorsKey(LogPartition(0), group, m), LocalAssignorsValue(()))
             for group in groups
         ),
@@ -386,7 +394,7 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
         found = [decode_side(key, value).key for key, value in opened.side()]
         producers = {key.partition for key in found if isinstance(key, ProducerStateKey)}
         assert producers == parts
-        for kind in (InstalledMetadataKey, LocalAssignorsKey):
+        for kind in (InstalledMetadataKey, LocalAssignorsKey, ProducerGroupKey):
             members = {(key.partition, key.group_id) for key in found if isinstance(key, kind)}
             assert members == {(compute_log_partition(group, 7), group) for group in groups}
 
@@ -401,11 +409,18 @@ def test_who_is_fenced_in_any_partition_is_fenced_in_all(
     group = GroupId("t0")
     batch = encode_batch(0, [(offset_key(group), offset_value(5))], 6)
     beside = [
-        SideRecord(
-            ProducerStateKey(LogPartition(number), ProducerId(9)),
-            ProducerStateValue(epoch, 7 - epoch, 1_700_000_000_000),
-        )
+        record
         for number, epoch in enumerate(epochs)
+        for record in (
+            SideRecord(
+                ProducerStateKey(LogPartition(number), ProducerId(9)),
+                ProducerStateValue(epoch, 7 - epoch, 1_700_000_000_000),
+            ),
+            SideRecord(
+                ProducerGroupKey(LogPartition(number), ProducerId(9), group),
+                ProducerGroupValue(epoch, 6 - epoch),
+            ),
+        )
     ]
     pairs = [(key, value) for key, value in map(encode_side, beside) if value is not None]
     folder = write_log(tmp_path / "log", {0: [batch]})
@@ -416,6 +431,8 @@ def test_who_is_fenced_in_any_partition_is_fenced_in_all(
         states = [value for value in found if isinstance(value, ProducerStateValue)]
         assert states
         assert {(state.producer_epoch, state.coordinator_epoch) for state in states} == {(5, 4)}
+        in_groups = [value for value in found if isinstance(value, ProducerGroupValue)]
+        assert in_groups == [ProducerGroupValue(5, 3)]
 
     check_store(store, check)
 

@@ -19,6 +19,8 @@ from model.records import (
     GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
     ProducerStateKey,
@@ -72,6 +74,14 @@ RECORDS = [
         ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_001),
     ),
     SideRecord(
+        ProducerGroupKey(LogPartition(49), ProducerId(2**62), GroupId("g\u00fc")),
+        ProducerGroupValue(0),
+    ),
+    SideRecord(
+        ProducerGroupKey(LogPartition(0), ProducerId(0), GroupId("g")),
+        ProducerGroupValue(32_767, 0),
+    ),
+    SideRecord(
         TopicDeletionKey(ID),
         TopicDeletionValue(TopicName("t"), 1, (LogOffset(0), LogOffset((1 << 63) - 1))),
     ),
@@ -112,6 +122,7 @@ def test_the_bytes_do_not_change() -> None:
         ),
         ("0567", "0a060a016112013110c8df02"),
         ("06000000000000000000000000", "080310071880d095ffbc312081d095ffbc31"),
+        ("09000000000000000000000000" + "67", "08ffff011000"),
         ("03" + ID.hex(), "0a017410011a0a00ffffffffffffffff7f"),
     ]
 
@@ -119,7 +130,7 @@ def test_the_bytes_do_not_change() -> None:
 def test_topics_are_found_by_their_kind() -> None:
     assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
         False
-    ] * 14
+    ] * 16
 
 
 @pytest.mark.parametrize(
