@@ -5,8 +5,9 @@ The offsets themselves are in the store; here is noted whose there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, KeysView
+from collections.abc import Collection, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TypeAlias
 
 from model.ids import GroupId, ProducerId, TopicName
@@ -21,11 +22,13 @@ class OpenTransaction:
     """One producer's: the offsets that wait, each with the epoch of the producer that wrote it.
 
     ``since_ms`` is the wall time from which on it is open. ``times_out_ms`` is monotonic, soft, and
-    the shell's alone.
+    the shell's alone. Where no record says since when, as in what was imported, it is since the
+    first of the offsets that still wait: ``latest_first`` has them, with their times.
     """
 
     since_ms: int
     epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
+    latest_first: list[tuple[int, OffsetCommitKey]] = field(default_factory=list, compare=False)
     times_out_ms: int | None = field(default=None, compare=False)
 
     def group_epochs(self) -> dict[GroupId, int]:
@@ -99,10 +102,34 @@ class OpenTransactions:
     def add(
         self, producer_id: ProducerId, producer_epoch: int, key: OffsetCommitKey, since_ms: int
     ) -> None:
-        """An offset waits; if it is the first of its transaction, that is open since then."""
+        """An offset waits; if it is the first of its transaction, that is open since then.
+
+        A record says since when.
+        """
         transaction = self._producers.get(producer_id)
         if transaction is None:
             transaction = self._producers[producer_id] = OpenTransaction(since_ms)
+        transaction.latest_first.clear()
+        self._add(transaction, producer_id, producer_epoch, key)
+
+    def add_imported(
+        self, producer_id: ProducerId, epochs_and_times: Mapping[OffsetCommitKey, tuple[int, int]]
+    ) -> None:
+        """Offsets wait, each with its epoch and wall time: no record says since when."""
+        first_ms = min(time_ms for _, time_ms in epochs_and_times.values())
+        transaction = self._producers[producer_id] = OpenTransaction(first_ms)
+        for key, (producer_epoch, time_ms) in epochs_and_times.items():
+            self._add(transaction, producer_id, producer_epoch, key)
+            transaction.latest_first.append((time_ms, key))
+        transaction.latest_first.sort(key=itemgetter(0), reverse=True)
+
+    def _add(
+        self,
+        transaction: OpenTransaction,
+        producer_id: ProducerId,
+        producer_epoch: int,
+        key: OffsetCommitKey,
+    ) -> None:
         transaction.epochs[key] = producer_epoch
         places = self._groups.setdefault(key.group, {})
         places.setdefault((key.topic, key.partition), set()).add(producer_id)
@@ -132,6 +159,12 @@ class OpenTransactions:
             del transaction.epochs[key]
             if not transaction.epochs:
                 del self._producers[producer_id]
+                continue
+            waiting = transaction.latest_first
+            while waiting and waiting[-1][1] not in transaction.epochs:
+                waiting.pop()
+            if waiting:
+                transaction.since_ms = waiting[-1][0]
         self._forget(key)
 
     def _forget(self, key: OffsetCommitKey) -> None:

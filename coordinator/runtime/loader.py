@@ -133,7 +133,7 @@ def load_open_transactions(store: LogStore, shard: Shard) -> int:
     """What waits for markers, from ``pending``; how many offsets there are. Wants the producers.
 
     The producers' epochs are in the headers of the batches. A transaction that did not begin here,
-    or under a version that did not note when, is open since the first offset that waits.
+    or under a version that did not note when, is open since the first of what waits.
     """
     found: dict[ProducerId, list[LatestEntry]] = {}
     for producer_id, entry in store.pending(shard.partition):
@@ -141,14 +141,19 @@ def load_open_transactions(store: LogStore, shard: Shard) -> int:
     began = []
     for producer, entries in found.items():
         state = shard.producers.get(producer)
-        first_ms = min(entry.timestamp for entry in entries)
         since_ms = NOT_KNOWN if state is None else state.transaction_since_ms
-        began.append((first_ms if since_ms == NOT_KNOWN else since_ms, producer))
-    for since_ms, producer in sorted(began):
+        first_ms = min(entry.timestamp for entry in entries)
+        began.append((first_ms if since_ms == NOT_KNOWN else since_ms, producer, since_ms))
+    for _, producer, since_ms in sorted(began):
+        waiting = {}
         for entry in found[producer]:
             key = decode_key(entry.key)
             assert isinstance(key, OffsetCommitKey), "only offsets wait"
-            epoch = _read_producer_epoch(store, shard, entry)
+            waiting[key] = _read_producer_epoch(store, shard, entry), entry.timestamp
+        if since_ms == NOT_KNOWN:
+            shard.open_transactions.add_imported(producer, waiting)
+            continue
+        for key, (epoch, _) in waiting.items():
             shard.open_transactions.add(producer, epoch, key, since_ms)
     return sum(map(len, found.values()))
 

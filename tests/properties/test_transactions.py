@@ -30,6 +30,7 @@ from model.responses import OffsetFetchResponse
 from model.settings import CoordinatorSettings
 from storage.codec.records import decode_key
 from storage.fold import PartitionFold
+from storage.side_codec import encode_producer_prefixes
 from tests.sim.server import CALLER, Pending, VirtualServer, error_name
 
 FOO = TopicName("foo")
@@ -157,6 +158,15 @@ class Machine:
         self.model.delete(key)
         self.shown[key].add(-1)
 
+    def forget(self) -> None:
+        """What is kept beside the log is gone, as where one of Kafka is imported."""
+        for partition in map(LogPartition, range(self.server.store.partitions)):
+            for prefix in encode_producer_prefixes(partition):
+                kept = list(self.server.store.side(prefix))
+                self.server.store.write([], [(key, None) for key, _ in kept])
+        self.server.store.sync()
+        self.server.restart()
+
     # ------------------------------------------------------------------------------- checks
 
     def check(self) -> None:
@@ -207,6 +217,25 @@ def check_fetch(answer: Any, allowed: set[int] | None) -> None:
 @given(TURNS, st.sampled_from([0, 3]))
 def test_transactions_are_what_the_model_says(turns: list[list[Any]], fsync_ms: int) -> None:
     machine = Machine(fsync_ms)
+    for turn in turns:
+        machine.run_turn(turn)
+        machine.check()
+    assert not machine.server.failures
+
+
+PENDS = st.tuples(st.just("pend"), KEYS, PRODUCER)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.lists(PENDS, min_size=1, max_size=2), min_size=2, max_size=4), TURNS)
+def test_what_was_imported_open_is_open_since_the_same_time(
+    before: list[list[Any]], turns: list[list[Any]]
+) -> None:
+    """Also when its first offsets are deleted: each restart finds the time that was live."""
+    machine = Machine(fsync_ms=0)
+    for turn in before:
+        machine.run_turn(turn)
+    machine.forget()
     for turn in turns:
         machine.run_turn(turn)
         machine.check()

@@ -34,7 +34,7 @@ from storage.codec.batches import Batch, decode_batch
 from storage.codec.records import encode_key, encode_value
 from storage.fold import PartitionFold
 from storage.log_store import StoreStalled
-from storage.side_codec import encode_side
+from storage.side_codec import encode_producer_prefixes, encode_side
 from tests.sim.server import CALLER, VirtualServer, error_name
 from tests.unit.storage.appends import make_append
 
@@ -284,6 +284,27 @@ def test_what_an_import_brought_open_waits_from_the_import_on() -> None:
         assert fetch_stable(server, 0)[1] is ErrorCode.UNSTABLE_OFFSET_COMMIT
         server.advance(1_000 + INTERVAL_MS)
         assert fetch_stable(server, 0)[1] is ErrorCode.NONE
+
+
+def test_since_when_a_transaction_is_open_is_the_same_after_a_restart() -> None:
+    """Bug: of what was imported, whose first offset was deleted then, it was found anew."""
+    server = make_impatient_server()
+    for number in range(3):
+        server.ask(pend({number: 5}))
+        server.advance(1_000)
+    for prefix in encode_producer_prefixes(P0):
+        server.store.write([], [(key, None) for key, _ in server.store.side(prefix)])
+    server.store.sync()
+    server.restart()
+    for number in range(2):
+        server.ask(DeleteTopicOffsets(INTERNAL, G, TopicName("foo"), (number,)))
+        live = server.runtime.shards[0].open_transactions
+        assert live
+        server.restart()
+        assert server.runtime.shards[0].open_transactions == live
+        if number == 0:
+            # Said here, it is known from a record: what is deleted changes nothing.
+            server.ask(pend({2: 6}))
 
 
 def test_many_transactions_time_out_in_slices() -> None:
