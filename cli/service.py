@@ -179,7 +179,8 @@ class Service:
             if topics.needs_lift:
                 await runtime.loaded()
                 assert self._store is not None
-                offsets = await read_highest_offsets(self._store, runtime.shards)
+                shards, deleted = runtime.shards, runtime.deleted_topics
+                offsets = await read_highest_offsets(self._store, shards, deleted)
                 topics.lift_end_offsets(offsets)
             await topics.start()
         except OSError as error:

@@ -87,18 +87,20 @@ def read_group_offsets(
 
 
 async def read_highest_offsets(
-    store: LogStore, shards: Iterable[Shard]
+    store: LogStore, shards: Iterable[Shard], deleted: DeletedTopics = NOTHING_DELETED
 ) -> dict[tuple[TopicName, int], int]:
     """For each topic and partition the highest offset that any group has committed.
+
+    None of ``deleted`` counts: a topic may have the name of one again.
 
     Reads all committed offsets, in slices between which the loop runs.
     """
     highest: dict[tuple[TopicName, int], int] = {}
     for shard in shards:
         for group_id in list(shard.offset_groups):
-            found = read_group_offsets(store, shard.partition, group_id)
-            while taken := list(islice(found, SLICE)):
-                for stored in taken:
+            entries = store.latest(shard.partition, encode_offset_group_prefix(group_id))
+            while taken := list(islice(entries, SLICE)):
+                for stored in _decode_shown(taken, shard.partition, deleted):
                     where = (stored.topic, stored.partition)
                     highest[where] = max(highest.get(where, 0), stored.value.offset)
                 await asyncio.sleep(0)

@@ -15,6 +15,7 @@ import structlog
 
 from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.deleted_topics import DeletedTopics
 from coordinator.core.handle import ImmediateCommand, MemberCommand, ShardCommand, handle
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
@@ -326,6 +327,10 @@ class Runtime:
     @property
     def image(self) -> TopicImage:
         return self._catalogue.durable_image
+
+    @property
+    def deleted_topics(self) -> DeletedTopics:
+        return self._catalogue.deleted_topics
 
     @property
     def local_assignments(self) -> LocalAssignments:

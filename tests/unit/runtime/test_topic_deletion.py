@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.runtime import offset_reads
-from coordinator.runtime.offset_reads import read_group_offsets
+from coordinator.runtime.offset_reads import read_group_offsets, read_highest_offsets
 from coordinator.runtime.space import Space
 from coordinator.runtime.topic_deletion import RETRY_MS, TopicDeletion
 from model.commands import (
@@ -221,6 +221,26 @@ def test_a_topic_that_is_created_again_has_no_offset_of_the_deleted_one(
     answer = server.ask(late)
     assert isinstance(answer, OffsetCommitResponse)
     assert answer.topics[0].partitions[0].error is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_a_topic_that_is_created_again_ends_not_where_the_deleted_one_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: where the ends of its partitions were lost, they were lifted to the old topic's offsets.
+
+    What was committed for the new topic has to be below them.
+    """
+    pause_deletions(monkeypatch)
+    server = VirtualServer({"foo": 2, "bar": 1})
+    server.ask(server.commit_command("g", "", None, "foo", {0: 1_000_000, 1: 1_000_000}))
+    server.ask(server.commit_command("g", "", None, "bar", {0: 3}))
+    server.ask(DELETE_FOO)
+    server.create("foo", 2)
+    server.ask(server.commit_command("g", "", None, "foo", {1: 5}))
+    server.restart()
+    runtime = server.runtime
+    highest = await read_highest_offsets(server.store, runtime.shards, runtime.deleted_topics)
+    assert highest == {("foo", 1): 5, ("bar", 0): 3}
 
 
 def test_an_offset_is_not_hidden_by_a_deletion_that_is_not_durable(
