@@ -112,6 +112,8 @@ class Liveness:
         self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
         self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
         """By number; the number is in it again, to be shared."""
+        self._kept: dict[tuple[GroupId, MemberId], tuple[RebalanceDeadline, bool]] = {}
+        """What else ran for members whose session has ended, until it is known that they go."""
         self._order: list[int] = []
         self._near: list[_Near] = []
         """What falls in buckets that have begun, by time."""
@@ -271,16 +273,31 @@ class Liveness:
             and self.classic.get(command.group_id, command.deadline, command.member_id) is not None
         )
 
+    def note_expired(self, command: ExpireMember | ExpireClassicDeadline) -> None:
+        """The expiry was not refused."""
+        if isinstance(command, ExpireMember) and command.deadline is Deadline.SESSION:
+            self._kept.pop((command.group_id, command.member_id), None)
+
     def expire_again(self, command: ExpireMember | ExpireClassicDeadline, now_ms: int) -> None:
-        """The expiry was refused: let the deadline pass once more, a session after now."""
+        """The expiry was refused: let the deadline pass once more, a session after now.
+
+        Its refusal may come late: what the member has to leave since stays as it is.
+        """
         if isinstance(command, ExpireClassicDeadline):
             group_id, member_id = command.group_id, command.member_id
             self.arm_classic(group_id, command.deadline, member_id, CLASSIC_AGAIN_MS, now_ms)
             return
         entry = self.heard(command.group_id, command.member_id, now_ms)
-        if command.deadline is Deadline.REBALANCE and command.member_epoch is not None:
+        if command.deadline is Deadline.SESSION:
+            kept = self._kept.pop((command.group_id, command.member_id), None)
+            if kept is not None and entry.rebalance is None:
+                entry.rebalance, entry.must_go = kept
+                self._put(entry, entry.rebalance.at_ms)
+        elif command.member_epoch is not None and entry.rebalance is None:
             epoch, timeout_ms = command.member_epoch, self.session_timeout_ms(command.group_id)
+            must_go = entry.must_go
             self.arm_rebalance(entry.group_id, entry.member_id, epoch, timeout_ms, now_ms)
+            entry.must_go = must_go
 
     # ------------------------------------------------------------------------------ deadlines
 
@@ -385,6 +402,9 @@ class Liveness:
         if deadline_ms <= now_ms:
             # Should the core disagree, the next heartbeat enters the member anew.
             self.remove(entry.group_id, entry.member_id)
+            if entry.rebalance is not None:
+                kept = entry.rebalance, entry.must_go
+                self._kept[entry.group_id, entry.member_id] = kept
             found.append(self._expire(entry, Deadline.SESSION, None))
             return
         if entry.last_heard_ms == NOT_HEARD_MS:

@@ -132,3 +132,5 @@ class Timers:
         if isinstance(answer, GroupError):
             self._liveness.expire_again(command, self._clock.monotonic_ms())
             self.arm()
+        else:
+            self._liveness.note_expired(command)

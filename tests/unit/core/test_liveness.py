@@ -323,6 +323,66 @@ def test_a_member_without_a_lease_is_put_out_by_the_rebalance_timeout() -> None:
     assert due(liveness, 300) == [("a", Deadline.REBALANCE)]
 
 
+def test_a_session_that_ends_in_vain_leaves_the_rebalance_timeout() -> None:
+    """Bug: a member that was heard from again, and gave nothing up, stayed for ever."""
+    for is_heard_first in (False, True):
+        liveness = Liveness(TIMEOUT_MS)
+        liveness.heard(G, A, 0)
+        liveness.arm_rebalance(G, A, 7, 3_000, 0)
+        (command,) = liveness.due(1_000)
+        assert isinstance(command, ExpireMember)
+        assert command.deadline is Deadline.SESSION
+        if is_heard_first:
+            liveness.heard(G, A, 1_100)
+        liveness.expire_again(command, 1_200)
+        for now_ms in (1_900, 2_800):
+            liveness.heard(G, A, now_ms)
+            assert due(liveness, now_ms) == []
+        (command,) = liveness.due(3_000)
+        assert isinstance(command, ExpireMember)
+        assert (command.deadline, command.member_epoch) == (Deadline.REBALANCE, 7)
+
+
+def test_a_session_that_ends_leaves_nothing_for_who_joins_again() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.arm_rebalance(G, A, 7, 3_000, 0)
+    (command,) = liveness.due(1_000)
+    liveness.note_expired(command)
+    liveness.heard(G, A, 1_100)
+    liveness.expire_again(command, 1_200)
+    assert due(liveness, 2_000) == []
+    assert due(liveness, 9_000) == [("a", Deadline.SESSION)]
+
+
+def test_a_rebalance_timeout_that_passes_in_vain_replaces_no_later_one() -> None:
+    """Bug: the refusal came when the member had to leave another epoch, and that was forgotten."""
+    liveness = Liveness(TIMEOUT_MS)
+    liveness.heard(G, A, 0)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    (command,) = liveness.due(200)
+    assert isinstance(command, ExpireMember)
+    liveness.arm_rebalance(G, A, 8, 300, 210)
+    liveness.expire_again(command, 220)
+    (command,) = liveness.due(510)
+    assert isinstance(command, ExpireMember)
+    assert (command.deadline, command.member_epoch) == (Deadline.REBALANCE, 8)
+
+
+def test_who_must_go_must_still_when_it_could_not_be_put_out() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    leased(liveness)
+    liveness.arm_rebalance(G, A, 7, 200, 0)
+    assert due(liveness, 300) == []
+    liveness.heard(G, A, 900)
+    (command,) = liveness.due(1_000)
+    assert isinstance(command, ExpireMember)
+    liveness.expire_again(command, 1_000)
+    entry = liveness.get(G, A)
+    assert entry is not None
+    assert not liveness.note_lease(entry)
+
+
 def test_leases_from_before_the_start_are_waited_for() -> None:
     """They are as long as the longest timeout that the group had, and nobody knows who holds one.
 

@@ -170,6 +170,35 @@ def test_an_expiry_that_is_refused_comes_again() -> None:
     assert members(server) == []
 
 
+def test_a_session_whose_end_is_refused_leaves_the_rebalance_timeout() -> None:
+    """Bug: the member came back, gave nothing up, and nobody put it out any more."""
+    server = VirtualServer({"foo": 2}, settings=CoordinatorSettings(log_min_free_bytes=100))
+    server.join("g", "a", ["foo"], timeout_ms=2 * SESSION_MS)
+    server.join("g", "b", ["foo"])
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(SESSION_MS - 100)
+    server.beat(server.heartbeat("g", "b", 3))
+    answers = iter([1_000, 10])
+    server.runtime._space = Space(lambda: next(answers, 1_000), 100)
+    clock = server.scheduler
+    is_held = server.runtime._timers._is_held
+
+    def held_and_then_a_moment() -> bool:
+        held = is_held()
+        clock.now_ms += 1_000
+        return held
+
+    server.runtime._timers._is_held = held_and_then_a_moment
+    server.advance(200)
+    server.runtime._timers._is_held = is_held
+    assert members(server) == ["a", "b"]
+    stay(server, SESSION_MS // 2)
+    assert members(server) == ["a", "b"]
+    server.advance(SESSION_MS // 2)
+    assert members(server) == ["b"]
+    assert server.runtime.stats.members_expired["rebalance"] == 1
+
+
 def test_what_is_heard_after_a_stall_is_not_moved_by_it() -> None:
     """Bug: requests are read before the late tick, which then gave their members the stall too."""
     server = joined()
