@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
@@ -69,6 +69,7 @@ from tests.sim.conversions import (
 from tests.sim.events import event_names
 from tests.sim.liveliness import Liveliness
 from tests.sim.offset_log import OffsetLog
+from tests.sim.offset_model import OffsetPlace
 from tests.sim.tables import CLASSIC, NONE, SIMPLE, Pair
 from tests.sim.violations import check
 
@@ -101,7 +102,7 @@ class ObservedRuntime(Runtime):
         self.on_converted: Callable[[Kind, str, tuple[Record, ...]], None] = options.pop(
             "on_converted"
         )
-        self.on_timed_out: Callable[[AbortTransaction, Collection[int], Reply], Reply]
+        self.on_timed_out: Callable[[AbortTransaction, Mapping[OffsetPlace, int], Reply], Reply]
         self.on_timed_out = options.pop("on_timed_out")
         self.classic: ClassicChecker = options.pop("classic")
         super().__init__(*arguments, **options)
@@ -133,7 +134,7 @@ class ObservedRuntime(Runtime):
             elif isinstance(command, AbortTransaction):
                 producer = command.partition, command.producer_id
                 waiting = self.offsets_with_gathered().waiting.get(producer, {})
-                offsets = [logged.offset for logged, _ in waiting.values()]
+                offsets = {place: logged.offset for place, (logged, _) in waiting.items()}
                 reply = self.on_timed_out(command, offsets, reply)
             change(command, reply)
 

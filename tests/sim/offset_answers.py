@@ -65,7 +65,7 @@ class OffsetAnswers:
             for offset in topic.partitions:
                 place = (command.group_id, str(topic.name), offset.partition)
                 transaction = self.offsets.transaction_of(offset.offset)
-                is_over = transaction is not None and partition in transaction.ended
+                is_over = transaction is not None and transaction.is_over(place[0], partition)
                 taken = self.offsets.note_taken(place, offset.offset)
                 found.append(TakenCommit(place, taken, transaction if is_over else None))
         return found

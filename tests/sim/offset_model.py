@@ -38,8 +38,15 @@ class Transaction:
     """Where a marker may have arrived."""
     timed_out: set[LogPartition] = field(default_factory=set)
     """Where the server has aborted it, for nobody had ended it."""
+    timed_out_groups: set[str] = field(default_factory=set)
+    """Those in which it had something then: in others nobody knows that it is over."""
     acknowledged: dict[OffsetPlace, tuple[int, int]] = field(default_factory=dict)
     """By place the index of the last commit that was acknowledged, and the deletions by then."""
+
+    def is_over(self, group_id: str, partition: LogPartition) -> bool:
+        """Whether the server must not let anything of it into the group, which is there."""
+        is_known = partition not in self.timed_out or group_id in self.timed_out_groups
+        return partition in self.ended and is_known
 
 
 @dataclass

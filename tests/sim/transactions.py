@@ -9,7 +9,7 @@ trusts in what was sent before to have arrived before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from model.records import PartitionOffset
 from model.responses import OffsetCommitResponse
 from tests.sim.client import CALLER
 from tests.sim.network import Way
-from tests.sim.offset_model import Transaction
+from tests.sim.offset_model import OffsetPlace, Transaction
 from tests.sim.violations import check
 
 if TYPE_CHECKING:
@@ -176,17 +176,18 @@ class TransactionCoordinator:
     # ------------------------------------------------------------------- as the server sees it
 
     def note_timed_out(
-        self, command: AbortTransaction, offsets: Collection[int], reply: Reply
+        self, command: AbortTransaction, offsets: Mapping[OffsetPlace, int], reply: Reply
     ) -> Reply:
         """The server aborts, and fences the producer: nobody has ended what waits there."""
         self.world.faults.note("transaction timed out")
         self.timed_out.add((command.partition, int(command.producer_id)))
         aborted = []
-        for offset in offsets:
+        for place, offset in offsets.items():
             transaction = self.world.offsets.transaction_of(offset)
             assert transaction is not None, f"{offset} waits, and is of no transaction"
             transaction.is_marked.add(command.partition)
             transaction.timed_out.add(command.partition)
+            transaction.timed_out_groups.add(place[0])
             aborted.append(transaction)
 
         def note_and_reply(answer: Answer) -> None:
@@ -213,6 +214,13 @@ class TransactionCoordinator:
         self.highest[key] = max(self.highest.get(key, -1), sent.coordinator_epoch)
         transaction = sent.marker.transaction
         if command.partition in transaction.timed_out:
+            is_known = all(
+                place[0] in transaction.timed_out_groups
+                for place in transaction.acknowledged
+                if self.world.partition_of(place[0]) == command.partition
+            )
+            is_lost = command.committed and is_known
+            check(not is_lost, "S16", lambda: f"{command} is done, of what timed out")
             return
         places = [
             place
