@@ -11,7 +11,7 @@ from coordinator.core.foreign_groups import ForeignGroup
 from coordinator.core.local_state import LocalRequest
 from coordinator.core.metadata_hash import TopicHashes
 from coordinator.core.open_transactions import OpenTransactions
-from model.ids import GroupId, LogPartition, ProducerId, TopicName
+from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.records import ProducerGroupValue, ProducerStateValue
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage
@@ -65,6 +65,12 @@ class Shard:
     def all_classic_groups(self) -> Mapping[GroupId, ClassicGroup]:
         """All of them, as they are now."""
         return {**self.classic_groups, **self.live_classic_groups}
+
+    def has_consumer(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """Whether it is a member of a consumer group, and not a static one that is away."""
+        group = self.consumer_groups.get(group_id)
+        member = None if group is None else group.member(member_id)
+        return member is not None and member.member_epoch >= 0
 
     def has_simple_group(self, group_id: GroupId) -> bool:
         """Whether there are offsets for that id, committed or waiting for a marker."""

@@ -407,9 +407,7 @@ class Runtime:
         return entry is not None and self.liveness.renew_lease(entry, self._clock.monotonic_ms())
 
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
-        group = self._shard_of(group_id).consumer_groups.get(group_id)
-        member = None if group is None else group.member(member_id)
-        return member is not None and member.member_epoch >= 0
+        return self._shard_of(group_id).has_consumer(group_id, member_id)
 
     def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
         entry = self.liveness.get(group_id, member_id)
