@@ -1,71 +1,21 @@
 """``python -m tests.sim --seeds 1000``: run seeds of each kind on all cores, print the totals.
 
-``--broken NAME`` puts a fault back and looks for the first seed that finds it.
+The exit code is 1 where a seed failed, or a pair of the tables was not reached.
+``--broken NAME`` puts a fault back and looks for the first seed that finds it: 1 where none does.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
-import time
-from collections.abc import Sequence
+from contextlib import ExitStack
 
-import pytest
-
-from tests.sim.campaign import Totals, format_totals, run_seeds
+from tests.sim.campaign import format_totals
 from tests.sim.faults_put_back import PUT_BACK
 from tests.sim.kinds import KINDS
-from tests.sim.violations import set_focus
-
-CHUNK = 10
-PROGRESS_EVERY_S = 5.0
-
-Chunk = tuple[str, range]
-
-
-def break_on_purpose(name: str | None) -> None:
-    """In a process of its own: put the fault back for good."""
-    if name is not None:
-        PUT_BACK[name].patch(pytest.MonkeyPatch())
-        set_focus(*PUT_BACK[name].names)
-
-
-def run_chunk(chunk: Chunk) -> Totals:
-    """Some seeds of one kind."""
-    kind, seeds = chunk
-    return run_seeds(seeds, kind=kind)
-
-
-def make_chunks(kinds: Sequence[str], start: int, seeds: int) -> list[Chunk]:
-    """Of all kinds by turns."""
-    return [
-        (kind, range(first, min(first + CHUNK, start + seeds)))
-        for first in range(start, start + seeds, CHUNK)
-        for kind in kinds
-    ]
-
-
-def run_campaign(
-    chunks: Sequence[Chunk], cpu_seconds: float | None, jobs: int, broken: str | None
-) -> dict[str, Totals]:
-    """Seeds in parallel, until one fails or the CPU time is used up; the totals of each kind."""
-    totals = {kind: Totals(KINDS[kind]) for kind, _ in chunks}
-    shown = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(jobs, break_on_purpose, (broken,)) as pool:
-        for part in pool.imap(run_chunk, chunks):
-            totals[part.kind.name].merge(part)
-            spent_s = sum(each.cpu_seconds for each in totals.values())
-            if time.monotonic() - shown >= PROGRESS_EVERY_S:
-                shown = time.monotonic()
-                seeds = ", ".join(f"{name} {each.seeds}" for name, each in totals.items())
-                print(f"seeds: {seeds}; {spent_s:.0f} s of CPU", flush=True)
-            if part.failures or (cpu_seconds is not None and spent_s >= cpu_seconds):
-                pool.terminate()
-                break
-    return totals
+from tests.sim.parallel import find_seed, make_chunks, run_campaign
+from tests.sim.put_back import put_back
 
 
 def main() -> int:
@@ -78,20 +28,43 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="show every event, in one process")
     parser.add_argument("--broken", choices=list(PUT_BACK), help="put this fault back")
     arguments = parser.parse_args()
+    seeds = range(arguments.start, arguments.start + arguments.seeds)
     kinds = arguments.kind or list(KINDS)
-    if arguments.broken is not None:
-        kinds = [PUT_BACK[arguments.broken].kind]
     if arguments.verbose:
-        break_on_purpose(arguments.broken)
-        for kind in kinds:
-            for seed in range(arguments.start, arguments.start + arguments.seeds):
-                print(KINDS[kind].run_seed(seed, verbose=True))
+        _show(kinds, seeds, arguments.broken)
         return 0
+    if arguments.broken is not None:
+        return _find(arguments.broken, seeds, arguments.jobs)
     chunks = make_chunks(kinds, arguments.start, arguments.seeds)
-    totals = run_campaign(chunks, arguments.cpu_seconds, arguments.jobs, arguments.broken)
-    for each in totals.values():
+    totals = run_campaign(chunks, arguments.cpu_seconds, arguments.jobs)
+    for each in totals:
         print(format_totals(each), end="\n\n")
-    return 0 if all(each.has_passed for each in totals.values()) else 1
+    failures = [failure for each in totals for failure in each.failures]
+    for failure in failures:
+        print(f"failed: {failure.name} in seed {failure.seed}: {failure.rerun}")
+    passed = sum(each.seeds for each in totals)
+    print(f"{passed} seeds passed, {len(failures)} failed")
+    return 0 if all(each.has_passed for each in totals) else 1
+
+
+def _show(kinds: list[str], seeds: range, broken: str | None) -> None:
+    """With a fault in it where one is named."""
+    with ExitStack() as stack:
+        if broken is not None:
+            stack.enter_context(put_back(PUT_BACK[broken]))
+            kinds = [PUT_BACK[broken].kind]
+        for kind in kinds:
+            for seed in seeds:
+                print(KINDS[kind].run_seed(seed, verbose=True))
+
+
+def _find(name: str, seeds: range, jobs: int) -> int:
+    found = find_seed(name, seeds.start, len(seeds), jobs)
+    if found is None:
+        print(f"{name}: not found in {len(seeds)} seeds")
+        return 1
+    print(f"{name}: found by seed {found.seed}: {found.what}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tests.sim.kinds import KINDS, Kind, Result, reached_by
+from tests.sim.kinds import KINDS, Kind, Result
 from tests.sim.tables import Pair, compute_undeclared, compute_unreached
 from tests.sim.violations import Violation
 
@@ -52,7 +52,7 @@ class Totals:
         self.virtual_seconds += result.virtual_ms / 1000
         self.slowest_convergence_ms = max(self.slowest_convergence_ms, result.converged_ms)
         self.faults += result.faults
-        self.reached += reached_by(result)
+        self.reached += result.reached
 
     def merge(self, other: Totals) -> None:
         self.seeds += other.seeds

@@ -1,14 +1,14 @@
 """Faults that were mended, put back one at a time, and the seeds that find them.
 
-Each undoes what its mend did and nothing else. ``python -m tests.sim --broken NAME --seeds 2000``
-looks for the first seed that finds it.
+Each undoes what its mend did and nothing else; those of the SDK and its doors are in
+``sessions/put_back.py``. ``python -m tests.sim.kept`` tries the seeds, and looks for others where
+they find nothing any more.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,8 +24,9 @@ from gateway.heartbeats import Heartbeats
 from gateway.parking import Parked
 from model.commands import ConsumerGroupHeartbeat
 from model.errors import UnknownMemberId
+from tests.sim.put_back import PutBack, make_table
+from tests.sim.sessions.put_back import SESSIONS
 
-Patch = Callable[[pytest.MonkeyPatch], None]
 SaidAgain = Callable[[ConsumerGroupHeartbeat, ConsumerGroupHeartbeat], ConsumerGroupHeartbeat]
 """(what the client said, what the server asks) -> what is submitted at the end of a park."""
 
@@ -106,13 +107,15 @@ def commit_answered_too_early(patch: pytest.MonkeyPatch) -> None:
                 self._write_answer(context)
             elif self._transport is not None:
                 self._transport.write(context.frame)
+        if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
+            self._node.clock.call_later(0, self._resume)
 
     patch.setattr(Connection, "send_answered", hasty)
 
 
 def offsets_of_a_deleted_topic(patch: pytest.MonkeyPatch) -> None:
     """Offsets of a topic that was deleted are shown of the next until they are tombstoned."""
-    patch.setattr(DeletedTopics, "has", lambda self, topic, value: False)
+    patch.setattr(DeletedTopics, "has", lambda self, *stored: False)
 
 
 def downgrade_looks_settled(patch: pytest.MonkeyPatch) -> None:
@@ -147,29 +150,16 @@ def join_lost_at_a_downgrade(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_translator_join, "handle_join_of_downgraded_member", refuse)
 
 
-@dataclass(frozen=True)
-class PutBack:
-    """``names``: the invariants of which one must be what finds it; ``seed`` is one that does,
-    ``None`` where the last one that was known does no more and another is to be looked for."""
-
-    patch: Patch
-    names: frozenset[str]
-    seed: int | None
-    kind: str = "wire"
-
-
-def _table(*rows: PutBack) -> Mapping[str, PutBack]:
-    return {row.patch.__name__: row for row in rows}
-
-
-PUT_BACK: Mapping[str, PutBack] = _table(
-    PutBack(ownership_said_again, frozenset({"S2"}), 592),
-    PutBack(news_to_a_dead_connection, frozenset({"L12", "S30"}), 88),
-    PutBack(subscription_said_again, frozenset({"S28"}), 133),
-    PutBack(commit_answered_too_early, frozenset({"L2"}), 2),
-    PutBack(offsets_of_a_deleted_topic, frozenset({"S19"}), None),
-    PutBack(downgrade_looks_settled, frozenset({"L12", "S2"}), 22),
-    PutBack(downgrade_gives_twice, frozenset({"S2", "S21"}), 19),
-    PutBack(upgrade_without_an_epoch, frozenset({"L12"}), 1395),
-    PutBack(join_lost_at_a_downgrade, frozenset({"S30"}), 158),
+_ROWS = (
+    PutBack(ownership_said_again, frozenset({"S2"}), 592, "wire"),
+    PutBack(news_to_a_dead_connection, frozenset({"L12", "S30"}), 88, "wire"),
+    PutBack(subscription_said_again, frozenset({"S28"}), 133, "wire"),
+    PutBack(commit_answered_too_early, frozenset({"L2"}), 2, "wire"),
+    PutBack(offsets_of_a_deleted_topic, frozenset({"S19"}), 4, "wire"),
+    PutBack(downgrade_looks_settled, frozenset({"L12", "S2"}), 22, "wire"),
+    PutBack(downgrade_gives_twice, frozenset({"S2", "S21"}), 19, "wire"),
+    PutBack(upgrade_without_an_epoch, frozenset({"L12"}), 1395, "wire"),
+    PutBack(join_lost_at_a_downgrade, frozenset({"S30"}), 158, "wire"),
 )
+PUT_BACK = make_table(*_ROWS, *SESSIONS)
+"""Of all kinds of worlds."""

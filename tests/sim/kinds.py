@@ -12,7 +12,7 @@ from tests.sim.tables import Pair
 
 
 class Result(Protocol):
-    """What every kind says of a seed; one with tables has ``reached`` too."""
+    """What every kind says of a seed."""
 
     @property
     def seed(self) -> int: ...
@@ -23,6 +23,8 @@ class Result(Protocol):
     @property
     def faults(self) -> Counter[str]: ...
     @property
+    def reached(self) -> Counter[Pair]: ...
+    @property
     def virtual_ms(self) -> int: ...
     @property
     def converged_ms(self) -> int: ...
@@ -30,7 +32,7 @@ class Result(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """``share`` is the part of the tests' CPU time that it gets; 0 where it has tests of its own.
+    """``share`` is the part of the tests' CPU time that it gets.
 
     ``has_tables``: its seeds have to reach every pair of ``tables``.
     """
@@ -51,14 +53,8 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind("core", "tests.sim.run", share=5, has_tables=True),
         Kind("wire", "tests.sim.wire.run", share=5),
-        Kind("sessions", "tests.sim.sessions.run", share=0),
+        Kind("sessions", "tests.sim.sessions.run", share=2),
     )
 }
 """``core`` has the deepest checkers, around the core itself; ``wire`` the real door of the Kafka
 wire, and owners that are judged from the outside; ``sessions`` the SDK and the doors of gRPC."""
-
-
-def reached_by(result: Result) -> Counter[Pair]:
-    """The pairs of the tables that a seed reached, where its kind counts them."""
-    reached: Counter[Pair] | None = getattr(result, "reached", None)
-    return Counter() if reached is None else reached

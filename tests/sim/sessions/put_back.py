@@ -1,17 +1,14 @@
-"""Faults that were mended, put back one at a time: the simulation finds each of them.
+"""Faults of the SDK and its doors that were mended, put back one at a time.
 
-Each undoes one mend and nothing else, names the checkers that speak, and keeps the seed that finds
-it. ``python -m tests.sim.sessions.put_back`` looks for the first such seed of each.
+Each undoes one mend and nothing else.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -30,12 +27,7 @@ from muster.lease import ClassicLease, Lease
 from muster.membership import Status
 from muster.offsets import Claim
 from muster.stream import Stream
-from tests.sim.sessions.run import run_seed
-from tests.sim.sessions.verdicts import speaking
-from tests.sim.violations import Violation
-
-Patch = Callable[[pytest.MonkeyPatch], None]
-SEEDS = 2_000
+from tests.sim.put_back import PutBack
 
 
 def commits_of_lost_grants(patch: pytest.MonkeyPatch) -> None:
@@ -93,6 +85,11 @@ def late_joins_count(patch: pytest.MonkeyPatch) -> None:
         return enter(self, key, *said)
 
     patch.setattr(SessionRegistry, "enter", careless)
+
+
+def late_claims_count(patch: pytest.MonkeyPatch) -> None:
+    """The same; what such a Join says that it owns acknowledges a revocation."""
+    late_joins_count(patch)
 
 
 def rebalances_end_before_leases(patch: pytest.MonkeyPatch) -> None:
@@ -170,70 +167,19 @@ def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:
             patch.setattr(module, "ask", ask)
 
 
-class PutBack(NamedTuple):
-    """A fault, the checkers that speak, and the first seed that they find it in."""
-
-    patch: Patch
-    names: tuple[str, ...]
-    seed: int
-
-
-PUT_BACK: tuple[PutBack, ...] = (
-    PutBack(commits_of_lost_grants, ("S15", "S11"), 132),
-    PutBack(commits_beside_each_other, ("S15",), 190),
-    PutBack(late_commits_count, ("S15",), 2),
-    PutBack(late_joins_count, ("renamed",), 2),
-    PutBack(late_joins_count, ("S2",), 138),
-    PutBack(late_leaves_count, ("S2",), 74),
-    PutBack(rebalances_end_before_leases, ("S2",), 8),
-    PutBack(classic_leases_of_sessions_alone, ("S2",), 20),
-    PutBack(promises_not_noted, ("S2",), 40),
-    PutBack(late_unary_commits_count, ("S15",), 296),
-    PutBack(cancelled_closes_leave_ghosts, ("ghost",), 405),
-    PutBack(expired_members_leave_ghosts, ("ghost",), 317),
-    PutBack(closed_connections_cancel, ("cancelled",), 1),
+SESSIONS = (
+    PutBack(commits_of_lost_grants, frozenset({"S15", "S11"}), 132, "sessions"),
+    PutBack(commits_beside_each_other, frozenset({"S15"}), 190, "sessions"),
+    PutBack(late_commits_count, frozenset({"S15"}), 2, "sessions"),
+    PutBack(late_joins_count, frozenset({"renamed"}), 2, "sessions"),
+    PutBack(late_claims_count, frozenset({"S2"}), 138, "sessions"),
+    PutBack(late_leaves_count, frozenset({"S2"}), 74, "sessions"),
+    PutBack(rebalances_end_before_leases, frozenset({"S2"}), 8, "sessions"),
+    PutBack(classic_leases_of_sessions_alone, frozenset({"S2"}), 20, "sessions"),
+    PutBack(promises_not_noted, frozenset({"S2"}), 40, "sessions"),
+    PutBack(leases_forgotten_by_a_restart, frozenset({"S2"}), None, "sessions"),
+    PutBack(late_unary_commits_count, frozenset({"S15"}), 296, "sessions"),
+    PutBack(cancelled_closes_leave_ghosts, frozenset({"ghost"}), 405, "sessions"),
+    PutBack(expired_members_leave_ghosts, frozenset({"ghost"}), 317, "sessions"),
+    PutBack(closed_connections_cancel, frozenset({"cancelled"}), 1, "sessions"),
 )
-
-
-RARE: tuple[PutBack, ...] = (PutBack(leases_forgotten_by_a_restart, ("S2",), 0),)
-"""Found in too few seeds to be looked for in every run; without a seed that is kept."""
-
-
-def find(fault: PutBack, seed: int) -> Violation | None:
-    """What the checkers say of this seed with the fault in it."""
-    with pytest.MonkeyPatch.context() as patch, speaking(*fault.names):
-        fault.patch(patch)
-        try:
-            run_seed(seed)
-        except Violation as violation:
-            return violation
-    return None
-
-
-def main() -> int:
-    """The exit code: 1 where one is not found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="of faults; all where none is given")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--first", type=int, default=0)
-    options = parser.parse_args()
-    is_complete = True
-    for fault in PUT_BACK + RARE:
-        name = fault.patch.__name__
-        if options.names and name not in options.names:
-            continue
-        began = time.process_time()
-        for seed in range(options.first, options.first + options.seeds):
-            found = find(fault, seed)
-            if found is not None:
-                cpu_s = time.process_time() - began
-                print(f"{name} {fault.names}: seed {seed}, {cpu_s:.0f} s: {found}", flush=True)
-                break
-        else:
-            is_complete = False
-            print(f"{name} {fault.names}: not found in {options.seeds} seeds", flush=True)
-    return 0 if is_complete else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

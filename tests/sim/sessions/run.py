@@ -16,6 +16,7 @@ from tests.sim.sessions.patches import patched
 from tests.sim.sessions.scenario import FAULTS_S, Scenario
 from tests.sim.sessions.verdicts import check
 from tests.sim.sessions.world import World
+from tests.sim.tables import Pair, tallied_steps
 
 SLACK_S = 22.0
 """A machine may stand still for 12 s as the faults stop; clients wait up to 2 s between tries."""
@@ -34,6 +35,7 @@ class Result:
     members: int
     commits: int
     faults: Counter[str]
+    reached: Counter[Pair]
     virtual_ms: int
     converged_ms: int
 
@@ -42,7 +44,8 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
     """Run a seed; raises a violation, or any other exception that a bug may bring about."""
     quiet_logs()
     world = World(seed, verbose)
-    with quiet_sdk(), patched(world.loop, world.random, world.network):
+    reached: Counter[Pair] = Counter()
+    with quiet_sdk(), patched(world.loop, world.random, world.network), tallied_steps(reached):
         try:
             scenario = Scenario(world)
             scenario.begin()
@@ -60,6 +63,7 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
                 len(world.applications),
                 world.ledger.commits,
                 world.faults.happened,
+                reached,
                 int(world.loop.passed_s * 1000),
                 converged_ms,
             )
