@@ -217,7 +217,8 @@ class Consumer(Member):
                 for topic in answer.assignment.topic_partitions
                 for number in topic.partitions
             )
-        if self._told is None or self.owned <= self._told:
+        if self._told is None or (self.owned <= self._told and not self._is_dirty):
+            # What it has given up since this heartbeat was sent, the server still waits for.
             self.calm_ms = said.sent_ms
         self._reconcile()
         if self._is_dirty or self.topics != self._known_topics:
