@@ -21,7 +21,7 @@ help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
 	@echo "make test    install, then lint and run all tests (TEST_GROUPS='log protocol' for some)"
 	@echo "make lint    ruff, mypy and the import contracts alone"
-	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds"
+	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds of each kind of world"
 	@echo "make chaos   the SDK over networks that delay, hold back and cut: SEEDS=20 SECONDS=$(SECONDS) each"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make interop   every client, in both protocols, with every strategy that it has"

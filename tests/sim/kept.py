@@ -18,7 +18,8 @@ from tests.sim.parallel import find_seed, run_tasks
 from tests.sim.put_back import PutBack, check_seed
 from tests.sim.sessions import put_back as sessions_put_back
 
-_TABLES = tuple(Path(module.__file__ or "") for module in (faults_put_back, sessions_put_back))
+README = Path(__file__).parent / "README.md"
+_TABLES = (Path(faults_put_back.__file__), Path(sessions_put_back.__file__), README)
 
 
 def main() -> int:
@@ -62,9 +63,11 @@ def _renew(row: PutBack, seeds: int, jobs: int) -> bool:
 
 
 def write_seed(table: str, name: str, seed: int) -> str:
-    """The text of a table with another seed of one fault."""
-    pattern = rf"(PutBack\(\s*{name},\s*frozenset\([^)]*\),\s*)(?:\d+|None)"
-    return re.sub(pattern, rf"\g<1>{seed}", table)
+    """The text of a table, in Python or in Markdown, with another seed of one fault."""
+    in_python = rf"(PutBack\(\s*{name},\s*frozenset\([^)]*\),\s*)(?:\d+|None)"
+    in_markdown = rf"(\| `{name}` \|[^|]*\|[^|]*\|) \d*(?: |(?=\|))"
+    table = re.sub(in_python, rf"\g<1>{seed}", table)
+    return re.sub(in_markdown, rf"\g<1> {seed} ", table)
 
 
 if __name__ == "__main__":
