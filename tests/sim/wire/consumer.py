@@ -196,7 +196,8 @@ class Consumer(Member):
         if code is not ErrorCode.NONE:
             self._refused(code)
             return
-        check(answer.member_epoch >= self.epoch, "S5", f"{self} was told {answer.member_epoch}")
+        if answer.member_epoch < self.epoch:
+            check(False, "S5", f"{self} was told {answer.member_epoch}")
         self.epoch = answer.member_epoch
         self.heard_ms = said.sent_ms
         self.interval_ms = answer.heartbeat_interval
