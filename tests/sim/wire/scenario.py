@@ -173,9 +173,13 @@ class Scenario:
         )
 
     def _end_instance(self, instance: str, is_classic: bool) -> None:
-        """Of what was started under that instance before; or both run, which fences the older."""
-        for member in self.living:
-            if member.instance == instance:
+        """Of what was started under that instance before; or both run, which fences the older.
+
+        One that its group refuses goes on trying, and would take the instance back.
+        """
+        for member in self.world.members:
+            is_gone = member.is_dead or member.is_leaving or member.is_replaced
+            if member.instance == instance and not is_gone:
                 self.world.note("ends", member.name, instance)
                 may_be_replaced = is_classic and isinstance(member, Classic)
                 if may_be_replaced and self.world.faults.strikes("instance replaced"):
