@@ -222,19 +222,9 @@ class OffsetModel:
         )
 
     def may_be_unstable(self, place: OffsetPlace, partition: LogPartition) -> bool:
-        """S16: there is a transaction that was not ended there.
-
-        A timeout ends it in the groups that had a part of it: what comes for another one waits.
-        """
+        """S16: there is a transaction that was not ended there."""
         commits = self._places.get(place)
         return commits is not None and any(
-            transaction is not None
-            and (
-                partition not in transaction.ended
-                or (
-                    partition in transaction.timed_out
-                    and place[0] not in transaction.timed_out_groups
-                )
-            )
+            transaction is not None and not transaction.is_over(place[0], partition)
             for transaction in commits.transactions
         )
