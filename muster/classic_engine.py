@@ -130,6 +130,8 @@ class ClassicEngine:
         self.kept: list[CallbackFailed] = []
         """What the application raised where it was asked to assign."""
         self._has_lease = False
+        self._joined_at = float("-inf")
+        """When the join was sent that was answered last."""
         self._lease = ClassicLease(options.session_timeout_ms, options.rebalance_timeout_ms)
         self._lost: _Lost | None = None
         self._rejoin_reason = ""
@@ -290,7 +292,9 @@ class ClassicEngine:
             answer = await self._ask(lambda: self.client.legacy.JoinGroup, request)
             match answer.error.error_code:
                 case 0:
-                    self._lease.note_undisturbed(sent_at)
+                    self._joined_at = sent_at
+                    if answer.leader:
+                        self._lease.note_undisturbed(sent_at)
                     return self._accept(answer), answer.skip_assignment
                 case code if code == MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id
@@ -334,10 +338,14 @@ class ClassicEngine:
         answer = await self._ask(lambda: self.client.legacy.SyncGroup, request)
         match answer.error.error_code:
             case 0:
-                self._lease.note_renewed(sent_at)
-                self._lease.note_undisturbed(sent_at)
-                self._has_lease = True
                 assignment: bytes = answer.assignment
+                self._lease.note_renewed(sent_at)
+                if generation.leader:
+                    self._lease.note_undisturbed(sent_at)
+                elif not (self._has_lease and self.protocol.gives_up(assignment)):
+                    # A consumer group: a join that frees nothing puts no removal off.
+                    self._lease.note_undisturbed(self._joined_at)
+                self._has_lease = True
                 return assignment
             case code if code in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
                 raise _Lost(answer.error.reason, forgets_id=code == UNKNOWN_MEMBER_ID)
