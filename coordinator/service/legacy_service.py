@@ -22,6 +22,7 @@ from coordinator.service.legacy_decode import (
 from coordinator.service.sequences import Sequences
 from coordinator.service.waits import Waits
 from model.commands import Caller
+from model.commands import JoinGroup as JoinGroupCommand
 from model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -34,6 +35,7 @@ from model.responses import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
+    Response,
     SyncGroupResponse,
 )
 from muster.v1 import legacy_pb2, legacy_pb2_grpc
@@ -117,11 +119,7 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         caller = self._caller(peer, request.client_id)
         command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
-        if command.member_id and not self._joins.note(
-            (command.group_id, command.member_id), request.sequence
-        ):
-            raise CoordinatorNotAvailable("a later join of the member came before this one")
-        response = await self._waits.call(self._door.coordinator, command)
+        response = await self._call_in_order(command, request.sequence)
         assert isinstance(response, JoinGroupResponse)
         return legacy_pb2.JoinGroupResponse(
             member_id=response.member_id,
@@ -139,6 +137,21 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
             ],
             skip_assignment=response.skip_assignment,
         )
+
+    async def _call_in_order(self, command: JoinGroupCommand, sequence: int) -> Response:
+        """The answer. Raises what ``Waits.call`` does, and for a join that comes late."""
+        if command.member_id is None:
+            return await self._waits.call(self._door.coordinator, command)
+        key = (command.group_id, command.member_id)
+        before = self._joins.find(key)
+        if not self._joins.note(key, sequence):
+            raise CoordinatorNotAvailable("a later join of the member came before this one")
+        try:
+            return await self._waits.call(self._door.coordinator, command)
+        except GroupError:
+            # It may not be the member that says so.
+            self._joins.withdraw(key, sequence, before)
+            raise
 
     async def _sync(
         self, request: legacy_pb2.SyncGroupRequest, peer: str
