@@ -46,7 +46,7 @@ from muster.errors import (
 )
 from muster.lease import ClassicLease, read_clock
 from muster.unary import ask, is_cancelled, raise_failures, stop
-from muster.v1 import legacy_pb2, types_pb2
+from muster.v1 import legacy_pb2, legacy_pb2_grpc, types_pb2
 
 _LOG = logging.getLogger("muster")
 _BACKOFF_MIN_S: Final = 0.05
@@ -54,6 +54,8 @@ _BACKOFF_MAX_S: Final = 2.0
 _GRACE_S: Final = 5.0
 _LEAVE_TIMEOUT_S: Final = 5.0
 _BEATS_IN_A_LEASE: Final = 3
+_UNANSWERED_MAX: Final = 3
+"""So many heartbeats without an answer: the connection is given up."""
 _HOPELESS: Final = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -136,6 +138,7 @@ class ClassicEngine:
         self._lost: _Lost | None = None
         self._rejoin_reason = ""
         self._join_sequences = itertools.count(1)
+        self._unanswered = 0
         self._is_closing = False
         self._interrupt = asyncio.Event()
         self._wake = asyncio.Event()
@@ -438,6 +441,8 @@ class ClassicEngine:
                 continue
             if self._has_lease and not self.holds:
                 self._lose(_Lost("the session has ended", forgets_id=False))
+                if self._unanswered:
+                    await self._replace_connection(self.client.legacy)
                 continue
             await self._beat_once(max(interval_s, 1.0))
 
@@ -458,13 +463,23 @@ class ClassicEngine:
             generation=generation,
             client_id=self.options.client_id,
         )
+        legacy = self.client.legacy
         try:
-            answer = await ask(self.client.legacy.Heartbeat, request, timeout=timeout_s)
+            answer = await ask(legacy.Heartbeat, request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             self.trouble = error.details() or error.code().name
+            self._unanswered += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if self._unanswered >= _UNANSWERED_MAX:
+                await self._replace_connection(legacy)
             return
+        self._unanswered = 0
         if generation == self.generation:
             self._on_beat(answer.error, answer.is_held, sent_at)
+
+    async def _replace_connection(self, legacy: legacy_pb2_grpc.LegacyServiceStub) -> None:
+        """Nobody answers there: the other end may be gone without a word."""
+        self._unanswered = 0
+        await self.client.replace_silent(legacy)
 
     def _on_beat(self, error: types_pb2.Error, is_held: bool, sent_at: float) -> None:
         code = error.error_code
@@ -496,12 +511,15 @@ class ClassicEngine:
         while True:
             if isinstance(request, legacy_pb2.JoinGroupRequest):
                 request.sequence = next(self._join_sequences)
+            legacy = self.client.legacy
             try:
                 answer = await self._race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
                 self.trouble = error.details() or error.code().name
                 if error.code() in _HOPELESS:
                     raise JoinRefused(self.trouble) from error
+                if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    await self._replace_connection(legacy)
             else:
                 if answer is not None and answer.error.error_code not in PASSING:
                     return answer

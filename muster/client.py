@@ -188,6 +188,14 @@ class Client:
         finally:
             self._commits.pop(correlation_id, None)
 
+    async def replace_silent(self, legacy: legacy_pb2_grpc.LegacyServiceStub) -> None:
+        """Calls over this stub were not answered: their connection may be dead without a word.
+
+        Where members are on a stream, its silence tells.
+        """
+        if legacy is self.legacy and not self._members and not self._is_closed:
+            await self._replace_channel()
+
     def expect(self, heartbeat_interval_ms: int) -> None:
         """The server promised a sign of life at least so often."""
         self._silence_s = max(_SILENCE_MIN_S, 3 * heartbeat_interval_ms / 1000)

@@ -193,6 +193,22 @@ async def test_a_member_that_is_cut_off_gives_up_before_others_get_it(
     assert ledger.overlaps == []
 
 
+@pytest.mark.parametrize("session_timeout_ms", [900, 30_000])
+async def test_a_connection_that_is_dead_without_a_word_is_replaced(
+    stand: Stand, session_timeout_ms: int
+) -> None:
+    """By heartbeats that nobody answers, or when the session is over."""
+    async with running_proxy(stand.port) as proxy:
+        ledger = Ledger()
+        options = {"session_timeout_ms": session_timeout_ms}
+        async with make_classic(proxy.target, ledger, **options) as member:
+            await until(lambda: member.assignment == ALL)
+            proxy.abandon()
+            await until(lambda: proxy.accepted == 2)
+            await until(lambda: member.assignment == ALL)
+            await member.commit(dict.fromkeys(ALL, 1))
+
+
 async def test_who_waits_in_its_join_is_a_member_for_longer_than_its_rebalance_timeout(
     stand: Stand,
 ) -> None:
