@@ -207,10 +207,10 @@ class Runtime:
         )
         self._turns = Turns(
             scheduler,
+            self._writer,
             handle=self._submit_to_shard,
             compute_targets=self._targets.compute_due,
-            write=self._writer.write_early,
-            request_flush=self._writer.request_flush,
+            is_void=self.liveness.is_armed_anew,
         )
         self._timers = Timers(
             scheduler,
