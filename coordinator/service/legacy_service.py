@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import grpc.aio
 
@@ -21,7 +21,7 @@ from coordinator.service.legacy_decode import (
 )
 from coordinator.service.sequences import Sequences
 from coordinator.service.waits import Waits
-from model.commands import Caller
+from model.commands import Caller, ClassicHeartbeat
 from model.commands import JoinGroup as JoinGroupCommand
 from model.errors import (
     CoordinatorLoadInProgress,
@@ -30,7 +30,9 @@ from model.errors import (
     GroupError,
     MemberIdRequired,
     RebalanceInProgress,
+    UnknownMemberId,
 )
+from model.ids import MemberId
 from model.responses import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
@@ -42,6 +44,9 @@ from muster.v1 import legacy_pb2, legacy_pb2_grpc
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
+NO_GENERATION: Final = -1
+"""Nobody is of it: what is said in it changes nothing."""
+
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
@@ -145,6 +150,7 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         key = (command.group_id, command.member_id)
         before = self._joins.find(key)
         if not self._joins.note(key, sequence):
+            await self._check_is_member(command, key[1])
             raise CoordinatorNotAvailable("a later join of the member came before this one")
         try:
             return await self._waits.call(self._door.coordinator, command)
@@ -152,6 +158,18 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
             # It may not be the member that says so.
             self._joins.withdraw(key, sequence, before)
             raise
+
+    async def _check_is_member(self, command: JoinGroupCommand, member_id: MemberId) -> None:
+        """Raises ``UnknownMemberId`` for one that is none: it has to take another id."""
+        nothing = ClassicHeartbeat(
+            command.caller, command.group_id, member_id, NO_GENERATION, by_server=True
+        )
+        try:
+            await self._door.coordinator.call(nothing)
+        except UnknownMemberId:
+            raise
+        except GroupError:
+            return
 
     async def _sync(
         self, request: legacy_pb2.SyncGroupRequest, peer: str

@@ -194,3 +194,27 @@ async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
     refused = await join(member_id, 2**62, protocol_type="another")
     assert refused.error.reason == "INCONSISTENT_GROUP_PROTOCOL"
     assert not (await join(member_id, 5)).HasField("error"), "what was refused stops none"
+
+
+async def test_a_member_that_was_put_out_is_told_so_whatever_number_was_said(stand: Stand) -> None:
+    """It takes another id then. A stranger may have said a number that it never reaches."""
+    stub = stand.legacy_stub()
+
+    async def join(member_id: str, sequence: int) -> legacy_pb2.JoinGroupResponse:
+        return await stub.JoinGroup(
+            legacy_pb2.JoinGroupRequest(
+                group_id="classic",
+                member_id=member_id,
+                session_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                sequence=sequence,
+            )
+        )
+
+    member_id = (await join("", 1)).member_id
+    await join(member_id, 2**62)
+    assert (await join(member_id, 2)).error.reason == "COORDINATOR_NOT_AVAILABLE"
+    leaving = legacy_pb2.LeavingMember(member_id=member_id)
+    await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(group_id="classic", members=[leaving]))
+    assert (await join(member_id, 3)).error.reason == "UNKNOWN_MEMBER_ID"
