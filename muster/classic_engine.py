@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import logging
 import random
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -138,6 +139,7 @@ class ClassicEngine:
         self._lost: _Lost | None = None
         self._rejoin_reason = ""
         self._join_sequences = itertools.count(1)
+        self._incarnation = secrets.randbits(62) | 1
         self._unanswered = 0
         self._is_closing = False
         self._interrupt = asyncio.Event()
@@ -290,6 +292,7 @@ class ClassicEngine:
                     for name, metadata in self.protocol.make_protocols()
                 ],
                 reason=reason,
+                incarnation=self._incarnation,
             )
             sent_at = read_clock()
             answer = await self._ask(lambda: self.client.legacy.JoinGroup, request)

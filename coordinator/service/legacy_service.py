@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Hashable
 from typing import Final, TypeAlias, TypeVar
 
 import grpc.aio
@@ -124,7 +125,7 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         caller = self._caller(peer, request.client_id)
         command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
-        response = await self._call_in_order(command, request.sequence)
+        response = await self._call_in_order(command, request)
         assert isinstance(response, JoinGroupResponse)
         return legacy_pb2.JoinGroupResponse(
             member_id=response.member_id,
@@ -143,14 +144,17 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
             skip_assignment=response.skip_assignment,
         )
 
-    async def _call_in_order(self, command: JoinGroupCommand, sequence: int) -> Response:
+    async def _call_in_order(
+        self, command: JoinGroupCommand, request: legacy_pb2.JoinGroupRequest
+    ) -> Response:
         """The answer. Raises what ``Waits.call`` does, and for a join that comes late."""
-        if command.member_id is None:
+        key = _find_order(command, request.incarnation)
+        if key is None:
             return await self._waits.call(self._door.coordinator, command)
-        key = (command.group_id, command.member_id)
-        before = self._joins.find(key)
+        sequence, before = request.sequence, self._joins.find(key)
         if not self._joins.note(key, sequence):
-            await self._check_is_member(command, key[1])
+            if command.member_id is not None:
+                await self._check_is_member(command, command.member_id)
             raise CoordinatorNotAvailable("a later join of the member came before this one")
         try:
             return await self._waits.call(self._door.coordinator, command)
@@ -212,3 +216,12 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
                 for asked, error in zip(request.members, response.errors, strict=True)
             ]
         )
+
+
+def _find_order(command: JoinGroupCommand, incarnation: int) -> Hashable | None:
+    """What joins are put in order by: the member, or who is to be that of an instance."""
+    if command.member_id is not None:
+        return command.group_id, command.member_id
+    if command.instance_id is not None and incarnation:
+        return command.group_id, command.instance_id, incarnation
+    return None

@@ -196,6 +196,39 @@ async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
     assert not (await join(member_id, 5)).HasField("error"), "what was refused stops none"
 
 
+async def test_a_late_first_join_of_a_static_member_does_not_fence_it(stand: Stand) -> None:
+    """Another process with the instance id takes its place, as ever."""
+    stub = stand.legacy_stub()
+
+    async def join(sequence: int, incarnation: int) -> legacy_pb2.JoinGroupResponse:
+        return await stub.JoinGroup(
+            legacy_pb2.JoinGroupRequest(
+                group_id="classic",
+                instance_id="i",
+                session_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                sequence=sequence,
+                incarnation=incarnation,
+            )
+        )
+
+    async def beat(member: legacy_pb2.JoinGroupResponse) -> str:
+        request = legacy_pb2.ClassicHeartbeatRequest(
+            group_id="classic",
+            member_id=member.member_id,
+            instance_id="i",
+            generation=member.generation,
+        )
+        return (await stub.Heartbeat(request)).error.reason
+
+    live = await join(2, incarnation=7)
+    assert (await join(1, incarnation=7)).error.reason == "COORDINATOR_NOT_AVAILABLE"
+    assert await beat(live) != "FENCED_INSTANCE_ID"
+    assert not (await join(1, incarnation=9)).HasField("error")
+    assert await beat(live) == "FENCED_INSTANCE_ID"
+
+
 async def test_a_member_that_was_put_out_is_told_so_whatever_number_was_said(stand: Stand) -> None:
     """It takes another id then. A stranger may have said a number that it never reaches."""
     stub = stand.legacy_stub()
