@@ -272,6 +272,10 @@ class ClassicEngine:
         self._check_closing()
         rejoins = await self.protocol.take(generation, assignment, lambda: self.holds)
         self.notify()
+        self._check_lost()
+        if not self.holds:
+            # It was not taken, or is no longer held; a heartbeat under way may renew the lease.
+            raise _Lost("the session has ended", forgets_id=False)
         if not rejoins:
             await self._stay()
 
