@@ -178,8 +178,8 @@ SESSIONS = (
     PutBack(classic_leases_of_sessions_alone, frozenset({"S2"}), 20, "sessions"),
     PutBack(promises_not_noted, frozenset({"S2"}), 40, "sessions"),
     PutBack(leases_forgotten_by_a_restart, frozenset({"S2"}), None, "sessions"),
-    PutBack(late_unary_commits_count, frozenset({"S15"}), 296, "sessions"),
+    PutBack(late_unary_commits_count, frozenset({"S15"}), 78, "sessions"),
     PutBack(cancelled_closes_leave_ghosts, frozenset({"ghost"}), 405, "sessions"),
-    PutBack(expired_members_leave_ghosts, frozenset({"ghost"}), 317, "sessions"),
+    PutBack(expired_members_leave_ghosts, frozenset({"ghost"}), 708, "sessions"),
     PutBack(closed_connections_cancel, frozenset({"cancelled"}), 1, "sessions"),
 )
