@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from model.ids import GroupId
+from model.ids import GroupId, InstanceId, MemberId
 from tests.sim.shadow import Place
 from tests.sim.violations import check
 
@@ -146,9 +146,26 @@ class Judge:
 
     # ------------------------------------------------------------------------ healthy members
 
+    def _has_successor(self, member: Member) -> bool:
+        """Whether the group has another member of its instance.
+
+        It may be a process that ended before it began: what that had sent came later. Kafka's
+        protocols do not tell which of two is the older one.
+        """
+        if member.instance is None:
+            return False
+        shard = self._world.runtime.shard_of(member.group)
+        group, classic = shard.consumer_groups.get(member.group), shard.classic_group(member.group)
+        owners: dict[InstanceId, MemberId] = {}
+        if group is not None:
+            owners |= group.static_members
+        if classic is not None:
+            owners |= classic.instances
+        return owners.get(InstanceId(member.instance), member.member_id) != member.member_id
+
     def check_removal(self, member: Member, what: str) -> None:
         """S30: it is told that it is no member; then it was silent, or slow."""
-        if member.is_replaced or not member.is_settled_member:
+        if member.is_replaced or not member.is_settled_member or self._has_successor(member):
             return
         now_ms = self._world.time.now_ms
         silent_ms, busy_ms = now_ms - member.heard_ms, now_ms - member.calm_ms
