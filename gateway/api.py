@@ -290,6 +290,7 @@ class RequestContext:
 
     def abandon(self) -> None:
         """The connection is gone: what the connection calls for each request not answered."""
-        callback, self._abandoned = self._abandoned, None
+        callback = self._abandoned
+        self.keep()
         if callback is not None and not self.answered:
             callback()

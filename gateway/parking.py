@@ -69,8 +69,10 @@ class Parked:
         """Stop waiting, without an answer."""
         self._is_done = True
         self._door.heartbeats.parked = None
-        if self._watch is not None:
-            self._watch.cancel()
+        # The watch refers to this: kept, it would be a cycle, which only the collector ends.
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
 
     def end(self) -> None:
         """Answer now: the park time is over, or something else wants the connection."""

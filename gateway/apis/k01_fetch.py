@@ -117,10 +117,13 @@ class _Fetch:
         self._topics.read(self._reads, self._request.max_bytes, self._reply)
 
     def _cancel(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        # Both refer to this fetch: kept, they would be a cycle, which only the collector ends.
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
     def _reply(self, results: Sequence[ReadResult]) -> None:
         for slot, result in zip(self._waiting, results, strict=True):
