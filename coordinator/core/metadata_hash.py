@@ -18,6 +18,9 @@ from model.topics import Topic, TopicImage
 TopicHashes: TypeAlias = dict[TopicId, tuple[Topic, int]]
 """The hashes of topics, each with the topic that it is of."""
 
+GONE_KEPT = 16
+"""So many hashes more than twice as many as there are topics are kept before any is dropped."""
+
 _MAGIC = 0
 _INT = struct.Struct("<i")
 _PAIR_OF_LONGS = struct.Struct("<qq")
@@ -77,4 +80,12 @@ def compute_metadata_hash(names: Iterable[str], image: TopicImage, cache: TopicH
         if known is None or known[0] is not topic:
             known = cache[topic.topic_id] = (topic, compute_topic_hash(topic))
         pairs.append((name, known[1]))
+    drop_gone_hashes(image, cache)
     return compute_group_hash(pairs)
+
+
+def drop_gone_hashes(image: TopicImage, cache: TopicHashes) -> None:
+    """Drop what is kept of topics that are gone, once it is as much as there are topics."""
+    if len(cache) > 2 * len(image.by_id) + GONE_KEPT:
+        for topic_id in [each for each in cache if each not in image.by_id]:
+            del cache[topic_id]

@@ -20,6 +20,9 @@ PROGRAM_MAX_BYTES = 2 * 1024 * 1024
 
 KEPT_PATTERNS = 1_024
 
+KEPT_PROGRAMS = 128
+"""Compiled patterns that are kept: 256 MiB at most."""
+
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
@@ -58,7 +61,7 @@ def compute_matches(regex: str, names: Iterable[TopicName]) -> frozenset[TopicNa
     return frozenset(name for name in names if fullmatch(name) is not None)
 
 
-@lru_cache(maxsize=KEPT_PATTERNS)
+@lru_cache(maxsize=KEPT_PROGRAMS)
 def _compile(regex: str) -> Any:
     options = re2.Options()
     options.max_mem = PROGRAM_MAX_BYTES

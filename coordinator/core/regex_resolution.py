@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator.core.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
-from coordinator.core.metadata_hash import TopicHashes, compute_metadata_hash
+from coordinator.core.metadata_hash import TopicHashes, compute_metadata_hash, drop_gone_hashes
 from coordinator.core.outcome import Effect, Outcome
 from coordinator.core.shard import Shard
 from model.ids import GroupId, TopicName
@@ -59,6 +59,7 @@ def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
     records = [_record(command, regex, topics) for regex, topics in resolved.items()]
     records += _orphan_tombstones(group)
     shard.topic_hashes.update(command.topic_hashes)
+    drop_gone_hashes(shard.image, shard.topic_hashes)
     names = _names_after(group, resolved)
     if not _needs_epoch(shard, group, resolved, names):
         return Outcome(records=tuple(records), response=Done())

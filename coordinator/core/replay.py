@@ -105,6 +105,7 @@ def replay_member_metadata(
     # What a classic member says is its own, and another with each join: what it owns is in it.
     is_shared = value.classic_member_metadata is None
     entry.metadata = group.metadata_values.setdefault(value, value) if is_shared else value
+    _drop_unsaid(group)
     _change_subscription(shard, group, old, value)
 
 
@@ -124,8 +125,7 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
         group.count_assignor(entry.metadata.server_assignor, -1)
         group.count_classic(entry.metadata, -1)
         group.change_instance(entry.member_id, entry.metadata.instance_id, None)
-        if len(group.metadata_values) > 2 * group.member_count + 16:
-            group.metadata_values.clear()
+        _drop_unsaid(group)
     if group.local is not None:
         group.local.forget(entry.member_id)
         group.local = None if group.local.is_empty else group.local
@@ -133,6 +133,15 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     group.release(entry, entry.pending_revocation)
     group.clear_target(entry)
     group.drop_entry(entry)
+
+
+def _drop_unsaid(group: ConsumerGroup) -> None:
+    """Drop what no member says any more, once it is as much as what they say."""
+    if len(group.metadata_values) > 2 * group.member_count + 16:
+        said = [member.metadata for member in group.entries.values() if member.metadata is not None]
+        group.metadata_values = {
+            value: value for value in said if value.classic_member_metadata is None
+        }
 
 
 def _change_subscription(

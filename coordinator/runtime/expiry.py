@@ -152,7 +152,7 @@ class OffsetExpiry:
                 rule = compute_expiry_rule(shard, group_id)
                 if rule is not None and not self._is_in_grace(shard, group_id):
                     yield from self._walk_offsets(shard, group_id, rule)
-            for group_id in [*shard.consumer_groups, *shard.classic_groups]:
+            for group_id in [*shard.consumer_groups, *shard.all_classic_groups()]:
                 yield 1
                 if (
                     group_id not in shard.offset_groups

@@ -10,7 +10,7 @@ one of its members is heard from; it goes on with what the log has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -35,6 +35,9 @@ log = structlog.get_logger()
 
 RETRY_MS = 1_000
 
+KEPT_NAMES = 1_000_000
+"""So many names that patterns match are kept, all patterns together: some 64 MiB."""
+
 Right: TypeAlias = tuple[str, str]
 """Principal and host."""
 
@@ -55,7 +58,7 @@ class RegexMatches:
     ) -> dict[str, frozenset[TopicName]]:
         """For each pattern the names that it matches."""
         self._follow(image)
-        if len(self._known) > KEPT_PATTERNS:
+        if len(self._known) > KEPT_PATTERNS or sum(map(len, self._known.values())) > KEPT_NAMES:
             self._known.clear()
         found = {}
         for regex in regexes:
@@ -66,14 +69,17 @@ class RegexMatches:
         return found
 
     def compute_hashes(
-        self, found: Iterable[frozenset[TopicName]], image: TopicImage
+        self, found: Collection[frozenset[TopicName]], image: TopicImage
     ) -> TopicHashes:
-        """The hashes of these topics, and of others."""
-        if len(self._hashes) > 2 * len(image.by_name):
-            self._hashes.clear()
+        """The hashes of these topics."""
         for topics in found:
             compute_metadata_hash(topics, image, self._hashes)
-        return dict(self._hashes)
+        return {
+            topic.topic_id: self._hashes[topic.topic_id]
+            for topics in found
+            for topic in map(image.by_name.get, topics)
+            if topic is not None
+        }
 
     def _follow(self, image: TopicImage) -> None:
         if image is self._image:

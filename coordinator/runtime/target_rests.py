@@ -47,6 +47,10 @@ class TargetRests:
         rest_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_REST_MS
         self._rests[problem.group_id] = _Rest(now_ms + rest_ms, problem.group_epoch, now_ms)
 
+    def forget(self, group_id: GroupId) -> None:
+        """The group is gone."""
+        self._rests.pop(group_id, None)
+
     def compute_wait_ms(self, group_id: GroupId, group: ConsumerGroup | None, now_ms: int) -> int:
         """How long to wait before the group is looked at again; 0 where it rests no longer."""
         rest = self._rests.get(group_id)

@@ -106,8 +106,17 @@ class Targets:
         self._moves.begin(group_settings)
 
     def look_at(self, group_ids: Collection[GroupId]) -> None:
-        """These have changed durably: their next steps may begin."""
+        """These have changed durably: their next steps may begin, or they are gone."""
         self._moves.look_at(group_ids)
+        for group_id in group_ids:
+            if group_id not in self._shard_of(group_id).consumer_groups:
+                self._forget(group_id)
+
+    def _forget(self, group_id: GroupId) -> None:
+        self._last_ms.pop(group_id, None)
+        self._failures.pop(group_id, None)
+        self._put_off_until_ms.pop(group_id, None)
+        self._rests.forget(group_id)
 
     @property
     def in_flight(self) -> int:
@@ -168,7 +177,6 @@ class Targets:
             return
         problem = find_target_problem(self._shard_of(group_id), group_id)
         if problem is None:
-            self._last_ms.pop(group_id, None)
             return
         if self._is_quick(problem):
             self._done(problem, self._run(problem))
@@ -213,6 +221,10 @@ class Targets:
         self._request_flush()
 
     def _done(self, problem: TargetProblem, command: Result) -> None:
+        if problem.group_id not in self._shard_of(problem.group_id).consumer_groups:
+            # It went while this was computed.
+            self._forget(problem.group_id)
+            return
         if isinstance(command, Failure):
             self._assignments.report(problem, command)
             self._put_off(problem, command)

@@ -235,3 +235,17 @@ def test_matches_keep_no_more_patterns_than_they_may() -> None:
             f"f{number}": {"f1"} if number == 1 else set()
         }
     assert len(matches._known) <= regex_matching.KEPT_PATTERNS + 1
+
+
+def test_names_that_patterns_match_are_bounded_over_all_patterns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: a thousand patterns kept all names of 20,000 topics each."""
+    monkeypatch.setattr(regexes_module, "KEPT_NAMES", 1_000)
+    matches = RegexMatches()
+    topics = tuple(Topic(TopicName(f"t{n}"), TopicId(n.to_bytes(16, "big")), 1) for n in range(100))
+    image = compute_image_of(topics, len(topics))
+    for number in range(50):
+        found = matches.topics_of((f"t.*|{number}",), image)
+        assert [len(names) for names in found.values()] == [100]
+        assert sum(map(len, matches._known.values())) <= 1_100
