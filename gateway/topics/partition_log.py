@@ -213,10 +213,12 @@ class PartitionLog:
                 self._roll()
             yield self._drop_first()
 
-    def replace_segments(
-        self, group: Sequence[Segment], draft: Path, headers: Sequence[BatchHeader]
-    ) -> None:
-        """Put the file ``draft``, with these batches, in the place of segments that lie together.
+    def make_segment(self, base_offset: int) -> Segment:
+        """An empty one, that is not the partition's yet."""
+        return Segment(self._folder, base_offset, self._files)
+
+    def replace_segments(self, group: Sequence[Segment], draft: Path, made: Segment) -> None:
+        """Put the file ``draft`` in the place of segments that lie together, as ``made``.
 
         Raises ``OSError``. Does nothing where they are not the partition's any more.
         """
@@ -224,9 +226,6 @@ class PartitionLog:
             draft.unlink(missing_ok=True)
             return
         first = self.segments.index(group[0])
-        made = Segment(self._folder, group[0].base_offset, self._files)
-        for header in headers:
-            made.note_written(header)
         swap = made.path.with_name(f"{made.base_offset:020d}-{made.next_offset:020d}{SWAP_SUFFIX}")
         draft.rename(swap)
         for segment in group:

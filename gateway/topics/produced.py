@@ -1,9 +1,10 @@
 """What a producer may append: the checks of one RecordBatch v2, and its bytes as they are stored.
 
 Codes are those of Kafka 4.3 (``ProduceRequest.validateRecords``, ``UnifiedLog``,
-``LogValidator``). Compressed records are not unpacked here, so that a small request cannot make
-the server work for a large one; only their header is checked. Kafka unpacks them and refuses
-records that do not fit their header, or that are from the future, also there.
+``LogValidator``). Compressed records are unpacked only for a compacted topic, which has to be
+looked into again and again, and within bounds, so that a small request cannot make the server work
+for a large one; else only their header is checked. Kafka unpacks them always and refuses records
+that do not fit their header, or that are from the future, also there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 import crc32c
 
 from gateway.topics.catalogue import TopicDataError
+from gateway.topics.records import DECODED_BYTES_MAX, RECORDS_MAX
 from model.errors import ErrorCode
 from storage.codec import wire
 from storage.codec.batches import (
@@ -24,7 +26,8 @@ from storage.codec.batches import (
     check_crc,
     read_batch_header,
 )
-from storage.codec.errors import ChecksumError, CodecError
+from storage.codec.errors import ChecksumError, CodecError, TooLargeError
+from storage.compression import decompress
 
 ZSTD: Final = 4
 
@@ -92,7 +95,9 @@ def check_sent(records: bytes | None, version: int) -> bytes:
     return records if size == len(records) else records[:size]
 
 
-def check_batch(data: bytes, max_bytes: int, now_ms: int) -> ProducedBatch:
+def check_batch(
+    data: bytes, max_bytes: int, now_ms: int, *, is_compacted: bool = False
+) -> ProducedBatch:
     """The batch, if it may be appended; raises ``TopicDataError`` with Kafka's code."""
     if len(data) > max_bytes:
         raise TopicDataError(
@@ -110,15 +115,31 @@ def check_batch(data: bytes, max_bytes: int, now_ms: int) -> ProducedBatch:
     except CodecError as error:
         raise _invalid(str(error)) from None
     _check_header(header)
+    if header.count > RECORDS_MAX:
+        # Producers cut a batch in two for this, as often as it takes (KIP-126).
+        raise _too_large(f"the record batch has {header.count} records, {RECORDS_MAX} are taken")
     max_timestamp = header.max_timestamp
     if header.compression == 0:
         max_timestamp = _check_records(data, header, now_ms + _TIMESTAMP_AFTER_MAX_MS)
+    elif is_compacted:
+        unpacked = data[:HEADER_SIZE] + _unpack(data, header)
+        max_timestamp = _check_records(unpacked, header, now_ms + _TIMESTAMP_AFTER_MAX_MS)
     elif max_timestamp > now_ms + _TIMESTAMP_AFTER_MAX_MS:
         raise InvalidTimestamp((0,))
     if max_timestamp != header.max_timestamp or header.is_log_append_time:
         data = _with_create_time(data, max_timestamp)
         header = read_batch_header(data)
     return ProducedBatch(data, header)
+
+
+def _unpack(data: bytes, header: BatchHeader) -> bytes:
+    records = data[HEADER_SIZE:]
+    try:
+        return decompress(header.compression, records, max_bytes=DECODED_BYTES_MAX)
+    except TooLargeError as error:
+        raise _too_large(f"{error} in a compacted topic") from None
+    except CodecError as error:
+        raise _invalid(str(error)) from None
 
 
 def _check_header(header: BatchHeader) -> None:
@@ -217,6 +238,10 @@ def _compute_batch_size(data: bytes) -> int | None:
 
 def _invalid(message: str) -> TopicDataError:
     return TopicDataError(ErrorCode.INVALID_RECORD, message)
+
+
+def _too_large(message: str) -> TopicDataError:
+    return TopicDataError(ErrorCode.MESSAGE_TOO_LARGE, message)
 
 
 def _corrupt(message: str) -> TopicDataError:

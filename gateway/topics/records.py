@@ -14,7 +14,10 @@ from storage.codec.errors import CodecError
 from storage.compression import decompress
 
 UNPACKED_BYTES_MAX: Final = 16 << 20
-RECORDS_MAX: Final = 100_000
+DECODED_BYTES_MAX: Final = 4 << 20
+"""What a compressed batch of a compacted topic may come to: it is unpacked again and again."""
+RECORDS_MAX: Final = 20_000
+"""Of a batch; more take longer to look at than the loop may wait."""
 
 
 def find_record(data: bytes, timestamp: int) -> tuple[int, int] | None:

@@ -52,7 +52,7 @@ from gateway.topics.layout import (
 )
 from gateway.topics.logs import PartitionLogs
 from gateway.topics.partition_log import LEADER_EPOCH
-from gateway.topics.policies import CleanupPolicies
+from gateway.topics.policies import COMPACT, CleanupPolicies
 from gateway.topics.produced import (
     InvalidTimestamp,
     check_batch,
@@ -313,7 +313,12 @@ class LocalTopics:
             return AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
             log = self._logs.open(key)
-            batch = check_batch(append.records, self._settings.message_max_bytes, self._wall_ms())
+            batch = check_batch(
+                append.records,
+                self._settings.message_max_bytes,
+                self._wall_ms(),
+                is_compacted=self._policies.get(key.topic_id) == COMPACT,
+            )
             self._check_space()
             appended = log.append(batch)
         except TopicDataError as error:

@@ -257,6 +257,20 @@ def reencode_batch(batch: Batch) -> bytes:
     )
 
 
+def replace_records(header: BatchHeader, records: bytes, count: int, max_timestamp: int) -> bytes:
+    """The batch with other records: ``count`` of them, encoded, and compressed as it says."""
+    return _frame(
+        header.base_offset,
+        header.last_offset - header.base_offset,
+        header.leader_epoch,
+        header.attributes,
+        (header.base_timestamp, max_timestamp),
+        (header.producer_id, header.producer_epoch, header.base_sequence),
+        count,
+        records,
+    )
+
+
 def _encode_nullable(data: bytes | None) -> bytes:
     return b"\x01" if data is None else wire.encode_zigzag(len(data)) + data
 

@@ -15,5 +15,9 @@ class ChecksumError(CodecError):
     """A record batch does not have the CRC-32C that it says it has."""
 
 
+class TooLargeError(CodecError):
+    """Compressed records are more than may be held."""
+
+
 class UnsupportedCompressionError(CodecError):
     """A record batch is compressed in a way that cannot be read here."""
