@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -171,14 +171,24 @@ class TrimPlan:
     gone: set[int]
     """Offsets of records that are superseded, or never counted."""
     waiting: set[int]
-    """Offsets of records that wait for the end of a transaction."""
+    """Offsets of records of these batches that wait for the end of a transaction."""
     kept: dict[bytes, bytes | None]
 
 
-def compute_plan(store: LogStore, partition: LogPartition, old: Sequence[Batch]) -> TrimPlan:
-    """Folds the batches onto what is kept, and reads those that lose records by it."""
+def compute_plan(
+    store: LogStore,
+    partition: LogPartition,
+    old: Sequence[Batch],
+    waiting: WaitingOffsets | None = None,
+) -> TrimPlan:
+    """Folds the batches onto what is kept, and reads those that lose records by it.
+
+    ``waiting`` is of the partition; the plan is applied to it, so that it holds once that is
+    written. It is read where it is not given.
+    """
     before = read_history_start(store, partition)
-    fold = _OffsetFold(store, partition, old)
+    known = read_waiting(store, partition) if waiting is None else waiting
+    fold = _OffsetFold(store, partition, old, known)
     for batch in old:
         fold.apply(batch)
     before_ms = max([before.before_ms, *(batch.max_timestamp for batch in old)])
@@ -186,9 +196,83 @@ def compute_plan(store: LogStore, partition: LogPartition, old: Sequence[Batch])
     changed = sorted(offset for offset in fold.gone | fold.settled if offset < before.offset)
     kept = fold.compute_kept()
     kept[_START_KEY] = _START.pack(*start)
-    waiting = {offset for offsets in fold.pending.values() for offset in offsets.values()}
     left = list(_read_holders(store, partition, changed))
-    return TrimPlan(partition, start, old, left, fold.gone, waiting, kept)
+    return TrimPlan(partition, start, old, left, fold.gone, known.select(old, left), kept)
+
+
+class WaitingOffsets:
+    """Where the records lie that wait for the end of a transaction, by producer and by key."""
+
+    __slots__ = ("_by_producer", "_offsets", "_producers")
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, dict[bytes, int]] = {}
+        self._producers: dict[bytes, set[int]] = {}
+        """Those that wait with a key: a tombstone of it asks no others."""
+        self._offsets: set[int] = set()
+
+    def put(self, producer_id: int, key: bytes, offset: int) -> int | None:
+        """A record waits; the offset of the one whose place it takes."""
+        entries = self._by_producer.setdefault(producer_id, {})
+        before = entries.get(key)
+        entries[key] = offset
+        self._producers.setdefault(key, set()).add(producer_id)
+        self._offsets.add(offset)
+        if before is not None:
+            self._offsets.discard(before)
+        return before
+
+    def get(self, producer_id: int, key: bytes) -> int | None:
+        """The offset of what waits, if something does."""
+        return self._by_producer.get(producer_id, {}).get(key)
+
+    def keys_of(self, producer_id: int) -> Collection[bytes]:
+        """The keys with which a producer waits."""
+        return self._by_producer.get(producer_id, {}).keys()
+
+    def drop(self, key: bytes) -> list[tuple[int, int]]:
+        """Nobody waits with this key any more; the producers that did, and the offsets."""
+        dropped = []
+        for producer_id in sorted(self._producers.pop(key, ())):
+            entries = self._by_producer[producer_id]
+            dropped.append((producer_id, entries.pop(key)))
+            if not entries:
+                del self._by_producer[producer_id]
+        self._offsets.difference_update(offset for _, offset in dropped)
+        return dropped
+
+    def end(self, producer_id: int) -> dict[bytes, int]:
+        """A producer waits no more; the keys with which it did, and the offsets."""
+        ended = self._by_producer.pop(producer_id, {})
+        for key in ended:
+            producers = self._producers[key]
+            producers.discard(producer_id)
+            if not producers:
+                del self._producers[key]
+        self._offsets.difference_update(ended.values())
+        return ended
+
+    def select(self, old: Iterable[Batch], left: Iterable[bytes]) -> set[int]:
+        """Of these batches."""
+        offsets = self._offsets
+        found = {record.offset for batch in old for record in batch.records} & offsets
+        for data in left:
+            base_offset, count = read_batch_range(data)
+            if count < len(offsets):
+                found.update(offsets.intersection(range(base_offset, base_offset + count)))
+            else:
+                found.update(o for o in offsets if base_offset <= o < base_offset + count)
+        return found
+
+
+def read_waiting(store: LogStore, partition: LogPartition) -> WaitingOffsets:
+    """What waits below the history start of a partition."""
+    waiting = WaitingOffsets()
+    for key, packed in store.kept(partition, _PENDING_TAG):
+        (producer_id,) = _PRODUCER_ID.unpack_from(key, 1)
+        (offset,) = _OFFSET.unpack(packed)
+        waiting.put(producer_id, key[1 + _PRODUCER_ID.size :], offset)
+    return waiting
 
 
 def _read_holders(
@@ -213,14 +297,16 @@ def _read_holders(
 class _OffsetFold:
     """``PartitionFold`` on offsets alone, over what is kept of the log below the history start."""
 
-    def __init__(self, store: LogStore, partition: LogPartition, old: Sequence[Batch]) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        partition: LogPartition,
+        old: Sequence[Batch],
+        waiting: WaitingOffsets,
+    ) -> None:
         self._store = store
         self._partition = partition
-        self.pending: dict[int, dict[bytes, int]] = {}
-        for key, packed in store.kept(partition, _PENDING_TAG):
-            (producer_id,) = _PRODUCER_ID.unpack_from(key, 1)
-            (offset,) = _OFFSET.unpack(packed)
-            self.pending.setdefault(producer_id, {})[key[1 + _PRODUCER_ID.size :]] = offset
+        self._waiting = waiting
         self.latest: dict[bytes, int | None] = {}
         self.gone: set[int] = set()
         self.settled: set[int] = set()
@@ -237,7 +323,7 @@ class _OffsetFold:
             if record.key is not None
         }
         ending = {batch.producer_id for batch in old if batch.is_control}
-        keys.update(*(self.pending.get(producer_id, {}) for producer_id in ending))
+        keys.update(*(self._waiting.keys_of(producer_id) for producer_id in ending))
         ordered = sorted(keys)
         found = self._store.get_kept(self._partition, [_LATEST_TAG + key for key in ordered])
         for key, packed in zip(ordered, found, strict=True):
@@ -266,10 +352,9 @@ class _OffsetFold:
             self._drop_pending(key)
             self.gone.add(offset)
         elif producer_id is not None and key[:2] == _OFFSET_TYPE:
-            entries = self.pending.setdefault(producer_id, {})
-            if key in entries:
-                self.gone.add(entries[key])
-            entries[key] = offset
+            before = self._waiting.put(producer_id, key, offset)
+            if before is not None:
+                self.gone.add(before)
             self._changed_pending.add((producer_id, key))
         else:
             self._replace(key, offset)
@@ -281,14 +366,12 @@ class _OffsetFold:
         self.latest[key] = offset
 
     def _drop_pending(self, key: bytes) -> None:
-        for producer_id, entries in self.pending.items():
-            offset = entries.pop(key, None)
-            if offset is not None:
-                self.gone.add(offset)
-                self._changed_pending.add((producer_id, key))
+        for producer_id, offset in self._waiting.drop(key):
+            self.gone.add(offset)
+            self._changed_pending.add((producer_id, key))
 
     def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        for key, offset in self.pending.pop(producer_id, {}).items():
+        for key, offset in self._waiting.end(producer_id).items():
             self._changed_pending.add((producer_id, key))
             standing = self.latest[key]
             if committed and (standing is None or standing < offset):
@@ -304,7 +387,7 @@ class _OffsetFold:
             for key, offset in self.latest.items()
         }
         for producer_id, key in self._changed_pending:
-            waiting = self.pending.get(producer_id, {}).get(key)
+            waiting = self._waiting.get(producer_id, key)
             packed = None if waiting is None else _OFFSET.pack(waiting)
             kept[_PENDING_TAG + _PRODUCER_ID.pack(producer_id) + key] = packed
         return kept

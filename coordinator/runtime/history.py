@@ -35,6 +35,7 @@ from storage.log_store import (
 from storage.trim import (
     Measure,
     TrimPlan,
+    WaitingOffsets,
     compute_plan,
     compute_rewrite,
     compute_trim_limit,
@@ -43,6 +44,7 @@ from storage.trim import (
     read_history_start,
     read_measure,
     read_old,
+    read_waiting,
 )
 
 log = structlog.get_logger()
@@ -97,6 +99,10 @@ class History:
         """When the oldest batch of each history was appended, where that is known."""
         self._queue: list[tuple[int, LogPartition]] = []
         self._durable: list[int] = []
+        self._waiting: dict[LogPartition, WaitingOffsets] = {}
+        """Of the partitions that were trimmed in this look."""
+        self._planned: WaitingOffsets | None = None
+        """Of the step that is under way: it is ahead of the store until that is written."""
         self._is_stopped = False
 
     def begin(self) -> None:
@@ -203,7 +209,7 @@ class History:
                 return
             partition, old = picked
             if sum(map(len, old)) <= INLINE_BYTES:
-                plan = compute_plan(self._store, partition, decode_old(old))
+                plan = self._compute_plan(partition, decode_old(old))
                 self._write(began_ms, plan, compute_rewrite(plan))
                 return
         except StoreStalled:
@@ -240,12 +246,18 @@ class History:
             self._give_up(result)
             return
         try:
-            plan = compute_plan(self._store, partition, result)
+            plan = self._compute_plan(partition, result)
         except (StoreError, CodecError) as error:
             self._give_up(error)
             return
         encoded = partial(self._on_encoded, began_ms, plan)
         self._scheduler.run_computing(partial(compute_rewrite, plan), encoded)
+
+    def _compute_plan(self, partition: LogPartition, old: Sequence[Batch]) -> TrimPlan:
+        """What waits is read once, not with each step; it holds again when the step is written."""
+        waiting = self._waiting.pop(partition, None)
+        self._planned = read_waiting(self._store, partition) if waiting is None else waiting
+        return compute_plan(self._store, partition, old, self._planned)
 
     def _on_encoded(
         self, began_ms: int, plan: TrimPlan, result: PartitionRewrite | BaseException
@@ -268,6 +280,8 @@ class History:
         measure = Measure(self._store.next_offset(partition), self._bytes[partition] - size)
         kept = {**rewrite.kept, **pack_measure(measure)}
         self._store.rewrite(replace(rewrite, kept=kept))
+        if self._planned is not None:
+            self._waiting[partition], self._planned = self._planned, None
         self._bytes[partition] -= size
         self._total_bytes -= size
         self._unsaved.discard(partition)
@@ -284,6 +298,7 @@ class History:
             measure = Measure(self._store.next_offset(partition), self._bytes[partition])
             self._store.rewrite(PartitionRewrite(partition, (), (), pack_measure(measure)))
         self._unsaved.clear()
+        self._waiting.clear()
         self._stats.history_bytes = self._total_bytes
         oldest_ms = min(self._heads.values(), default=None)
         now_ms = self._clock.now().wall_ms

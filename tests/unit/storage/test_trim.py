@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import Batch, decode_batch, encode_batch, select_records
+from storage.codec.batches import Batch, decode_batch, encode_batch, encode_marker, select_records
 from storage.fold import PartitionFold
-from storage.log_store import LogStore, PartitionRewrite, StoreCorrupt
+from storage.log_store import LogStore, PartitionAppend, PartitionRewrite, StoreCorrupt, pack_latest
 from storage.memory import MemoryLogStore
 from storage.rocks import open_store
 from storage.trim import (
     RECORDS_PER_BATCH_MAX,
     HistoryStart,
+    compute_plan,
+    compute_rewrite,
     compute_trim_limit,
+    decode_old,
     read_history_start,
+    read_old,
+    read_waiting,
     trim_once,
 )
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
@@ -182,3 +189,99 @@ def test_a_batch_whose_offsets_lie_far_apart_costs_no_more_than_its_records() ->
     log.make_durable()
     trim_all(log.store, 1)
     assert [batch.base_offset for batch in read_batches(log.store)] == [far + 1, far + 2, far + 3]
+
+
+class CountingStore(MemoryLogStore):
+    """Counts what is read of ``kept``."""
+
+    read = 0
+
+    def kept(self, partition: LogPartition, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        for entry in super().kept(partition, prefix):
+            self.read += 1
+            yield entry
+
+
+def add_waiting(store: LogStore, producers: int) -> None:
+    """Each producer has an offset of its own that waits for the end of its transaction."""
+    for producer in range(producers):
+        first = store.next_offset(PARTITION)
+        key, value = offset_key("waits", producer), offset_value(1)
+        batch = encode_batch(
+            first, [(key, value)], 5, producer_id=producer, producer_epoch=0, is_transactional=True
+        )
+        pending = {(producer, key): pack_latest(first, 5, value)}
+        store.write([PartitionAppend(PARTITION, first, batch, 1, {}, pending)])
+
+
+def test_what_waits_is_read_once_for_all_steps() -> None:
+    """Bug: each step read all that waits in its partition, with the loop waiting."""
+    store = CountingStore(1)
+    add_waiting(store, 200)
+    for number in range(40):
+        append(store, {0: [(offset_key(f"g{number}", n), offset_value(n)) for n in range(5)]})
+        append(store, {0: [(offset_key(f"g{number}", n), None) for n in range(5)]})
+    append(store, {0: [(offset_key("waits", producer), None) for producer in range(0, 200, 2)]})
+    append(store, {0: [(offset_key("last"), offset_value(1))]})
+    mark_all(store)
+    before = fold(store, PARTITION)
+    limit, steps = compute_trim_limit(store, PARTITION), 0
+    waiting = read_waiting(store, PARTITION)
+    store.read = 0
+    while old := read_old(store, PARTITION, limit, 500, lambda batch: True):
+        store.rewrite(compute_rewrite(compute_plan(store, PARTITION, decode_old(old), waiting)))
+        steps += 1
+    assert steps > 20
+    assert store.read == 0
+    found = fold(store, PARTITION)
+    assert found.latest == before.latest
+    assert [p for p, entries in found.pending.items() if entries] == list(range(1, 200, 2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_waits_holds_from_step_to_step(seed: int) -> None:
+    """The same, kept between steps, as what is read for each."""
+    choice = random.Random(seed)
+    stores = [MemoryLogStore(1), MemoryLogStore(1)]
+    for store in stores:
+        raw, choice = RawLog(store), random.Random(seed)
+        for _ in range(60):
+            first, producer = store.next_offset(PARTITION), choice.randrange(4)
+            key = offset_key("g", choice.randrange(6))
+            value = None if choice.random() < 0.2 else offset_value(first)
+            kind = choice.random()
+            if kind < 0.5:
+                raw.append(
+                    0,
+                    [
+                        encode_batch(
+                            first,
+                            [(key, offset_value(first))],
+                            5,
+                            producer_id=producer,
+                            producer_epoch=0,
+                            is_transactional=True,
+                        )
+                    ],
+                )
+            elif kind < 0.8:
+                raw.append(0, [encode_batch(first, [(key, value)], 5)])
+            else:
+                marker = encode_marker(
+                    first,
+                    5,
+                    producer_id=producer,
+                    producer_epoch=0,
+                    committed=choice.random() < 0.5,
+                    coordinator_epoch=0,
+                )
+                raw.append(0, [marker])
+        raw.make_durable()
+    kept, read = stores
+    limit = compute_trim_limit(kept, PARTITION)
+    waiting = read_waiting(kept, PARTITION)
+    while old := read_old(kept, PARTITION, limit, 300, lambda batch: True):
+        kept.rewrite(compute_rewrite(compute_plan(kept, PARTITION, decode_old(old), waiting)))
+        trim_once(read, PARTITION, limit, 300)
+        assert list(kept.kept(PARTITION)) == list(read.kept(PARTITION))
+        assert list(kept.read_log(PARTITION)) == list(read.read_log(PARTITION))
