@@ -7,7 +7,7 @@ live groups cost, not what the history costs.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from coordinator.core.producers import replay_producer_state
 from coordinator.core.replay import replay
@@ -27,7 +27,7 @@ from model.topics import compute_image_of
 from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
 from storage.imported import read_imported
-from storage.log_store import LatestEntry, LogStore
+from storage.log_store import LatestEntry, LogStore, read_batch_range
 from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefixes
 
 GROUP_TYPES = tuple(
@@ -125,12 +125,14 @@ class ShardLoader:
             add_group(group_id)
             yield OFFSET_GROUP_COST
         load_producers(store, shard)
-        self.records += load_open_transactions(store, shard)
+        for cost in load_open_transactions(store, shard):
+            self.records += 1
+            yield cost
         yield from load_local_state(store, shard)
 
 
-def load_open_transactions(store: LogStore, shard: Shard) -> int:
-    """What waits for markers, from ``pending``; how many offsets there are. Wants the producers.
+def load_open_transactions(store: LogStore, shard: Shard) -> Iterator[int]:
+    """What waits for markers, from ``pending``; what each offset cost. Wants the producers.
 
     The producers' epochs are in the headers of the batches. A transaction that did not begin here,
     or under a version that did not note when, is open since the first of what waits.
@@ -146,16 +148,16 @@ def load_open_transactions(store: LogStore, shard: Shard) -> int:
         began.append((first_ms if since_ms == NOT_KNOWN else since_ms, producer, since_ms))
     for _, producer, since_ms in sorted(began):
         waiting = {}
+        epochs = yield from _read_producer_epochs(store, shard, found[producer])
         for entry in found[producer]:
             key = decode_key(entry.key)
             assert isinstance(key, OffsetCommitKey), "only offsets wait"
-            waiting[key] = _read_producer_epoch(store, shard, entry), entry.timestamp
+            waiting[key] = epochs[entry.offset], entry.timestamp
         if since_ms == NOT_KNOWN:
             shard.open_transactions.add_imported(producer, waiting)
             continue
         for key, (epoch, _) in waiting.items():
             shard.open_transactions.add(producer, epoch, key, since_ms)
-    return sum(map(len, found.values()))
 
 
 def load_producers(store: LogStore, shard: Shard) -> None:
@@ -173,6 +175,19 @@ def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:
             yield RECORD_COST + (len(value) >> BYTES_COST_SHIFT)
 
 
-def _read_producer_epoch(store: LogStore, shard: Shard, entry: LatestEntry) -> int:
-    batch = next(store.read_log(shard.partition, entry.offset), None)
-    return -1 if batch is None else read_batch_header(batch).producer_epoch
+def _read_producer_epochs(
+    store: LogStore, shard: Shard, entries: Iterable[LatestEntry]
+) -> Generator[int, None, dict[LogOffset, int]]:
+    """The epoch with each of these was written, by offset; a batch is read once for all in it."""
+    epochs: dict[LogOffset, int] = {}
+    end, epoch = 0, -1
+    for offset in sorted(entry.offset for entry in entries):
+        cost = RECORD_COST
+        if offset >= end:
+            batch = next(store.read_log(shard.partition, offset), None)
+            epoch = -1 if batch is None else read_batch_header(batch).producer_epoch
+            end = offset + 1 if batch is None else sum(read_batch_range(batch))
+            cost += SCAN_COST
+        epochs[offset] = epoch
+        yield cost
+    return epochs
