@@ -100,7 +100,7 @@ class History:
         self._queue: list[tuple[int, LogPartition]] = []
         self._durable: list[int] = []
         self._waiting: dict[LogPartition, WaitingOffsets] = {}
-        """Of the partitions that were trimmed in this look."""
+        """Of the partitions that were trimmed: nobody else changes it."""
         self._planned: WaitingOffsets | None = None
         """Of the step that is under way: it is ahead of the store until that is written."""
         self._is_stopped = False
@@ -298,7 +298,6 @@ class History:
             measure = Measure(self._store.next_offset(partition), self._bytes[partition])
             self._store.rewrite(PartitionRewrite(partition, (), (), pack_measure(measure)))
         self._unsaved.clear()
-        self._waiting.clear()
         self._stats.history_bytes = self._total_bytes
         oldest_ms = min(self._heads.values(), default=None)
         now_ms = self._clock.now().wall_ms

@@ -125,14 +125,12 @@ class ShardLoader:
             add_group(group_id)
             yield OFFSET_GROUP_COST
         load_producers(store, shard)
-        for cost in load_open_transactions(store, shard):
-            self.records += 1
-            yield cost
+        self.records += yield from load_open_transactions(store, shard)
         yield from load_local_state(store, shard)
 
 
-def load_open_transactions(store: LogStore, shard: Shard) -> Iterator[int]:
-    """What waits for markers, from ``pending``; what each offset cost. Wants the producers.
+def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None, int]:
+    """What waits for markers, from ``pending``, in steps; how many offsets. Wants the producers.
 
     The producers' epochs are in the headers of the batches. A transaction that did not begin here,
     or under a version that did not note when, is open since the first of what waits.
@@ -140,6 +138,7 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Iterator[int]:
     found: dict[ProducerId, list[LatestEntry]] = {}
     for producer_id, entry in store.pending(shard.partition):
         found.setdefault(ProducerId(producer_id), []).append(entry)
+        yield RECORD_COST
     began = []
     for producer, entries in found.items():
         state = shard.producers.get(producer)
@@ -153,11 +152,14 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Iterator[int]:
             key = decode_key(entry.key)
             assert isinstance(key, OffsetCommitKey), "only offsets wait"
             waiting[key] = epochs[entry.offset], entry.timestamp
+            yield RECORD_COST
         if since_ms == NOT_KNOWN:
             shard.open_transactions.add_imported(producer, waiting)
             continue
         for key, (epoch, _) in waiting.items():
             shard.open_transactions.add(producer, epoch, key, since_ms)
+            yield RECORD_COST
+    return sum(map(len, found.values()))
 
 
 def load_producers(store: LogStore, shard: Shard) -> None:
