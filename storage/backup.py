@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,6 +34,7 @@ from storage.replacement import (
 from storage.rocks import RocksLogStore
 from storage.rocks_checkpoint import RocksCheckpoint
 from storage.rocks_reader import open_store_reader
+from storage.unfinished import UNFINISHED_PREFIX, make_folder
 from storage.watermark import (
     WatermarkHeader,
     create_watermark,
@@ -138,17 +138,12 @@ def _flush(parts: RocksCheckpoint) -> None:
 @contextmanager
 def _making(target: Path) -> Iterator[Path]:
     """A folder beside the target that takes its name at the end, durably."""
-    name = tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent)
-    unfinished = Path(name)
-    try:
+    with make_folder(target.parent, UNFINISHED_PREFIX) as unfinished:
         unfinished.chmod(0o755)
         yield unfinished
         sync_folder(unfinished)
         unfinished.rename(target)
         sync_folder(target.parent)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
 
 
 def _fill(checkpoint: Path, unfinished: Path, partitions: int, cluster_id: str) -> None:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 from model.ids import LogOffset, LogPartition
@@ -27,6 +27,7 @@ from storage.log_store import (
 )
 from storage.rocks import open_rocksdb_for_reading
 from storage.rocks_cursors import errors_of
+from storage.unfinished import make_folder
 from storage.watermark import (
     WatermarkHeader,
     read_watermark_header,
@@ -42,6 +43,7 @@ _ATTEMPTS = 5
 """A live server may remove a file between the moment it was listed and the one it is opened."""
 
 _OWN_FILES = Path("/proc/self/fd")
+READER_PREFIX = "muster-reader-"
 _WRITTEN_ON_OPENING = {"LOG", "LOCK", "rocksdict-config.json"}
 
 
@@ -74,12 +76,12 @@ def _open(
     folder: Path, path: Path, header: WatermarkHeader, durable: Sequence[int] | StoreError
 ) -> RocksLogReader:
     with ExitStack() as undo, errors_of(folder):
-        links = undo.enter_context(TemporaryDirectory(prefix="muster-reader-"))
+        links = undo.enter_context(make_folder(Path(gettempdir()), READER_PREFIX))
         for entry in path.iterdir():
             if entry.name not in _WRITTEN_ON_OPENING:
-                (Path(links) / entry.name).symlink_to(_hold(entry.absolute(), undo))
+                (links / entry.name).symlink_to(_hold(entry.absolute(), undo))
         families = _FAMILIES if header.format_version > 1 else _FAMILIES_OF_FORMAT_1
-        db = open_rocksdb_for_reading(Path(links), families)
+        db = open_rocksdb_for_reading(links, families)
         return RocksLogReader(folder, db, header, durable, families, undo.pop_all())
 
 

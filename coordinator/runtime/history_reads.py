@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -43,12 +42,14 @@ from model.ids import GroupId, LogOffset
 from storage.group_history import GroupQuestion
 from storage.log_store import LogStore
 from storage.trim import HistoryStart
+from storage.unfinished import make_folder
 
 log = structlog.get_logger()
 
 WORKER_PROGRAM = (
     "import sys; from coordinator.runtime.history_worker import main; main(sys.argv[1])"
 )
+WORKER_PREFIX = "muster-history-"
 IDLE_S = 10.0
 """A worker that has nothing to do for so long ends."""
 
@@ -273,7 +274,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.retire: asyncio.TimerHandle | None = None
-        self._folder = ""
+        self._folders = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -281,10 +282,11 @@ class _Worker:
 
     async def start(self, orders: WorkerOrders) -> None:
         ours, theirs = socket.socketpair()
-        self._folder = tempfile.mkdtemp(prefix="muster-history-")
+        folder = make_folder(Path(tempfile.gettempdir()), WORKER_PREFIX)
+        path = self._folders.enter_context(folder)
         with theirs:
             # In a thread, and not by the loop, which would copy this process for it.
-            self._process = await asyncio.to_thread(_spawn, theirs, self._folder)
+            self._process = await asyncio.to_thread(_spawn, theirs, str(path))
         self._reader, self._writer = await asyncio.open_connection(sock=ours)
         self._send(orders)
 
@@ -317,7 +319,7 @@ class _Worker:
         if self._process is None:
             return 0
         exit_code = await asyncio.to_thread(self._process.wait)
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(self._folders.close)
         return exit_code
 
     def _cancel_retirement(self) -> None:

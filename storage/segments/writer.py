@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from model.ids import LogPartition
 from storage.log_store import read_batch_range
 from storage.segments.errors import SegmentError, TargetInUse
 from storage.segments.folder import TOPIC, compute_segment_name
+from storage.unfinished import UNFINISHED_PREFIX, make_folder
 from storage.watermark import sync_folder
 
 SEGMENT_BYTES = 100 << 20
@@ -79,20 +78,16 @@ def create_segments(
     """
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise TargetInUse(f"{target} is there already and not empty: use another folder")
-    with _write_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        name = tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent)
-    unfinished = Path(name)
-    try:
+    with ExitStack() as folders:
+        with _write_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = folders.enter_context(make_folder(target.parent, UNFINISHED_PREFIX))
         yield SegmentFolderWriter(unfinished, segment_bytes)
         with _write_errors(target):
             unfinished.chmod(0o755)
             sync_folder(unfinished)
             unfinished.rename(target)
             sync_folder(target.parent)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
 
 
 class _Segments:
