@@ -33,9 +33,11 @@ from storage.log_store import (
     PartitionAppend,
     PartitionRewrite,
     StoreStalled,
+    compute_latest_key,
     read_batch_range,
 )
 from storage.placement import find_group_ids, read_group_id
+from storage.trim import WaitingOffsets
 
 WRITE_BYTES = 1 << 20
 """As much of a partition is folded and written at once."""
@@ -43,6 +45,7 @@ WRITE_BYTES = 1 << 20
 _BASE_OFFSET = struct.Struct(">q")
 _COMPRESSION_MASK = 0x07
 _STALL_S = 0.01
+_OFFSET_TYPE = b"\x00\x01"
 
 
 class _Target:
@@ -73,6 +76,43 @@ class _Transaction:
         self.last_ms = 0
 
 
+class _Clashes:
+    """What the imported log comes to of groups that the store has, by the rules of a fold.
+
+    Aborted offsets and what a tombstone took are nobody's, though their records are in the log.
+    """
+
+    def __init__(self) -> None:
+        self._live: set[bytes] = set()
+        self._waiting = WaitingOffsets()
+
+    def note(self, batch: Batch, key: bytes, offset: int, value: bytes | None) -> None:
+        """A record of such a group."""
+        key = compute_latest_key(key)
+        if value is None:
+            self._live.discard(key)
+            self._waiting.drop(key)
+        elif batch.is_transactional and batch.producer_id >= 0 and key.startswith(_OFFSET_TYPE):
+            self._waiting.put(batch.producer_id, key, offset)
+        else:
+            self._live.add(key)
+
+    def end(self, producer_id: int, *, committed: bool) -> None:
+        """A marker of the producer."""
+        ended = self._waiting.end(producer_id)
+        if committed:
+            self._live.update(ended)
+
+    def end_all(self) -> None:
+        """The imported partition is at its end: what is open there is aborted, or refused."""
+        self._waiting = WaitingOffsets()
+
+    def find_groups(self) -> set[GroupId]:
+        """The groups of which something is left."""
+        groups = map(read_group_id, self._live)
+        return {group for group in groups if group is not None}
+
+
 class Rehash:
     """Appends imported partitions, one after another. Nobody else may write to the store."""
 
@@ -88,8 +128,7 @@ class Rehash:
         self._groups: frozenset[GroupId] = frozenset().union(
             *(find_group_ids(store, LogPartition(p)) for p in range(store.partitions))
         )
-        self._clashes: dict[GroupId, set[bytes]] = {}
-        """Groups of the store that the imported log has too, and which records live there."""
+        self._clashes = _Clashes()
 
     def apply(self, source: LogPartition, batches: Sequence[bytes]) -> None:
         """Batches of an imported partition, in their order; raises ``CodecError``."""
@@ -110,6 +149,7 @@ class Rehash:
         Raises ``ImportRefused`` where some are open and are not to be aborted.
         """
         aborted = sorted(self._open)
+        self._clashes.end_all()
         if aborted and not self._aborts_open:
             raise ImportRefused(
                 f"partition {self._source} has {len(aborted)} open transactions (of producer id "
@@ -131,7 +171,7 @@ class Rehash:
 
     def finish(self) -> None:
         """Writes the rest and makes it durable. Raises ``ImportRefused``: nothing may be kept."""
-        clashes = sorted(group for group, keys in self._clashes.items() if keys)
+        clashes = sorted(self._clashes.find_groups())
         if clashes:
             more = f" and {len(clashes) - 3} more" if len(clashes) > 3 else ""
             raise ImportRefused(
@@ -157,7 +197,7 @@ class Rehash:
         self._store.sync()
 
     def _apply_records(self, data: bytes, batch: Batch) -> None:
-        parts = self._split(batch.records)
+        parts = self._split(batch)
         for partition, records in parts.items():
             target = self._targets[partition]
             if len(records) == len(batch.records):
@@ -170,31 +210,26 @@ class Rehash:
                 transaction.producer_epoch = batch.producer_epoch
                 transaction.last_ms = batch.max_timestamp
 
-    def _split(self, records: Sequence[BatchRecord]) -> Mapping[LogPartition, list[BatchRecord]]:
+    def _split(self, batch: Batch) -> Mapping[LogPartition, list[BatchRecord]]:
         parts: dict[LogPartition, list[BatchRecord]] = {}
-        for record in records:
+        for record in batch.records:
             key = record.key or b""
             group = read_group_id(key)
             if group is None:
                 partition = LogPartition(self._source % len(self._targets))
             elif group in self._groups:
-                self._note_clash(group, key, record.value)
+                self._clashes.note(batch, key, record.offset, record.value)
                 continue
             else:
                 partition = compute_log_partition(group, len(self._targets))
             parts.setdefault(partition, []).append(record)
         return parts
 
-    def _note_clash(self, group: GroupId, key: bytes, value: bytes | None) -> None:
-        keys = self._clashes.setdefault(group, set())
-        if value is None:
-            keys.discard(key)
-        else:
-            keys.add(key)
-
     def _apply_control(self, data: bytes, batch: Batch) -> None:
-        if any(decode_marker(record) is not None for record in batch.records):
-            self._end_transaction(batch.producer_id, data)
+        for marker in map(decode_marker, batch.records):
+            if marker is not None:
+                self._clashes.end(batch.producer_id, committed=marker.committed)
+                self._end_transaction(batch.producer_id, data)
 
     def _end_transaction(self, producer_id: int, marker: bytes) -> None:
         transaction = self._open.pop(producer_id, None)

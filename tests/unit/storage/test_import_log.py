@@ -364,6 +364,35 @@ def test_a_group_in_both_is_refused_unless_it_is_gone_in_the_log(
     check_store(store, check)
 
 
+def test_what_a_log_does_not_come_to_is_in_nobodys_way(store: Path, tmp_path: Path) -> None:
+    """Bug: aborted offsets, and old keys whose newer twin is gone, were taken for groups."""
+    key = offset_key("there already")
+    old_value = b"\0\1" + bytes(8) + b"\0\0" + bytes(8) + b"\xff" * 8
+
+    def begin(base_offset: int) -> bytes:
+        return encode_batch(
+            base_offset,
+            [(key, offset_value(1))],
+            5,
+            producer_id=3,
+            producer_epoch=0,
+            is_transactional=True,
+        )
+
+    def run_log(name: str, *batches: bytes) -> None:
+        folder = write_log(tmp_path / name, {0: list(batches)})
+        run(folder, store, ImportOptions(partitions=1, aborts_open=True))
+
+    run_log("aborted", begin(0), marker(1, 3, committed=False))
+    run_log("open", begin(0))
+    run_log("taken", begin(0), encode_batch(1, [(key, None)], 9), marker(2, 3, committed=True))
+    old = encode_batch(0, [(b"\0\0" + key[2:], old_value)], 5)
+    run_log("old", old, encode_batch(1, [(key, None)], 6))
+    with pytest.raises(ImportRefused, match="in the imported log: there already"):
+        run_log("committed", begin(0), marker(1, 3, committed=True))
+    check_store(store)
+
+
 def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_path: Path) -> None:
     """Producers are fenced wherever they may write for a group that came with them."""
     groups = [GroupId(f"t{n}") for n in range(5)]
