@@ -51,6 +51,10 @@ log = structlog.get_logger()
 
 STEP_BYTES = 64 * 1024
 """Of old batches that one step takes."""
+BEHIND_STEP_BYTES = 2 * STEP_BYTES
+"""The same while trimming is behind: what a step writes again it writes once for all that goes."""
+BEHIND_SHARE = 4
+"""Trimming is behind where there is so much more than is to be kept, a fourth part."""
 INLINE_BYTES = 16 * 1024
 """Of old batches that are decoded on the loop."""
 SLICE_BYTES = 256 * 1024
@@ -103,6 +107,7 @@ class History:
         """Of the partitions that were trimmed: nobody else changes it."""
         self._planned: WaitingOffsets | None = None
         """Of the step that is under way: it is ahead of the store until that is written."""
+        self._was_behind = False
         self._is_stopped = False
 
     def begin(self) -> None:
@@ -232,7 +237,8 @@ class History:
             heapq.heappop(self._queue)
             limit = min(self._durable[partition], compute_trim_limit(self._store, partition))
             is_old = _Age(self._compute_appended_ms, horizon_ms, excess)
-            old = read_old(self._store, partition, limit, STEP_BYTES, is_old)
+            step_bytes = BEHIND_STEP_BYTES if self._is_behind() else STEP_BYTES
+            old = read_old(self._store, partition, limit, step_bytes, is_old)
             if old:
                 return partition, old
         return None
@@ -290,8 +296,19 @@ class History:
         head_ms = self._heads.get(partition)
         if head_ms is not None:
             heapq.heappush(self._queue, (head_ms, partition))
+        self._stats.history_bytes = self._total_bytes
         took_ms = self._clock.monotonic_ms() - began_ms
-        self._scheduler.call_later_ms(max(PAUSE_MS, (BUSY_SHARE - 1) * took_ms), self._trim_next)
+        rest_ms = 0 if self._is_behind() else (BUSY_SHARE - 1) * took_ms
+        self._scheduler.call_later_ms(max(PAUSE_MS, rest_ms), self._trim_next)
+
+    def _is_behind(self) -> bool:
+        """Whether the log grows faster than it is trimmed with rests. Says so, once."""
+        excess = self._total_bytes - self._bytes_max
+        is_behind = excess * BEHIND_SHARE > self._bytes_max
+        if is_behind and not self._was_behind:
+            log.warning("history_behind", bytes=self._total_bytes, wanted_bytes=self._bytes_max)
+        self._was_behind = is_behind
+        return is_behind
 
     def _end_look(self) -> None:
         for partition in sorted(self._unsaved):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.runtime import history
 from coordinator.runtime.history import STEP_BYTES
 from model.ids import LogPartition
 from model.records import ImportGraceKey, ImportGraceValue, SideRecord
@@ -186,6 +187,29 @@ def test_large_batches_are_decoded_elsewhere() -> None:
     server.advance(1_000)
     assert [batch.base_offset for batch in read_batches(server)] == [1_000, 2_000]
     check_fold(server)
+
+
+def test_who_is_behind_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: with three parts of four at rest trimming fell behind for good: 5 GiB an hour."""
+    trimmed = []
+    for share in (4, 0):
+        # At 0 it is never behind.
+        monkeypatch.setattr(history, "BEHIND_SHARE", share)
+        log = RawLog(MemoryLogStore(1))
+        for number in range(100):
+            pairs = [(offset_key("s", n), b"v" * 200) for n in range(400)]
+            log.append(0, [encode_batch(400 * number, list(pairs), START_WALL_MS)])
+        log.make_durable()
+        assert isinstance(log.store, MemoryLogStore)
+        server = VirtualServer(store=log.store, settings=BY_BYTES)
+        server.scheduler.computing_ms = lambda: 40
+        server.advance(11_000)
+        check_fold(server)
+        stats = server.runtime.stats
+        assert stats.history_bytes < 100 * 100_000 - stats.history_trimmed_bytes
+        trimmed.append(stats.history_trimmed_bytes)
+    behind, resting = trimmed
+    assert behind > 3 * resting
 
 
 def test_a_store_that_stalls_is_asked_again() -> None:
