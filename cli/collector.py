@@ -22,7 +22,7 @@ OLD_MAX = 20_000
 
 A collection takes up to two microseconds for each object that it looks at, and the loop waits for
 it; with these figures it looks at some 50,000 at most. Beside ten million objects that were loaded
-the longest took 8 ms, also while another million joined them, and while four million were left in
+the longest took 8 ms, also while half a million joined them, and while four million were left in
 cycles by requests of which 700 waited at any time; all in one go took 9.8 s.
 """
 
