@@ -98,8 +98,9 @@ class Assignor(ABC):
     def assign(self, group: Group) -> Assigned | Awaitable[Assigned]:
         """What each member gets, by its id; who is left out gets nothing.
 
-        A function is called in a thread, a coroutine function on the loop. If it raises, or takes
-        longer than the server waits, the server computes.
+        A function is called in a thread, a coroutine function on the loop; it is cancelled where
+        the group changes meanwhile, and asked anew. If it raises, or takes longer than the server
+        waits, the server computes; so it does while a function has not returned since then.
         """
 
     def on_assignment(  # noqa: B027 - nothing is done where nothing is overridden

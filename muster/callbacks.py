@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -27,10 +29,40 @@ _NAMES: Final[Mapping[type, str]] = {
 }
 
 
+class Running:
+    """A callback and the tasks that it has started, as long as it runs."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: object) -> None:
+        self.owner: object | None = owner
+
+
+_RUNNING: Final[ContextVar[Running | None]] = ContextVar("muster_callback", default=None)
+
+
+@contextmanager
+def running_callback(owner: object) -> Iterator[None]:
+    """Whatever is called in here is a callback of the owner, and so are tasks that it starts."""
+    running = Running(owner)
+    token = _RUNNING.set(running)
+    try:
+        yield
+    finally:
+        running.owner = None
+        _RUNNING.reset(token)
+
+
+def is_in_callback(owner: object) -> bool:
+    """Whether this is called from a callback of the owner that has not returned."""
+    running = _RUNNING.get()
+    return running is not None and running.owner is owner
+
+
 class Callbacks:
     """Calls the application and keeps what it raises until somebody asks."""
 
-    __slots__ = ("_assignors", "_errors", "_on_assigned", "_on_lost", "_on_revoked")
+    __slots__ = ("_assignors", "_errors", "_on_assigned", "_on_lost", "_on_revoked", "_running")
 
     def __init__(
         self,
@@ -44,6 +76,7 @@ class Callbacks:
         self._on_revoked = on_revoked
         self._on_lost = on_lost
         self._errors: list[CallbackFailed] = []
+        self._running: CallbackStep | None = None
 
     def call(self, step: CallbackStep) -> Awaitable[None] | None:
         """Calls the callback of the step. What is returned must be awaited."""
@@ -51,7 +84,8 @@ class Callbacks:
         if call is None:
             return None
         try:
-            result = call()
+            with running_callback(self):
+                result = call()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept for who looks
             # Nobody cancels what does not wait: it asked for something that was cancelled.
             self._keep(step, error)
@@ -78,11 +112,24 @@ class Callbacks:
         if self._errors:
             raise self._errors.pop(0)
 
+    def note_late(self, timeout_ms: int) -> None:
+        """What runs is about to be cancelled: the member has had that long to close."""
+        if self._running is not None:
+            name = _NAMES[type(self._running)]
+            _LOG.error("callback_cancelled callback=%s timeout_ms=%d", name, timeout_ms)
+            self._errors.append(
+                CallbackFailed(f"{name} was cancelled: it did not return within {timeout_ms} ms")
+            )
+
     async def _finish(self, step: CallbackStep, result: Awaitable[None]) -> None:
+        self._running = step
         try:
-            await raise_failures(result)
+            with running_callback(self):
+                await raise_failures(result)
         except Exception as error:  # noqa: BLE001 - kept, and raised where the application looks
             self._keep(step, error)
+        finally:
+            self._running = None
 
     def _keep(self, step: CallbackStep, error: BaseException) -> None:
         name = _NAMES[type(step)]

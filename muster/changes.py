@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
-from muster.errors import MusterError
+from muster.errors import MemberLost, MusterError
 from muster.membership import Partitions
 from muster.partitions import TopicPartition
 
@@ -45,11 +45,19 @@ async def iterate_changes(
 
 
 async def wait_until_joined(
-    engine: ChangingEngine, is_member: Callable[[], bool], timeout_ms: int
+    engine: ChangingEngine,
+    is_member: Callable[[], bool],
+    is_closing: Callable[[], bool],
+    timeout_ms: int,
 ) -> None:
-    """Returns when the member is one. Raises the engine's failure, ``TimeoutError``."""
+    """Returns when the member is one. Raises the engine's failure, ``TimeoutError``.
+
+    Raises ``MemberLost`` where the member is closed meanwhile.
+    """
     async with asyncio.timeout(timeout_ms / 1000):
         while not is_member():
             if engine.failure is not None:
                 raise engine.failure
+            if is_closing():
+                raise MemberLost("the member was closed while it joined")
             await engine.wait_for_change()

@@ -75,6 +75,15 @@ class ConsumerGroupProtocol:
         """Handed to the application and not given up."""
         return frozenset(self.grants)
 
+    @property
+    def caller(self) -> object:
+        """Whose callbacks those of the member are."""
+        return self._callbacks
+
+    def note_late(self, timeout_ms: int) -> None:
+        """See ``GroupProtocol``."""
+        self._callbacks.note_late(timeout_ms)
+
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
         """A subscription for each assignor. Who has given all up claims nothing in it."""
         protocols = []

@@ -22,6 +22,8 @@ import grpc
 import grpc.aio
 
 from assignors.classic import JoinedMember
+from muster.arguments import check_ms, check_text
+from muster.callbacks import is_in_callback
 from muster.classic_protocol import (
     NO_GENERATION,
     UNKNOWN_SERVER_ERROR,
@@ -89,6 +91,28 @@ class ClassicOptions:
     client_id: str
     instance_id: str
     rejoin: bool
+
+
+def make_options(
+    session_timeout_ms: int,
+    rebalance_timeout_ms: int,
+    heartbeat_interval_ms: int,
+    metadata_refresh_ms: int,
+    client_id: str,
+    instance_id: str,
+    *,
+    rejoin: bool,
+) -> ClassicOptions:
+    """Raises ``TypeError`` or ``ValueError`` for what cannot be said."""
+    return ClassicOptions(
+        check_ms("session_timeout_ms", session_timeout_ms),
+        check_ms("rebalance_timeout_ms", rebalance_timeout_ms),
+        check_ms("heartbeat_interval_ms", heartbeat_interval_ms),
+        check_ms("metadata_refresh_ms", metadata_refresh_ms),
+        check_text("client_id", client_id),
+        check_text("instance_id", instance_id),
+        rejoin,
+    )
 
 
 class _Lost(Exception):
@@ -163,11 +187,12 @@ class ClassicEngine:
 
     @property
     def is_in_callback(self) -> bool:
-        """Whether this is called from a callback of the member."""
-        return self._main is not None and self._main is asyncio.current_task()
+        """Whether this is called from a callback of the member, or a task that it has started."""
+        return self._main is asyncio.current_task() or is_in_callback(self.protocol.caller)
 
     def start(self) -> None:
         """Joins."""
+        self.client.watch(self)
         self.phase = Phase.JOINING
         self._main = asyncio.create_task(self._run())
         self._beats = asyncio.create_task(self._beat())
@@ -190,20 +215,23 @@ class ClassicEngine:
         self._rejoin_reason = reason
         self._wake.set()
 
-    async def give_up(self, *, leaves: bool) -> None:
-        """Lets a callback that runs finish, gives everything up, and leaves the group."""
+    def leave_at_once(self, failure: MusterError) -> None:
+        """The connection was closed: nobody can speak for the member any more."""
+        self.failure = failure
+        self._lose(_Lost(str(failure), forgets_id=True))
+
+    async def give_up(self) -> None:
+        """Lets a callback that runs finish, and gives everything up."""
         self._is_closing = True
         self._begun.set()
         self._interrupt.set()
         self._wake.set()
         if self._main is not None:
             await asyncio.wait((self._main,))
-        if self.holds:
-            await self.protocol.give_up()
-        else:
-            await self.protocol.lose()
-        if leaves and self.member_id:
-            await self.leave()
+        end = self.protocol.give_up() if self.holds else self.protocol.lose()
+        # As the last thing that the application does; ``stop_callback`` ends it.
+        self._main = asyncio.ensure_future(end)
+        await asyncio.wait((self._main,))
 
     async def stop_callback(self) -> None:
         """Cancels a callback that runs, and lets it end: nobody gets the assignment before."""
@@ -214,6 +242,7 @@ class ClassicEngine:
     def detach(self) -> None:
         """Forgets everything. The member stays in its group until it expires, if it is there."""
         self._is_closing = True
+        self.client.unwatch(self)
         for task in (self._main, self._beats):
             if task is not None:
                 task.cancel()
@@ -414,6 +443,8 @@ class ClassicEngine:
         self.notify()
         await self.protocol.lose()
         self._check_closing()
+        if self.failure is not None:
+            raise self.failure
         if was_member and not self.options.rejoin:
             raise MemberLost(f"the member was fenced or has expired: {lost}")
 
@@ -558,7 +589,7 @@ class ClassicEngine:
         self._check_closing()
         self._check_lost()
 
-    async def leave(self) -> None:
+    async def leave(self, timeout_s: float = _LEAVE_TIMEOUT_S) -> None:
         """Tells the group; what does not arrive is made up for by the end of the session."""
         self.has_left = True
         leaving = legacy_pb2.LeavingMember(
@@ -570,6 +601,6 @@ class ClassicEngine:
             group_id=self.group_id, members=[leaving], client_id=self.options.client_id
         )
         try:
-            await ask(self.client.legacy.LeaveGroup, request, timeout=_LEAVE_TIMEOUT_S)
+            await ask(self.client.legacy.LeaveGroup, request, timeout=timeout_s)
         except grpc.aio.AioRpcError:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)

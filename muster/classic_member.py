@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from muster.arguments import check_int, check_ms, check_text, check_texts
 from muster.callbacks import Callback, Callbacks
 from muster.changes import iterate_changes, wait_until_joined
 from muster.classic_consumer import ConsumerGroupProtocol
-from muster.classic_engine import ClassicEngine, ClassicOptions, Phase
+from muster.classic_engine import ClassicEngine, ClassicOptions, Phase, make_options
 from muster.classic_offsets import commit_offsets, fetch_offsets
 from muster.classic_protocol import NO_GENERATION, GroupProtocol
 from muster.classic_worker_protocol import Assign, Metadata, OnAssignment, OnEnd, WorkerProtocol
@@ -18,6 +19,7 @@ from muster.client import Client, acquire_shared_client, release_shared_client
 from muster.errors import JoinTimeout, MemberLost, MusterError
 from muster.membership import Partitions
 from muster.partitions import OffsetAndMetadata, TopicPartition
+from muster.stream import FINISH_S
 
 _SESSION_TIMEOUT_MS: Final = 45_000
 _REBALANCE_TIMEOUT_MS: Final = 300_000
@@ -32,13 +34,13 @@ class ClassicBase:
     def __init__(
         self, target: str | Client, group_id: str, options: ClassicOptions, join_timeout_ms: int
     ) -> None:
-        self.group_id = group_id
-        self._target = target
+        self.group_id = check_text("group_id", group_id)
+        self._target = target if isinstance(target, Client) else check_text("target", target)
         self._options = options
-        self._join_timeout_ms = join_timeout_ms
+        self._join_timeout_ms = check_ms("join_timeout_ms", join_timeout_ms)
         self._engine: ClassicEngine | None = None
         self._is_closing = False
-        self._is_closed = False
+        self._is_closed = self._is_abandoned = False
 
     async def __aenter__(self) -> Self:
         await self.join()
@@ -91,7 +93,10 @@ class ClassicBase:
         try:
             engine.start()
             await wait_until_joined(
-                engine, lambda: engine.phase is Phase.MEMBER, self._join_timeout_ms
+                engine,
+                lambda: engine.phase is Phase.MEMBER,
+                lambda: self._is_closing,
+                self._join_timeout_ms,
             )
             # In the next turn of the loop: callbacks may use what our caller is about to bind.
             asyncio.get_running_loop().call_soon(engine.begin)
@@ -102,25 +107,38 @@ class ClassicBase:
                 f"{engine.trouble or 'others have not joined'}"
             ) from None
         except BaseException:
-            await self._abandon(engine)
+            if not self._is_closing:
+                await self._abandon(engine)
             raise
 
-    async def close(self, *, for_good: bool = False) -> None:
+    async def close(self, *, for_good: bool = False, timeout_ms: int | None = None) -> None:
         """Gives everything up and leaves the group. Closing twice does nothing.
 
+        It takes ``timeout_ms`` at most, by default ``rebalance_timeout_ms``: a callback that runs
+        still is then cancelled, and a ``CallbackFailed`` says so on leaving the block. Nobody gets
+        what the member had before a cancelled callback has ended, or the lease of the member.
         A static member stays in its group until its session ends, so that it may come back;
-        ``for_good``: it leaves too.
+        ``for_good``: it leaves too. A callback, and what it awaits, cannot close its own member.
         """
+        limit_ms = self._options.rebalance_timeout_ms
+        if timeout_ms is not None:
+            limit_ms = check_int("timeout_ms", timeout_ms, 0)
         engine = self._engine
         if engine is None or self._is_closing:
             return
         if engine.is_in_callback:
             raise MusterError("a callback cannot close its own member")
         self._is_closing = True
+        leaves = for_good or not self._options.instance_id
         try:
-            await engine.give_up(leaves=for_good or not self._options.instance_id)
+            async with asyncio.timeout(limit_ms / 1000):
+                await engine.give_up()
+                if leaves and engine.member_id:
+                    await engine.leave()
+        except TimeoutError:
+            engine.protocol.note_late(limit_ms)
         finally:
-            await self._abandon(engine)
+            await self._abandon(engine, leaves=leaves)
 
     def _make_protocol(self, client: Client) -> GroupProtocol:
         raise NotImplementedError
@@ -136,13 +154,19 @@ class ClassicBase:
         if engine.failure is not None:
             raise engine.failure
 
-    async def _abandon(self, engine: ClassicEngine) -> None:
+    async def _abandon(self, engine: ClassicEngine, *, leaves: bool | None = None) -> None:
+        if self._is_abandoned:
+            # Its share of the connection is given back once: the next one is another member's.
+            return
+        self._is_abandoned = True
+        if leaves is None:
+            leaves = not self._options.instance_id
         await engine.stop_callback()
         self._is_closing = self._is_closed = True
         engine.detach()
-        if not engine.has_left and engine.member_id and not self._options.instance_id:
+        if not engine.has_left and engine.member_id and leaves:
             # A join or a close that was cancelled would leave a member that nobody speaks for.
-            await engine.leave()
+            await engine.leave(FINISH_S)
         await self._release(engine.client)
 
     async def _release(self, client: Client) -> None:
@@ -198,21 +222,19 @@ class ClassicMember(ClassicBase):
         instance_id: str = "",
         rejoin: bool = True,
     ) -> None:
-        if isinstance(topics, str) or isinstance(assignors, str):
-            raise TypeError("topics and assignors are collections of names, not one name")
-        options = ClassicOptions(
+        options = make_options(
             session_timeout_ms,
             rebalance_timeout_ms,
             heartbeat_interval_ms,
             metadata_refresh_ms,
             client_id,
             instance_id,
-            rejoin,
+            rejoin=rejoin,
         )
         super().__init__(target, group_id, options, join_timeout_ms)
-        self._topics = tuple(topics)
-        self._assignors = tuple(assignors)
-        self._rack_id = rack_id
+        self._topics = check_texts("topics", topics)
+        self._assignors = check_texts("assignors", assignors)
+        self._rack_id = check_text("rack_id", rack_id)
         self._callbacks = Callbacks(on_assigned, on_revoked, on_lost)
         self._protocol: ConsumerGroupProtocol | None = None
 
@@ -240,11 +262,10 @@ class ClassicMember(ClassicBase):
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Reads these topics from now on, instead of those before; the group rebalances."""
-        if isinstance(topics, str):
-            raise TypeError("topics is a collection of names, not one name")
+        names = check_texts("topics", topics)
         self._running()
         assert self._protocol is not None, "it has joined"
-        self._protocol.topics = tuple(dict.fromkeys(topics))
+        self._protocol.topics = tuple(dict.fromkeys(names))
         self.rejoin("the subscription has changed")
 
     async def commit(
@@ -325,14 +346,14 @@ class ClassicWorker(ClassicBase):
         instance_id: str = "",
         rejoin: bool = True,
     ) -> None:
-        options = ClassicOptions(
+        options = make_options(
             session_timeout_ms,
             rebalance_timeout_ms,
             heartbeat_interval_ms,
             _METADATA_REFRESH_MS,
             client_id,
             instance_id,
-            rejoin,
+            rejoin=rejoin,
         )
         super().__init__(target, group_id, options, join_timeout_ms)
         self._protocol = WorkerProtocol(

@@ -51,6 +51,13 @@ class GroupProtocol(Protocol):
 
     protocol_type: str
 
+    @property
+    def caller(self) -> object:
+        """Whose callbacks those of the member are."""
+
+    def note_late(self, timeout_ms: int) -> None:
+        """What runs is about to be cancelled: the member has had that long to close."""
+
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
         """What the member can follow and says for each, the preferred one first."""
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from muster.callbacks import running_callback
 from muster.classic_protocol import Generation
 from muster.errors import CallbackFailed
 from muster.unary import is_cancelled, raise_failures
@@ -43,6 +44,19 @@ class WorkerProtocol:
         self._on_revoked = on_revoked
         self._on_lost = on_lost
         self._keeps = keeps
+        self._running = ""
+
+    @property
+    def caller(self) -> object:
+        """Whose callbacks those of the member are."""
+        return self
+
+    def note_late(self, timeout_ms: int) -> None:
+        """See ``GroupProtocol``."""
+        if self._running:
+            message = f"{self._running} was cancelled: it did not return within {timeout_ms} ms"
+            _LOG.error("callback_cancelled callback=%s timeout_ms=%d", self._running, timeout_ms)
+            self.kept.append(CallbackFailed(message))
 
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Metadata that are a function are asked for at each join."""
@@ -99,10 +113,12 @@ class WorkerProtocol:
     async def _call(self, name: str, callback: Callable[..., Any] | None, *values: object) -> None:
         if callback is None:
             return
+        self._running = name
         try:
-            result = callback(*values)
-            if inspect.isawaitable(result):
-                await raise_failures(result)
+            with running_callback(self):
+                result = callback(*values)
+                if inspect.isawaitable(result):
+                    await raise_failures(result)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 raise
@@ -110,3 +126,5 @@ class WorkerProtocol:
             failure = CallbackFailed(f"{name} raised {type(error).__name__}: {error}")
             failure.__cause__ = error
             self.kept.append(failure)
+        finally:
+            self._running = ""

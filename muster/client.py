@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 import grpc
 import grpc.aio
 
-from muster.errors import MusterError
+from muster.errors import MemberLost, MusterError
 from muster.lease import read_clock
 from muster.stream import FINISH_S, Stream
 from muster.v1 import admin_pb2_grpc, group_pb2, group_pb2_grpc, legacy_pb2_grpc, types_pb2
@@ -25,6 +25,8 @@ _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 2.0
 _SILENCE_MIN_S: Final = 1.0
 _SILENCE_DEFAULT_S: Final = 15.0
+_SECOND_LOOK_S: Final = 0.1
+"""How long what has come may lie unread where the event loop was blocked."""
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -67,6 +69,15 @@ class StreamMember(Protocol):
         """The member has failed: it leaves, and its application is told why."""
 
 
+class ClosedMember(Protocol):
+    """A member that only wants to know when its connection is closed."""
+
+    group_id: str
+
+    def leave_at_once(self, failure: MusterError) -> None:
+        """See ``StreamMember``."""
+
+
 class Client:
     """A connection to ``target`` (``host:port``); members that share it share one stream.
 
@@ -87,6 +98,7 @@ class Client:
         self._channel = self._open_channel()
         self._make_stubs()
         self._members: dict[tuple[str, str], StreamMember] = {}
+        self._watchers: dict[ClosedMember, None] = {}
         self._commits: dict[int, asyncio.Future[group_pb2.CommitResult | None]] = {}
         self._correlation_ids = itertools.count(1)
         self._loop = asyncio.get_running_loop()
@@ -95,8 +107,10 @@ class Client:
         self._timer: asyncio.TimerHandle | None = None
         self._silence_s = _SILENCE_DEFAULT_S
         self._is_silent = False
+        self._doubted_since: float | None = None
         self._is_begun_anew = False
         self._is_closed = False
+        self._is_finished = False
         self._last_error = "it did not answer"
 
     async def __aenter__(self) -> Client:
@@ -106,9 +120,13 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connection. Members still on it own what they own until they expire."""
+        """Closes the connection. Members still on it leave, and are told so (``MemberLost``)."""
         self._is_closed = True
-        if self._timer is not None and not self._members:
+        for member in (*self._members.values(), *self._watchers):
+            self._tell(member, partial(member.leave_at_once, MemberLost("the client was closed")))
+        if self._members and self._stream is not None:
+            self._stream.finish()
+        if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             if self._stream is not None and self._stream.is_ending:
@@ -137,7 +155,7 @@ class Client:
         """The member joins on the stream there is, or on the next one."""
         key = (member.group_id, member.member_id)
         if self._is_closed:
-            raise MusterError("this client is closed")
+            raise MemberLost("the client was closed")
         if key in self._members:
             raise MusterError(f"this client has a member {member.member_id!r} of the group already")
         self._members[key] = member
@@ -158,6 +176,16 @@ class Client:
             del self._members[key]
         if not self._members and self._stream is not None:
             self._stream.finish()
+
+    def watch(self, member: ClosedMember) -> None:
+        """Of members that are on no stream: they are told when the client is closed."""
+        if self._is_closed:
+            raise MemberLost("the client was closed")
+        self._watchers[member] = None
+
+    def unwatch(self, member: ClosedMember) -> None:
+        """The member is done."""
+        self._watchers.pop(member, None)
 
     def rename(self, old_member_id: str, member: StreamMember) -> None:
         """The member has another id now."""
@@ -247,15 +275,23 @@ class Client:
 
     async def _run(self) -> None:
         backoff_s = _BACKOFF_MIN_S
-        while self._members:
+        while self._members and not self._is_closed:
             served_s = await self._open_and_serve()
-            if not self._members:
+            if not self._members or self._is_closed:
                 return
+            if self._is_finished:
+                # The last member has left, and another one has come since.
+                self._is_finished = False
+                backoff_s = _BACKOFF_MIN_S
+                continue
             backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
             if served_s > _BACKOFF_MAX_S:
                 # It served for a while: one that fails again and again must not be rushed.
                 backoff_s = _BACKOFF_MIN_S
-            await asyncio.sleep(backoff_s * random.uniform(0.5, 1.0))
+            await self._back_off(backoff_s)
+
+    async def _back_off(self, backoff_s: float) -> None:
+        await asyncio.sleep(backoff_s * random.uniform(0.5, 1.0))
 
     async def _open_and_serve(self) -> float:
         """Serves the members until the stream ends, whyever; for how many seconds it was heard."""
@@ -271,6 +307,7 @@ class Client:
                 await self._serve(stream)
             finally:
                 heard_at = stream.received_at
+                self._is_finished = stream.is_finished
         except grpc.aio.AioRpcError as error:
             self._last_error = error.details() or error.code().name
             _LOG.info("session_lost target=%s cause=%s", self.target, self._last_error)
@@ -297,7 +334,7 @@ class Client:
                 if not answer.done():
                     answer.set_result(None)
 
-    def _tell(self, member: StreamMember, call: Callable[[], T]) -> T | None:
+    def _tell(self, member: StreamMember | ClosedMember, call: Callable[[], T]) -> T | None:
         """What one member raises ends that member; the others are told all the same."""
         try:
             return call()
@@ -333,12 +370,16 @@ class Client:
         stream = self._stream
         if stream is not None:
             silent_at = stream.received_at + self._silence_s
-            if silent_at <= now:
+            if silent_at > now:
+                deadlines.append(silent_at)
+            elif self._doubted_since != stream.received_at:
+                # A loop that was blocked has not read what has come.
+                self._doubted_since = stream.received_at
+                deadlines.append(now + _SECOND_LOOK_S)
+            else:
                 self._last_error = "it fell silent"
                 self._is_silent = True
                 stream.shut()
-            else:
-                deadlines.append(silent_at)
         if deadlines:
             self.arm(min(deadlines))
 
@@ -348,6 +389,8 @@ _SHARED: Final[dict[tuple[asyncio.AbstractEventLoop, str], tuple[Client, int]]] 
 
 def acquire_shared_client(target: str) -> Client:
     """The client that members of this event loop share for a target; release it once."""
+    for ended in [key for key in _SHARED if key[0].is_closed()]:
+        del _SHARED[ended]
     key = (asyncio.get_running_loop(), target)
     client, users = _SHARED.get(key) or (Client(target), 0)
     _SHARED[key] = (client, users + 1)

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from muster.assignor import (
     Assigned,
@@ -20,9 +20,12 @@ from muster.assignor import (
     encode_computed,
 )
 from muster.errors import CallbackFailed
+from muster.unary import call_in_thread, raise_failures
 from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")
+_PREDECESSOR_S: Final = 1.0
+"""How long a function may go on with what nobody waits for, before the next one is given up."""
 
 
 class Send(Protocol):
@@ -51,6 +54,7 @@ class Computing:
         self._is_busy = False
         self._is_asked = False
         self._task: asyncio.Task[None] | None = None
+        self._thread: asyncio.Future[Assigned] | None = None
 
     def encode_assignors(self) -> list[assignors_pb2.LocalAssignor]:
         """What a Join says, in the order of preference. Raises ``CallbackFailed``."""
@@ -72,6 +76,10 @@ class Computing:
         match update.WhichOneof("update"):
             case "compute_assignment":
                 self._is_asked = True
+                if self._task is not None and not self._task.done():
+                    # Nobody waits any more for what is being computed.
+                    self._task.cancel()
+                    self._is_busy, self._task = False, None
                 self._begin()
             case "prepared_assignment":
                 self._on_prepared(update.prepared_assignment)
@@ -121,10 +129,15 @@ class Computing:
         assign: Callable[[Group], Any] = self._assignors[prepared.assignor].assign
         group = decode_group(self._group_id, prepared)
         if inspect.iscoroutinefunction(assign):
-            assigned: Assigned = await assign(group)
-        else:
-            assigned = await asyncio.to_thread(assign, group)
-        return assigned
+            assigned: Assigned = await raise_failures(assign(group))
+            return assigned
+        if self._thread is not None:
+            # One that never returns must not take a thread each time, nor the group's patience.
+            await asyncio.wait((self._thread,), timeout=_PREDECESSOR_S)
+            if not self._thread.done():
+                raise RuntimeError("assign has not returned since an earlier generation")
+        self._thread = call_in_thread(assign, group)
+        return await raise_failures(asyncio.shield(self._thread))
 
     def _on_installed(self, installed: assignors_pb2.InstalledAssignment) -> None:
         if not self._is_busy:

@@ -7,8 +7,9 @@ import logging
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from muster.arguments import INT32_MAX, check_int
 from muster.assignor import Assignor
-from muster.callbacks import Callbacks, CallbackStep
+from muster.callbacks import Callbacks, CallbackStep, is_in_callback
 from muster.client import Client
 from muster.commit_order import CommitOrder
 from muster.computing import Computing
@@ -31,6 +32,7 @@ from muster.membership import (
     Rejoin,
     Revoke,
     Status,
+    Step,
 )
 from muster.partitions import encode_partitions, make_member_id
 from muster.stream import Stream
@@ -104,7 +106,7 @@ class Engine:
             self._send_of_assignment,
             lambda: self.membership.member_epoch,
         )
-        self._may_begin = False
+        self._may_begin = self._is_advancing = False
         self._is_closing = False
 
     # --------------------------------------------------------------------- used by the member
@@ -133,8 +135,8 @@ class Engine:
 
     @property
     def is_in_callback(self) -> bool:
-        """Whether this is called from a callback of the member."""
-        return self._callback is not None and self._callback is asyncio.current_task()
+        """Whether this is called from a callback of the member, or a task that it has started."""
+        return is_in_callback(self._callbacks)
 
     def start(self) -> None:
         """Joins as soon as there is a stream."""
@@ -166,7 +168,7 @@ class Engine:
 
     def request_assignment(self, reason: int) -> None:
         """Says anew what the member's assignors say of it, and why it wants an assignment."""
-        self._computing.reason = reason
+        self._computing.reason = check_int("reason", reason, -INT32_MAX - 1)
         if self._stream is not None and self.membership.status is Status.MEMBER:
             self._send_join(self._stream)
 
@@ -328,25 +330,37 @@ class Engine:
         self._advance()
 
     def _advance(self) -> None:
-        """Takes steps until there is nothing to do, or a callback has to be awaited."""
-        while self._callback is None and self._may_begin and not self._is_closing:
-            step = self.membership.compute_step()
-            match step:
-                case None:
+        """Takes steps until there is nothing to do, or a callback has to be awaited.
+
+        A plain callback may call what comes back here: the step that it is called for comes first.
+        """
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        try:
+            while self._callback is None and self._may_begin and not self._is_closing:
+                step = self.membership.compute_step()
+                if step is None or not self._take(step):
                     break
-                case Acknowledge(message):
-                    if self._stream is None:
-                        break
-                    self._send(self._stream, acknowledge=message)
-                    self.membership.acknowledged_id = message.assignment_id
-                case Rejoin():
-                    self._rejoin()
-                    break
-                case Assign() | Revoke() | Lose() | Inform():
-                    self._begin(step)
-                case _:
-                    assert_never(step)
+        finally:
+            self._is_advancing = False
         self._notify()
+
+    def _take(self, step: Step) -> bool:
+        """Whether the step could be taken."""
+        match step:
+            case Acknowledge(message):
+                if self._stream is None:
+                    return False
+                self._send(self._stream, acknowledge=message)
+                self.membership.acknowledged_id = message.assignment_id
+            case Rejoin():
+                self._rejoin()
+            case Assign() | Revoke() | Lose() | Inform():
+                self._begin(step)
+            case _:
+                assert_never(step)
+        return True
 
     def _begin(self, step: CallbackStep) -> None:
         if isinstance(step, Assign):
@@ -378,9 +392,12 @@ class Engine:
         self._advance()
 
     async def _call(self, step: CallbackStep) -> None:
+        """As the last thing that the application does; ``stop_callback`` ends it."""
         waiting = self._callbacks.call(step)
         if waiting is not None:
-            await waiting
+            self._callback = asyncio.ensure_future(waiting)
+            await asyncio.wait((self._callback,))
+            self._callback = None
 
     def _rejoin(self) -> None:
         """Back into the group, as nobody; or out of it for good."""
@@ -423,14 +440,7 @@ class Engine:
         membership, options = self.membership, self._options
         # It asks the application, which may raise: before anything has changed.
         local_assignors = self._computing.encode_assignors()
-        # Who is asked is so by what comes after the answer.
-        self._computing.stop()
-        self._lease.settle(stream.sent)
-        self._lease.note_join_sent(read_clock())
-        join_id = membership.begin_join()
-        self._joined_on = stream
         join = group_pb2.Join(
-            join_id=join_id,
             member_epoch=membership.member_epoch,
             rebalance_timeout_ms=options.rebalance_timeout_ms,
             subscription=group_pb2.Subscription(
@@ -445,6 +455,12 @@ class Engine:
             local_assignors=local_assignors,
             incarnation=self._incarnation,
         )
+        # Who is asked is so by what comes after the answer.
+        self._computing.stop()
+        self._lease.settle(stream.sent)
+        self._lease.note_join_sent(read_clock())
+        join.join_id = membership.begin_join()
+        self._joined_on = stream
         self._send(stream, join=join)
 
     def _leave_behind_nobody(self) -> None:

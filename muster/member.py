@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Final
 
+from muster.arguments import check_int, check_ms, check_text, check_texts
 from muster.assignor import Assignor
 from muster.callbacks import Callback, Callbacks
 from muster.changes import iterate_changes, wait_until_joined
@@ -43,7 +44,9 @@ class Member:
 
     The application calls ``poll`` at least every ``max_poll_interval_ms``, or the member leaves the
     group by itself (``on_lost``) and joins again with the next ``poll``; ``None`` turns that off.
-    ``rebalance_timeout_ms`` is how long ``on_revoked`` may take, by default the same. A member
+    ``rebalance_timeout_ms`` is how long ``on_revoked`` may take, by default the same, and how long
+    leaving the block takes at most; ``close`` takes another limit. Arguments that no message can
+    say are refused here: ``TypeError``, ``ValueError``. A member
     that was fenced or has expired joins again, unless ``rejoin`` is false.
 
     ``assignors`` are its own, in its order of preference (``muster.Assignor``): where all members
@@ -78,36 +81,43 @@ class Member:
         member_id: str | None = None,
         rejoin: bool = True,
     ) -> None:
-        if isinstance(topics, str):
-            raise TypeError("topics is a collection of names, not one name")
-        self.group_id = group_id
-        self._target = target
+        self.group_id = check_text("group_id", group_id)
+        self._target = target if isinstance(target, Client) else check_text("target", target)
+        names = check_texts("topics", topics)
+        if not names and not topic_regex:
+            raise ValueError("neither topics nor topic_regex: the member would read nothing")
+        if max_poll_interval_ms is not None:
+            check_ms("max_poll_interval_ms", max_poll_interval_ms)
+        if rebalance_timeout_ms is None:
+            rebalance_timeout_ms = max_poll_interval_ms or _DEFAULT_TIMEOUT_MS
+        if member_id is not None:
+            check_text("member_id", member_id)
         self._member_id = member_id or make_member_id()
         self._first_join_id = read_wall_clock_us() if member_id else 0
         own = tuple(assignors)
+        if not all(isinstance(assignor, Assignor) for assignor in own):
+            raise TypeError("assignors are instances of muster.Assignor")
         self._callbacks = Callbacks(on_assigned, on_revoked, on_lost, own)
         self._max_poll_interval_ms = max_poll_interval_ms
         if join_timeout_ms is None:
             waits = bool(instance_id or member_id)
             join_timeout_ms = _LONG_JOIN_TIMEOUT_MS if waits else _JOIN_TIMEOUT_MS
-        self._join_timeout_ms = join_timeout_ms
+        self._join_timeout_ms = check_ms("join_timeout_ms", join_timeout_ms)
         self._options = MemberOptions(
-            topics=tuple(topics),
-            topic_regex=topic_regex,
-            rebalance_timeout_ms=(
-                rebalance_timeout_ms or max_poll_interval_ms or _DEFAULT_TIMEOUT_MS
-            ),
-            server_assignor=server_assignor,
-            rack_id=rack_id,
-            client_id=client_id,
-            instance_id=instance_id,
+            topics=names,
+            topic_regex=check_text("topic_regex", topic_regex),
+            rebalance_timeout_ms=check_ms("rebalance_timeout_ms", rebalance_timeout_ms),
+            server_assignor=check_text("server_assignor", server_assignor),
+            rack_id=check_text("rack_id", rack_id),
+            client_id=check_text("client_id", client_id),
+            instance_id=check_text("instance_id", instance_id),
             rejoin=rejoin,
             assignors=own,
             incarnation=secrets.randbits(62) | 1 if member_id else 0,
         )
         self._engine: Engine | None = None
         self._is_closing = False
-        self._is_closed = False
+        self._is_closed = self._is_abandoned = False
         self._watchdog: asyncio.TimerHandle | None = None
         self._polled_at = 0.0
 
@@ -150,6 +160,9 @@ class Member:
         Raises ``CallbackFailed``, or why the member is out of its group for good.
         """
         engine = self._running()
+        if self._max_poll_interval_ms is not None and self._compute_left_s() <= 0:
+            # The watchdog comes too late where the event loop itself was blocked.
+            self._give_up_polling(engine)
         self._polled_at = asyncio.get_running_loop().time()
         self._callbacks.raise_kept()
         if isinstance(engine.failure, PollIntervalExceeded) and self._options.rejoin:
@@ -162,7 +175,8 @@ class Member:
     async def changes(self) -> AsyncIterator[Partitions]:
         """The assignment now and after each change; of several changes at once only the last.
 
-        Ends when the member is closed. Raises why the member is out of its group for good.
+        Ends when the member is closed. Raises why the member is out of its group for good. It is
+        no ``poll``: to wait for the next change says nothing of how the application gets on.
         """
         changes = iterate_changes(self._running(), self._find_grants, lambda: self._is_closing)
         async for assignment in changes:
@@ -222,12 +236,15 @@ class Member:
             self._callbacks,
             self._first_join_id,
         )
-        self._polled_at = asyncio.get_running_loop().time()
-        self._start_watchdog()
         try:
+            self._polled_at = asyncio.get_running_loop().time()
+            self._start_watchdog()
             engine.start()
             await wait_until_joined(
-                engine, lambda: engine.membership.status is Status.MEMBER, self._join_timeout_ms
+                engine,
+                lambda: engine.membership.status is Status.MEMBER,
+                lambda: self._is_closing,
+                self._join_timeout_ms,
             )
             # In the next turn of the loop: callbacks may use what our caller is about to bind.
             asyncio.get_running_loop().call_soon(engine.begin)
@@ -237,14 +254,22 @@ class Member:
                 f"cannot join group {self.group_id!r} at {client.target}: {engine.trouble}"
             ) from None
         except BaseException:
-            await self._abandon(engine)
+            if not self._is_closing:
+                await self._abandon(engine)
             raise
 
-    async def close(self, *, for_good: bool = False) -> None:
+    async def close(self, *, for_good: bool = False, timeout_ms: int | None = None) -> None:
         """Gives everything up (``on_revoked``) and leaves the group. Closing twice does nothing.
 
+        It takes ``timeout_ms`` at most, by default ``rebalance_timeout_ms``: a callback that runs
+        still is then cancelled, and a ``CallbackFailed`` says so on leaving the block. Nobody gets
+        the partitions before a cancelled callback has ended, or the lease of the member.
         ``for_good``: a static member does not come back, so others get its partitions at once.
+        A callback, and what it awaits, cannot close its own member.
         """
+        limit_ms = self._options.rebalance_timeout_ms
+        if timeout_ms is not None:
+            limit_ms = check_int("timeout_ms", timeout_ms, 0)
         engine = self._engine
         if engine is None or self._is_closing:
             return
@@ -255,11 +280,18 @@ class Member:
         self._stop_watchdog()
         engine.leaves_for_good |= for_good
         try:
-            await engine.give_up()
+            async with asyncio.timeout(limit_ms / 1000):
+                await engine.give_up()
+        except TimeoutError:
+            self._callbacks.note_late(limit_ms)
         finally:
             await self._abandon(engine)
 
     async def _abandon(self, engine: Engine) -> None:
+        if self._is_abandoned:
+            # Its share of the connection is given back once: the next one is another member's.
+            return
+        self._is_abandoned = True
         await engine.stop_callback()
         self._is_closing = self._is_closed = True
         self._stop_watchdog()
@@ -289,12 +321,20 @@ class Member:
         self._watchdog = loop.call_later(delay_s, self._on_watchdog)
 
     def _on_watchdog(self) -> None:
-        assert self._max_poll_interval_ms is not None
-        interval_s = self._max_poll_interval_ms / 1000
-        idle_s = asyncio.get_running_loop().time() - self._polled_at
-        if idle_s < interval_s:
-            self._arm_watchdog(interval_s - idle_s)
+        left_s = self._compute_left_s()
+        if left_s > 0:
+            self._arm_watchdog(left_s)
         else:
-            self._running().leave_at_once(
-                PollIntervalExceeded(f"poll was not called for {self._max_poll_interval_ms} ms")
-            )
+            self._give_up_polling(self._running())
+
+    def _compute_left_s(self) -> float:
+        """How long the application may go on without a poll."""
+        assert self._max_poll_interval_ms is not None
+        idle_s = asyncio.get_running_loop().time() - self._polled_at
+        return self._max_poll_interval_ms / 1000 - idle_s
+
+    def _give_up_polling(self, engine: Engine) -> None:
+        self._stop_watchdog()
+        engine.leave_at_once(
+            PollIntervalExceeded(f"poll was not called for {self._max_poll_interval_ms} ms")
+        )

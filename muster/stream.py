@@ -34,6 +34,7 @@ class Stream:
         self._sequence = 0
         self._is_broken = False
         self.is_ending = False
+        self.is_finished = False
         self.sent = SentMessages()
         self.received_at = read_clock()
 
@@ -49,6 +50,7 @@ class Stream:
 
     def finish(self) -> None:
         """Nobody needs the stream any more: ends it when what is to be said has been."""
+        self.is_finished = True
         if not self._outbox:
             self.shut()
             return

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import grpc
@@ -52,6 +54,32 @@ async def raise_failures(awaitable: Awaitable[T]) -> T:
         if is_cancelled():
             raise
         raise AwaitedCancelledError("something that it awaited was cancelled") from error
+
+
+def call_in_thread(function: Callable[..., T], *values: Any) -> asyncio.Future[T]:
+    """What it returns or raises. The thread is its own, and keeps no program from ending."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def tell(set_answer: Callable[[Any], None], value: Any) -> None:
+        if not answer.done():
+            set_answer(value)
+
+    def run() -> None:
+        try:
+            outcome = (answer.set_result, function(*values))
+        except asyncio.CancelledError as error:
+            failure = AwaitedCancelledError("something that it awaited was cancelled")
+            failure.__cause__ = error
+            outcome = (answer.set_exception, failure)  # type: ignore[assignment]
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            outcome = (answer.set_exception, error)  # type: ignore[assignment]
+        with suppress(RuntimeError):
+            # The loop may have ended meanwhile.
+            loop.call_soon_threadsafe(tell, *outcome)
+
+    threading.Thread(target=run, name="muster-assign", daemon=True).start()
+    return answer
 
 
 async def stop(task: asyncio.Future[None], deadline: float) -> None:

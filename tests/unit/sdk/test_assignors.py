@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -225,7 +226,7 @@ async def test_a_bad_assignor_is_refused(stand: Stand) -> None:
 
 
 async def test_the_group_changes_while_a_member_computes(stand: Stand) -> None:
-    """What it computed is refused as stale; it computes again, for the group as it is."""
+    """Nobody waits for what it computes: that is cancelled, and it computes for the new group."""
     notes, ledger = Notes(), Ledger()
     a, slow = make(stand, "a", notes, ledger, Slow)
     assert isinstance(slow, Slow)
@@ -237,7 +238,7 @@ async def test_the_group_changes_while_a_member_computes(stand: Stand) -> None:
             await until(lambda: epoch_of(stand) == (before, before))
             # Its own assignor is told after on_assigned has returned.
             await until(lambda: a.assignment == ALL and notes.told)
-            assert [len(group.members) for group in notes.groups] == [1, 2]
+            assert [len(group.members) for group in notes.groups] == [2]
             assert [at for _, at, *_ in notes.told] == [before]
 
 
@@ -399,3 +400,52 @@ async def test_metadata_that_cannot_be_said_again_ends_that_member_and_no_other(
         with pytest.raises(muster.CallbackFailed):
             member.poll()
         assert other.poll() == ALL
+
+
+class Cancelled(ToTheFirst):
+    """Asks for something that was cancelled."""
+
+    def assign(self, group: muster.Group) -> Mapping[str, muster.MemberAssignment]:
+        raise asyncio.CancelledError
+
+
+class CancelledWhileItWaits(ToTheFirst):
+    async def assign(  # type: ignore[override]
+        self, group: muster.Group
+    ) -> Mapping[str, muster.MemberAssignment]:
+        raise asyncio.CancelledError
+
+
+class Hanging(ToTheFirst):
+    """A function that does not return before it is let go."""
+
+    def __init__(self, says: str, notes: Notes) -> None:
+        super().__init__(says, notes)
+        self.gate = threading.Event()
+
+    def assign(self, group: muster.Group) -> Mapping[str, muster.MemberAssignment]:
+        self.notes.groups.append(group)
+        self.gate.wait()
+        return {}
+
+
+@pytest.mark.parametrize("kind", [Cancelled, CancelledWhileItWaits])
+async def test_an_assignor_that_awaits_what_was_cancelled_has_failed(
+    stand: Stand, kind: type[ToTheFirst]
+) -> None:
+    """The server computes at once, at each change."""
+    async with make_member(stand, assignors=[kind("a", Notes())]) as member:
+        await until(lambda: member.assignment == ALL)
+        async with make_member(stand, name="b") as other:
+            await until(lambda: len(other.assignment) == 2)
+
+
+async def test_an_assignor_that_hangs_delays_no_later_generation(stand: Stand) -> None:
+    """Whoever is asked anew is asked for another group; the thread that is lost is one."""
+    hanging = Hanging("a", Notes())
+    async with make_member(stand, assignors=[hanging]) as member:
+        await until(lambda: hanging.notes.groups)
+        async with make_member(stand, name="b") as other:
+            await until(lambda: member.assignment | other.assignment == ALL)
+            assert len(hanging.notes.groups) == 1
+            hanging.gate.set()
