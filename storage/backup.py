@@ -98,6 +98,9 @@ def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: in
     """
     checkpoint = folder / CHECKPOINT_NAME
     check_free(target)
+    home = folder.resolve()
+    if home in (target.parent, *target.parent.parents):
+        raise BackupRefused(f"{target} is within the store: use another folder")
     durable = [store.durable_offset(LogPartition(p)) for p in range(store.partitions)]
     with _disk_errors(target):
         remove_checkpoint(folder)
@@ -115,11 +118,26 @@ def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: in
 
 
 def check_free(target: Path) -> None:
-    """Raises ``BackupRefused`` unless a folder can be made there."""
-    if not target.parent.is_dir():
-        raise BackupRefused(f"{target.parent} is no folder: make it first")
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise BackupRefused(f"{target} is there already and not empty: use another name")
+    """Raises ``BackupRefused`` unless a folder can be made there, under this very name.
+
+    A server writes with rights of its own: whoever may make a link must not choose where.
+    """
+    try:
+        os.fsencode(target)
+        parent = target.parent.resolve(strict=True)
+        if not parent.is_dir():
+            raise BackupRefused(f"{target.parent} is no folder: make it first")
+        if parent != target.parent:
+            raise BackupRefused(f"a link leads to {parent}: name that folder itself")
+        if target.is_symlink():
+            raise BackupRefused(f"{target} is a link: use another name")
+        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            raise BackupRefused(f"{target} is there already and not empty: use another name")
+    except (FileNotFoundError, NotADirectoryError):
+        raise BackupRefused(f"{target.parent} is no folder: make it first") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BackupRefused(f"no folder can be made at {str(target)[:300]!a}: {reason}") from None
 
 
 def remove_checkpoint(folder: Path) -> None:
@@ -137,9 +155,8 @@ def _flush(parts: RocksCheckpoint) -> None:
 
 @contextmanager
 def _making(target: Path) -> Iterator[Path]:
-    """A folder beside the target that takes its name at the end, durably."""
+    """A folder beside the target that takes its name at the end, durably; its owner's alone."""
     with make_folder(target.parent, UNFINISHED_PREFIX) as unfinished:
-        unfinished.chmod(0o755)
         yield unfinished
         sync_folder(unfinished)
         unfinished.rename(target)

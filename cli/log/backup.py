@@ -49,6 +49,8 @@ def backup(
     """
     if (data_dir is None) == (server is None):
         raise CommandError("say --data-dir STORE or --server HOST:PORT", ExitCode.USAGE)
+    # Links on the way are the caller's own, who names the folder; a server follows none.
+    folder = folder.parent.resolve() / folder.name
     if data_dir is not None:
         found = _back_up_stopped(folder, data_dir)
     else:
@@ -121,7 +123,7 @@ def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
     from cli.admin_client import CHANNEL_OPTIONS, compute_command_error
     from muster.v1 import backup_pb2, backup_pb2_grpc
 
-    request = backup_pb2.CreateBackupRequest(folder=str(folder.absolute()))
+    request = backup_pb2.CreateBackupRequest(folder=str(folder))
     with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
         try:
             stub = backup_pb2_grpc.BackupServiceStub(channel)

@@ -106,6 +106,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             # It may be a classic group, or one that has offsets and never had members.
             classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
             group = await self._encode_classic_group(consumer, classic)
+            self._check_topics_of_members(caller, group)
         return group
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
@@ -136,6 +137,12 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         assert isinstance(consumer, ConsumerGroupDescribeResponse)
         (group,) = consumer.groups
         raise _as_error(group.error, group.error_message or "")
+
+    def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
+        """Of a classic group, as of a consumer group: what its bytes name is shown by name here."""
+        names = {name for member in group.members for name in member.subscribed_topic_names}
+        names.update(given.topic_name for member in group.members for given in member.assignment)
+        self._access.check_topics(caller, Operation.DESCRIBE, map(TopicName, names))
 
     def _check_topics_of(self, caller: Caller, group: DescribedConsumerGroup) -> None:
         names = {
@@ -191,7 +198,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                     topic.topic_id = b""
                 return admin_pb2.CreateTopicResponse(topic=topic)
 
-            return await self._once(request, admin_pb2.CreateTopicResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.CreateTopicResponse, carry_out)
 
     async def GrowTopic(  # noqa: N802
         self,
@@ -207,7 +214,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = GrowTopic(caller, name, request.num_partitions, request.validate_only)
                 return admin_pb2.GrowTopicResponse(topic=await self._change_topic(command))
 
-            return await self._once(request, admin_pb2.GrowTopicResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.GrowTopicResponse, carry_out)
 
     async def SetTopicRacks(  # noqa: N802
         self,
@@ -225,7 +232,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = SetTopicRacks(caller, name, racks, request.validate_only)
                 return admin_pb2.SetTopicRacksResponse(topic=await self._change_topic(command))
 
-            return await self._once(request, admin_pb2.SetTopicRacksResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.SetTopicRacksResponse, carry_out)
 
     async def DeleteTopic(  # noqa: N802
         self,
@@ -242,7 +249,11 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = DeleteTopic(caller, topic.name, topic.topic_id)
                 return admin_pb2.DeleteTopicResponse(topic=await self._change_topic(command))
 
-            return await self._once(request, admin_pb2.DeleteTopicResponse, carry_out)
+            kind = admin_pb2.DeleteTopicResponse
+            answer = await self._once(caller, request, kind, carry_out)
+            # The topic of a repeated request is gone; its name is still not for everybody.
+            self._check_deletable(caller, TopicName(answer.topic.topic_name), request)
+            return answer
 
     async def _change_topic(self, command: TopicCommand) -> admin_pb2.Topic:
         response = await self._coordinator.call(command)
@@ -260,21 +271,26 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         image = self._coordinator.image
         if request.topic_id:
             topic = image.by_id.get(TopicId(request.topic_id))
-            missing = ErrorCode.UNKNOWN_TOPIC_ID
         elif request.topic_name:
             topic = image.by_name.get(TopicName(request.topic_name))
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
             raise InvalidField("topic_name", "name the topic by topic_name or by topic_id")
-        if topic is None or not self._access.may_topic(caller, Operation.DESCRIBE, topic.name):
-            raise _as_error(missing, "there is no such topic")
+        if topic is None:
+            raise _compute_missing(request)
+        self._check_deletable(caller, topic.name, request)
         if request.topic_name and topic.name != request.topic_name:
             raise _as_error(
                 ErrorCode.INCONSISTENT_TOPIC_ID, "topic_id and topic_name mean different topics"
             )
-        if not self._access.may_topic(caller, Operation.DELETE, topic.name):
-            raise TopicAuthorizationFailed(f"{caller.principal} may not DELETE this topic")
         return topic
+
+    def _check_deletable(
+        self, caller: Caller, name: TopicName, request: admin_pb2.DeleteTopicRequest
+    ) -> None:
+        if not self._access.may_topic(caller, Operation.DESCRIBE, name):
+            raise _compute_missing(request)
+        if not self._access.may_topic(caller, Operation.DELETE, name):
+            raise TopicAuthorizationFailed(f"{caller.principal} may not DELETE this topic")
 
     def _page(
         self,
@@ -296,6 +312,12 @@ def _make_topic_id() -> TopicId:
     topic_id = TopicId(uuid.uuid4().bytes)
     assert topic_id != ZERO_TOPIC_ID
     return topic_id
+
+
+def _compute_missing(request: admin_pb2.DeleteTopicRequest) -> GroupError:
+    by_id = bool(request.topic_id)
+    code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _as_error(code, "there is no such topic")
 
 
 def _as_error(code: ErrorCode, message: str) -> GroupError:

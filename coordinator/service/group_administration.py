@@ -62,12 +62,13 @@ class GroupAdministration:
 
     async def _once(
         self,
+        caller: Caller,
         request: Identified,
         kind: type[_Answer],
         carry_out: Callable[[], Awaitable[_Answer]],
     ) -> _Answer:
         check_id(request.request_id, "request_id", self._door.limits)
-        return await self._request_ids.once(request, kind, carry_out)
+        return await self._request_ids.once(caller.principal, request, kind, carry_out)
 
     # -------------------------------------------------------------------------------- deletion
 
@@ -85,7 +86,7 @@ class GroupAdministration:
                 await self._coordinator.call(DeleteGroup(caller, group_id, request.validate_only))
                 return admin_pb2.DeleteGroupResponse()
 
-            return await self._once(request, admin_pb2.DeleteGroupResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.DeleteGroupResponse, carry_out)
 
     async def DeleteOffsets(  # noqa: N802
         self,
@@ -108,7 +109,7 @@ class GroupAdministration:
                     failures=[topic for topic in failures if topic.partitions]
                 )
 
-            return await self._once(request, admin_pb2.DeleteOffsetsResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.DeleteOffsetsResponse, carry_out)
 
     # ------------------------------------------------------------------------------- migration
 
@@ -142,7 +143,9 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.ConvertToClassicGroupResponse()
 
-            return await self._once(request, admin_pb2.ConvertToClassicGroupResponse, carry_out)
+            return await self._once(
+                caller, request, admin_pb2.ConvertToClassicGroupResponse, carry_out
+            )
 
     # -------------------------------------------------------------------------------- settings
 
@@ -179,7 +182,7 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.AlterGroupConfigsResponse()
 
-            return await self._once(request, admin_pb2.AlterGroupConfigsResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.AlterGroupConfigsResponse, carry_out)
 
     # ---------------------------------------------------------------------------- transactions
 
@@ -209,7 +212,7 @@ class GroupAdministration:
                 await self._end_transaction(caller, request)
                 return admin_pb2.EndTransactionResponse()
 
-            return await self._once(request, admin_pb2.EndTransactionResponse, carry_out)
+            return await self._once(caller, request, admin_pb2.EndTransactionResponse, carry_out)
 
     async def _list_transactions(self, caller: Caller) -> tuple[ListedTransaction, ...]:
         response = await self._coordinator.call(ListTransactions(caller))

@@ -6,13 +6,14 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
 from coordinator.service.errors import InvalidField
 from model.errors import GroupError
 
+_Key: TypeAlias = tuple[str, str]
 _Response = TypeVar("_Response", bound=Message)
 
 
@@ -35,22 +36,25 @@ class RequestIds:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._answers: OrderedDict[str, tuple[bytes, asyncio.Future[Message]]] = OrderedDict()
+        self._answers: OrderedDict[_Key, tuple[bytes, asyncio.Future[Message]]] = OrderedDict()
 
     async def once(
         self,
+        principal: str,
         request: Identified,
         kind: type[_Response],
         carry_out: Callable[[], Awaitable[_Response]],
     ) -> _Response:
         """Carries the request out unless it was; raises its error again where it failed.
 
+        An id is the principal's: nobody is answered what another one has asked for. Whether the
+        caller may have the answer is to be asked around this, for it may not be carried out.
         Raises ``InvalidField`` where the id was used for another request.
         """
-        request_id = request.request_id
-        if not request_id:
+        if not request.request_id:
             return await carry_out()
         content = _compute_digest(request)
+        request_id = (principal, request.request_id)
         known = self._answers.get(request_id)
         if known is None:
             # Its own task: the request takes effect even if the client that waits goes away.
@@ -63,13 +67,13 @@ class RequestIds:
         assert isinstance(answer, kind)
         return answer
 
-    def _remember(self, request_id: str, content: bytes, task: asyncio.Future[Message]) -> None:
+    def _remember(self, request_id: _Key, content: bytes, task: asyncio.Future[Message]) -> None:
         self._answers[request_id] = (content, task)
         task.add_done_callback(self._forget_failure(request_id))
         while len(self._answers) > self._size:
             self._answers.popitem(last=False)
 
-    def _forget_failure(self, request_id: str) -> Callable[[asyncio.Future[Message]], None]:
+    def _forget_failure(self, request_id: _Key) -> Callable[[asyncio.Future[Message]], None]:
         def on_done(task: asyncio.Future[Message]) -> None:
             # A failure had no effect: whoever asks again may succeed.
             failed = task.cancelled() or isinstance(task.exception(), GroupError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -263,3 +264,37 @@ def test_a_restore_that_fails_leaves_nothing(
     with pytest.raises(StoreError):
         restore_backup(backup, made, scratch / "data")
     assert not (scratch / "data").exists()
+
+
+@pytest.mark.parametrize("name", ["n" * 256, "\ud800", "ä" * 200])
+def test_a_name_that_no_folder_can_have_is_refused(live: Path, scratch: Path, name: str) -> None:
+    with closing(open_store(live, partitions=PARTITIONS)) as store, pytest.raises(BackupRefused):
+        make_backup(store, live, scratch / name, MADE_AT_MS)
+
+
+def test_the_longest_name_will_do(live: Path, scratch: Path) -> None:
+    with closing(open_store(live, partitions=PARTITIONS)) as store:
+        make_backup(store, live, scratch / ("n" * 255), MADE_AT_MS)
+
+
+def test_no_link_leads_a_backup_elsewhere(live: Path, scratch: Path) -> None:
+    elsewhere = scratch / "elsewhere"
+    elsewhere.mkdir()
+    (scratch / "link").symlink_to(elsewhere)
+    (scratch / "dangling").symlink_to(scratch / "nowhere")
+    (scratch / "loop").symlink_to(scratch / "loop")
+    with closing(open_store(live, partitions=PARTITIONS)) as store:
+        for target in ("link", "dangling", "loop", "loop/backup"):
+            with pytest.raises(BackupRefused):
+                make_backup(store, live, scratch / target, MADE_AT_MS)
+        with pytest.raises(BackupRefused, match=r"leads to .*elsewhere"):
+            make_backup(store, live, scratch / "link" / "backup", MADE_AT_MS)
+        with pytest.raises(BackupRefused, match="within the store"):
+            make_backup(store, live, live / "backup", MADE_AT_MS)
+    assert not any(elsewhere.iterdir())
+
+
+def test_a_backup_is_its_owners_alone(live: Path, scratch: Path) -> None:
+    with closing(open_store(live, partitions=PARTITIONS)) as store:
+        make_backup(store, live, scratch / "backup", MADE_AT_MS)
+    assert (scratch / "backup").stat().st_mode & 0o777 == 0o700

@@ -12,6 +12,7 @@ import pytest
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
+import muster
 from coordinator.core.replay import replay
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from model.ids import GroupId, InstanceId, MemberId
@@ -405,3 +406,35 @@ async def test_what_may_not_be_seen_or_done_is_not() -> None:
         denying.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
         code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="g1")))
         assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
+
+
+async def test_a_topic_of_a_classic_group_is_for_those_who_may_see_it() -> None:
+    """As of a consumer group: its bytes are shown by name."""
+    denying = Denying((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+    async with (
+        running_stand(authorizer=denying, initial_rebalance_delay_ms=0) as guarded,
+        muster.ClassicMember(guarded.target, "c", topics=["orders"]) as member,
+    ):
+        request = admin_pb2.DescribeGroupRequest(group_id="c")
+        _, detail = await info(guarded.admin_stub().DescribeGroup(request))
+        assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
+        denying.denied.clear()
+        group = await guarded.admin_stub().DescribeGroup(request)
+        assert [each.member_id for each in group.group.members] == [member.member_id]
+
+
+async def test_a_repeated_deletion_is_answered_to_who_may_delete() -> None:
+    denying = Denying()
+    async with running_stand(authorizer=denying) as guarded:
+        stub = guarded.admin_stub()
+        request = admin_pb2.DeleteTopicRequest(topic_name="orders", request_id="r")
+        answer = await stub.DeleteTopic(request)
+        assert await stub.DeleteTopic(request) == answer
+        denying.denied.add((Operation.DELETE, ResourceType.TOPIC, "orders"))
+        code, detail = await info(stub.DeleteTopic(request))
+        assert code is grpc.StatusCode.PERMISSION_DENIED
+        assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
+        denying.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+        hidden = await failure(stub.DeleteTopic(request))
+        absent = admin_pb2.DeleteTopicRequest(topic_name="absent", request_id="s")
+        assert hidden[1].message == (await failure(stub.DeleteTopic(absent)))[1].message
