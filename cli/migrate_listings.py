@@ -32,7 +32,7 @@ def compute_plan(plan: admin_pb2.PlanMigrationResponse) -> Listing:
             plan.group_id,
             member.client_id,
             render_verdict(member.verdict),
-            "; ".join(reason.detail for reason in member.reasons),
+            "; ".join(_render_reasons(plan, member)),
             member.member_id,
             member.instance_id,
             "; ".join(map(render_change, member.changes)),
@@ -58,7 +58,9 @@ def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
     if plan.group_type == admin_pb2.GROUP_TYPE_CONSUMER:
         return [f"{group} is a consumer group already: see `muster migrate status {group}`."]
     if not plan.members:
-        return [f"{group}: READY: it has no members, so the first one decides its type."]
+        verdict = render_verdict(plan.verdict)
+        said = [f"{group}: {verdict}: it has no members, so the first one decides its type."]
+        return said + [f"  {verdict}: {reason.detail}" for reason in plan.reasons]
     strategy = f", {plan.protocol}" if plan.protocol else ""
     lines = [
         f"{group}: {render_verdict(plan.verdict)}: {render_group_state(plan.state)}{strategy}, "
@@ -77,6 +79,16 @@ def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
     lines.append("Set in each client:")
     lines += (f"  {render_change(change)}: {change.reason}" for change in common)
     return lines
+
+
+def _render_reasons(
+    plan: admin_pb2.PlanMigrationResponse, member: admin_pb2.PlannedMember
+) -> list[str]:
+    """Its own reasons; before them, where none of those blocks it, what blocks its group."""
+    own = [reason.detail for reason in member.reasons]
+    if any(reason.is_blocking for reason in member.reasons):
+        return own
+    return [f"its group: {reason.kind}" for reason in plan.reasons if reason.is_blocking] + own
 
 
 def render_verdict(verdict: int) -> str:

@@ -22,6 +22,7 @@ from assignors.embedded.consumer_protocol import (
     decode_subscription,
     encode_assignment,
     encode_subscription,
+    leaves_out_owned,
     make_subscription,
 )
 from assignors.embedded.fields import MalformedProtocolError, TopicPartitions, group_partitions
@@ -52,5 +53,6 @@ __all__ = [
     "encode_sticky_user_data",
     "encode_subscription",
     "group_partitions",
+    "leaves_out_owned",
     "make_subscription",
 ]

@@ -80,16 +80,31 @@ def encode_subscription(subscription: Subscription, version: int = HIGHEST_VERSI
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises MalformedProtocolError for bytes that are no subscription."""
+    """Raises MalformedProtocolError for bytes that are no subscription.
+
+    Version 1 may end before what is owned: then nothing is (kafka-go, platformatic, faust, all of
+    them eager). Kafka's coordinator cannot read that.
+    """
     reader, version = _start_reading("subscription", data)
+    topics, user_data = reader.strings(), reader.nullable_bytes()
     has_owned = version >= _FIRST_WITH_OWNED_PARTITIONS
+    if version == _FIRST_WITH_OWNED_PARTITIONS and reader.is_at_end:
+        has_owned = False
     return Subscription(
-        topics=reader.strings(),
-        user_data=reader.nullable_bytes(),
+        topics=topics,
+        user_data=user_data,
         owned_partitions=reader.topics_partitions() if has_owned else (),
         generation=reader.int32() if version >= _FIRST_WITH_GENERATION else NO_GENERATION,
         rack=reader.nullable_string() if version >= _FIRST_WITH_RACK else None,
     )
+
+
+def leaves_out_owned(data: bytes) -> bool:
+    """Whether a subscription, which can be read, is of version 1 and ends before what is owned."""
+    reader, version = _start_reading("subscription", data)
+    reader.strings()
+    reader.nullable_bytes()
+    return version == _FIRST_WITH_OWNED_PARTITIONS and reader.is_at_end
 
 
 def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:

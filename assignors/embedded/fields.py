@@ -54,6 +54,11 @@ class Reader:
         self._pos += size
         return taken
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all has been read."""
+        return self._pos == len(self._data)
+
     def int16(self) -> int:
         return int(_INT16.unpack(self._take(_INT16.size))[0])
 

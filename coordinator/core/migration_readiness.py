@@ -19,6 +19,7 @@ from assignors.embedded import (
     MalformedProtocolError,
     decode_assignment,
     decode_subscription,
+    leaves_out_owned,
 )
 from coordinator.core.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.regex_matching import check_regex
@@ -38,7 +39,7 @@ _REGEX_MAX_BYTES = 1 << 15
 
 
 class Verdict(Enum):
-    """``BLOCKED`` exactly where Kafka refuses the conversion; ``WARN`` where it needs care."""
+    """``BLOCKED`` where the conversion is refused; ``WARN`` where it needs care."""
 
     READY = "READY"
     WARN = "WARN"
@@ -55,6 +56,8 @@ class Hindrance(Enum):
     MALFORMED_ASSIGNMENT = "malformed_assignment"
     ASSIGNMENT_USER_DATA = "assignment_user_data"
     PATTERN = "pattern"
+    OTHER_TYPE = "other_type"
+    OWNED_LEFT_OUT = "owned_left_out"
     EMBEDDED_VERSION = "embedded_version"
     CUSTOM_STRATEGY = "custom_strategy"
     EAGER_STRATEGY = "eager_strategy"
@@ -123,7 +126,7 @@ class Reason:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether Kafka refuses the conversion for it."""
+        """Whether the conversion is refused for it."""
         return self.hindrance in BLOCKING
 
 
@@ -185,6 +188,9 @@ def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Read
         reasons += _check_group(group, rules)
         for member in group.members:
             reasons += _check_member(group, member, rules)
+    elif group.protocol_type not in (PROTOCOL_TYPE, None, ""):
+        detail = f"those that were in it are of the type {group.protocol_type}: they stay classic"
+        reasons.append(Reason(Hindrance.OTHER_TYPE, detail))
     return Readiness(group.group_id, compute_verdict(reasons), tuple(reasons))
 
 
@@ -198,7 +204,10 @@ def compute_verdict(reasons: Collection[Reason]) -> Verdict:
 def _check_group(group: Candidate, rules: MigrationRules) -> list[Reason]:
     found: list[Reason] = []
     if not rules.allows_upgrade:
-        detail = "group.consumer.migration.policy allows no upgrade"
+        detail = (
+            "consumer.migration.policy of the group, or group.consumer.migration.policy where it "
+            "has none, allows no upgrade"
+        )
         found.append(Reason(Hindrance.POLICY, detail))
     if group.protocol_type != PROTOCOL_TYPE:
         detail = f"the protocol type is {group.protocol_type or 'not known'}, not consumer"
@@ -256,7 +265,13 @@ def _check_embedded(member: CandidateMember) -> list[tuple[Hindrance, str]]:
         found.append((Hindrance.MALFORMED_SUBSCRIPTION, detail))
     else:
         version = int.from_bytes(member.subscription[:_VERSION_SIZE], "big")
-        if version < FIRST_VERSION_WITH_RACK:
+        if leaves_out_owned(member.subscription):
+            detail = (
+                "its library writes version 1 without owned partitions (as kafka-go, platformatic "
+                "and faust do): it is taken to own nothing when it joins; Kafka would refuse it"
+            )
+            found.append((Hindrance.OWNED_LEFT_OUT, detail))
+        elif version < FIRST_VERSION_WITH_RACK:
             detail = (
                 f"its subscription is of version {version}: below {FIRST_VERSION_WITH_RACK} it "
                 "does not say all that the server could use"

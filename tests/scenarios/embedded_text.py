@@ -1,7 +1,8 @@
 """What members of classic groups say to one another, as words of a scenario.
 
 ``topics/foo+bar`` is a subscription of version 3, ``topics/foo;owns/foo:0-1;of/2`` one that says
-what the member owns since generation 2, ``;version/1`` one of another version.
+what the member owns since generation 2, ``;version/1`` one of another version, and ``;version/1-``
+one of version 1 that ends before what the member owns.
 ``has/foo:0-1+bar:2`` is an assignment, ``has/`` one of nothing, ``;data/x`` one with user data.
 Any other text is opaque bytes.
 """
@@ -39,6 +40,8 @@ def _parse_subscription(text: str) -> bytes:
         int(options.get("of", embedded.NO_GENERATION)),
         options.get("rack"),
     )
+    if options.get("version") == "1-":
+        return b"\0\1" + embedded.encode_subscription(subscription, 0)[2:]
     return embedded.encode_subscription(subscription, int(options.get("version", _LATEST)))
 
 

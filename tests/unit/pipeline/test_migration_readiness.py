@@ -61,8 +61,8 @@ def test_a_group_of_todays_clients_is_ready() -> None:
         (with_member(subscription=b"\0\3"), Hindrance.MALFORMED_SUBSCRIPTION),
         (with_member(subscription=b""), Hindrance.MALFORMED_SUBSCRIPTION),
         (
-            # Readable as version 0, but the owned partitions of version 1 are cut off.
-            with_member(subscription=b"\0\1" + MEMBER.subscription[2:9] + b"\xff\xff\xff\xff"),
+            # Readable as version 0, but the owned partitions of version 2 are cut off.
+            with_member(subscription=b"\0\2" + MEMBER.subscription[2:9] + b"\xff\xff\xff\xff"),
             Hindrance.MALFORMED_SUBSCRIPTION,
         ),
         (with_member(assignment=b"\0"), Hindrance.MALFORMED_ASSIGNMENT),
@@ -88,6 +88,12 @@ def test_what_kafka_refuses_is_blocked(group: Candidate, hindrance: Hindrance) -
             with_member(subscription=encode_subscription(make_subscription(["t"]), version=2)),
             Hindrance.EMBEDDED_VERSION,
         ),
+        (
+            # Kafka refuses this one; its members own nothing when they join.
+            with_member(subscription=b"\0\1" + MEMBER.subscription[2:9] + b"\xff\xff\xff\xff"),
+            Hindrance.OWNED_LEFT_OUT,
+        ),
+        (replace(GROUP, protocol_type="connect", members=()), Hindrance.OTHER_TYPE),
         (with_member(session_timeout_ms=60_000), Hindrance.SESSION_TIMEOUT),
         (with_member(instance_id="i"), Hindrance.STATIC_MEMBER),
     ],
@@ -110,8 +116,9 @@ def test_neither_is_an_assignment_that_is_empty() -> None:
 def test_the_policy_decides_where_there_are_members() -> None:
     rules = replace(RULES, allows_upgrade=False)
     assert judge(GROUP, rules) == (Verdict.BLOCKED, [Hindrance.POLICY])
-    empty = replace(GROUP, protocol_type="connect", members=())
-    assert judge(empty, rules) == (Verdict.READY, [])
+    for none in ("consumer", None, ""):
+        empty = replace(GROUP, protocol_type=none, members=())
+        assert judge(empty, rules) == (Verdict.READY, [])
 
 
 def test_patterns_are_those_of_re2() -> None:

@@ -89,6 +89,17 @@ def test_old_versions_leave_out_what_they_do_not_have() -> None:
     assert [each.rack for each in read] == [None, None, None, "rack"]
 
 
+def test_version_1_may_end_before_what_is_owned() -> None:
+    """As kafka-go, platformatic and faust write it, whose members own nothing when they join."""
+    oldest = encode_subscription(SUBSCRIPTION, 0)
+    assert decode_subscription(b"\0\1" + oldest[2:]) == decode_subscription(oldest)
+    for later in (b"\0\2", b"\0\3", b"\0\4"):
+        with pytest.raises(MalformedProtocolError):
+            decode_subscription(later + oldest[2:])
+    with pytest.raises(MalformedProtocolError):
+        decode_subscription(b"\0\1" + oldest[2:] + b"\0\0\0")
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
