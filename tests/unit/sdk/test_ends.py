@@ -261,3 +261,20 @@ async def test_a_time_limit_is_a_number(stand: Stand, timeout_ms: object) -> Non
         with pytest.raises((TypeError, ValueError), match="timeout_ms"):
             await member.close(timeout_ms=timeout_ms)  # type: ignore[arg-type]
         assert not member._is_closing
+
+
+async def test_an_assignment_that_comes_after_its_lease_is_not_held_untaken() -> None:
+    """A heartbeat that was under way begins the lease anew: nobody would read it for ever."""
+    async with running_stand(
+        min_classic_session_timeout_ms=100, initial_rebalance_delay_ms=0
+    ) as stand:
+        member = make_classic(stand, heartbeat_interval_ms=1_000)
+        await member.join()
+        engine = member._engine
+        assert engine is not None
+        engine._lease._renewed_at = float("-inf")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        engine._lease.note_renewed(read_clock())
+        await until(lambda: member.assignment == ALL)
+        await member.close()
