@@ -48,7 +48,7 @@ from muster.errors import (
     decode_error,
 )
 from muster.lease import ClassicLease, read_clock
-from muster.unary import ask, is_cancelled, raise_failures, stop
+from muster.unary import ask, describe_trouble, is_cancelled, raise_failures, stop
 from muster.v1 import legacy_pb2, legacy_pb2_grpc, types_pb2
 
 _LOG = logging.getLogger("muster")
@@ -505,7 +505,7 @@ class ClassicEngine:
         try:
             answer = await ask(legacy.Heartbeat, request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
-            self.trouble = error.details() or error.code().name
+            self.trouble = describe_trouble(error)
             self._unanswered += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             if self._unanswered >= _UNANSWERED_MAX:
                 await self._replace_connection(legacy)
@@ -553,7 +553,7 @@ class ClassicEngine:
             try:
                 answer = await self._race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
-                self.trouble = error.details() or error.code().name
+                self.trouble = describe_trouble(error)
                 if error.code() in _HOPELESS:
                     raise JoinRefused(self.trouble) from error
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:

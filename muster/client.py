@@ -16,7 +16,15 @@ import grpc.aio
 from muster.errors import MemberLost, MusterError
 from muster.lease import read_clock
 from muster.stream import FINISH_S, Stream
-from muster.v1 import admin_pb2_grpc, group_pb2, group_pb2_grpc, legacy_pb2_grpc, types_pb2
+from muster.unary import ask, describe_trouble
+from muster.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    group_pb2,
+    group_pb2_grpc,
+    legacy_pb2_grpc,
+    types_pb2,
+)
 
 T = TypeVar("T")
 
@@ -25,6 +33,9 @@ _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 2.0
 _SILENCE_MIN_S: Final = 1.0
 _SILENCE_DEFAULT_S: Final = 15.0
+_LOOK_DELAY_S: Final = 1.0
+_LOOK_TIMEOUT_S: Final = 1.0
+_SETTLE_S: Final = 0.01
 _SECOND_LOOK_S: Final = 0.1
 """How long what has come may lie unread where the event loop was blocked."""
 _OPTIONS: Final = (
@@ -136,6 +147,9 @@ class Client:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
         await self._channel.close(None)
+        # grpc.aio tells the loop a moment later of what was under way; a loop that has ended by
+        # then has the next one print tracebacks.
+        await asyncio.sleep(_SETTLE_S)
 
     # ------------------------------------------------------------------------ used by members
 
@@ -300,7 +314,7 @@ class Client:
             if self._is_silent:
                 self._is_silent = False
                 await self._replace_channel()
-            await self._channel.channel_ready()
+            await self._wait_until_ready()
             stream = Stream(self.stub.Session(None), self._receive)
             opened_at = stream.received_at
             try:
@@ -309,7 +323,7 @@ class Client:
                 heard_at = stream.received_at
                 self._is_finished = stream.is_finished
         except grpc.aio.AioRpcError as error:
-            self._last_error = error.details() or error.code().name
+            self._last_error = describe_trouble(error)
             _LOG.info("session_lost target=%s cause=%s", self.target, self._last_error)
         except Exception as error:  # noqa: BLE001 - all members need the next stream
             cause = f"{type(error).__name__}: {error}"
@@ -317,6 +331,27 @@ class Client:
                 _LOG.error("session_failed target=%s", self.target, exc_info=error)
             self._last_error = cause
         return heard_at - opened_at
+
+    async def _wait_until_ready(self) -> None:
+        """Returns when there is a connection; until then looks from time to time why not."""
+        ready = asyncio.ensure_future(self._channel.channel_ready())
+        try:
+            while not ready.done():
+                await asyncio.wait((ready,), timeout=_LOOK_DELAY_S)
+                if not ready.done():
+                    self._last_error = await self._find_trouble()
+            await ready
+        finally:
+            ready.cancel()
+
+    async def _find_trouble(self) -> str:
+        """Asks something, only to hear why that cannot be asked."""
+        request = admin_pb2.ListTopicsRequest(page_size=1)
+        try:
+            await ask(self.admin.ListTopics, request, timeout=_LOOK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            return describe_trouble(error)
+        return self._last_error
 
     async def _serve(self, stream: Stream) -> None:
         self._stream = stream

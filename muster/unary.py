@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
@@ -40,6 +40,31 @@ async def ask(method: Callable[..., Awaitable[Any]], request: Any, **options: An
         raise grpc.aio.AioRpcError(
             grpc.StatusCode.UNAVAILABLE, empty, empty, "the connection was closed", ""
         ) from None
+
+
+_TROUBLES: Final = (
+    ("Connection refused", "connection refused: nothing listens there"),
+    ("before receiving SETTINGS", "it took the connection, and says nothing: is it a gRPC port?"),
+    ("http1.x server", "what listens there does not speak gRPC: is it the HTTP port?"),
+    ("Expected SETTINGS", "what listens there does not speak gRPC"),
+    ("Socket closed", "it closed the connection before it said anything: is it the Kafka port?"),
+    ("lookup failed", "its name is not known"),
+)
+"""What details of gRPC mean for who has to put it right."""
+
+
+def describe_trouble(error: grpc.aio.AioRpcError) -> str:
+    """Why a server could not be asked, for people."""
+    details = error.details() or error.code().name
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        return f"what answers there is no Muster: {details}"
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return "it did not answer"
+    said = details.rpartition("last error: ")[2]
+    for part, sentence in _TROUBLES:
+        if part in said:
+            return f"{sentence} ({said})"
+    return said
 
 
 async def raise_failures(awaitable: Awaitable[T]) -> T:

@@ -24,7 +24,7 @@ from muster.v1 import legacy_pb2
 from tests.unit.sdk.classic_stand import ALL, classic_stand, make_classic, until_shared
 from tests.unit.sdk.proxy import running_proxy
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.stand import Stand, running_stand, until
+from tests.unit.service.stand import Stand, until
 
 ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
@@ -554,20 +554,3 @@ def test_numpy_is_loaded_for_classic_members_alone() -> None:
         "muster.ClassicMember; assert 'numpy' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
-async def test_an_assignment_that_comes_after_its_lease_is_not_held_untaken() -> None:
-    """A heartbeat that was under way begins the lease anew: nobody would read it for ever."""
-    async with running_stand(
-        min_classic_session_timeout_ms=100, initial_rebalance_delay_ms=0
-    ) as stand:
-        member = make_classic(stand, heartbeat_interval_ms=1_000)
-        await member.join()
-        engine = member._engine
-        assert engine is not None
-        engine._lease._renewed_at = float("-inf")
-        for _ in range(3):
-            await asyncio.sleep(0)
-        engine._lease.note_renewed(read_clock())
-        await until(lambda: member.assignment == ALL)
-        await member.close()
