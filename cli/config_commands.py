@@ -117,7 +117,13 @@ def unset(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Take settings of its own from a group: the server's are in force again."""
-    _alter(group, dict.fromkeys(names), "unset", dry_run, quiet, server, timeout)
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        configs = client.describe_group_configs(group)
+        client.alter_group_configs(group, dict.fromkeys(names), dry_run)
+    own = {config.name for config in configs if render_source(config.source) == "group"}
+    _report(len(own & set(names)), "unset", dry_run, quiet)
 
 
 app.command("weigh")(weigh)
@@ -136,8 +142,12 @@ def _alter(
 
     with connect(server, timeout) as client:
         client.alter_group_configs(group, changes, dry_run)
+    _report(len(changes), done, dry_run, quiet)
+
+
+def _report(count: int, done: str, dry_run: bool, quiet: bool) -> None:
     if not quiet:
-        print_note(f"would be {done}: {len(changes)}" if dry_run else f"{done}: {len(changes)}")
+        print_note(f"would be {done}: {count}" if dry_run else f"{done}: {count}")
 
 
 def compute_group_listing(group: str, configs: Sequence[admin_pb2.GroupConfig]) -> Listing:

@@ -80,6 +80,9 @@ def offsets(
     position = parse_as_of(as_of)
     with connect(server, timeout) as client:
         found = client.fetch_offsets(group, require_stable, position)
+        if not found.topics:
+            # As far as offsets go a group that is not there has none.
+            client.describe_group(group, position)
     print_listing(_add_position(compute_offsets(group, found), found), output)
 
 
@@ -244,9 +247,6 @@ def _render_enum(name: str, prefix: str) -> str:
 def _as_dict(
     message: admin_pb2.Group | admin_pb2.GroupSummary | types_pb2.LogPosition,
 ) -> dict[str, object]:
-    from google.protobuf.json_format import MessageToDict
+    from cli.messages import as_dict
 
-    content: dict[str, object] = MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    return content
+    return as_dict(message)

@@ -108,6 +108,11 @@ def delete_offsets(
         for row in topic.partitions
     ]
     _report(sum(map(len, chosen.values())) - len(failed), dry_run, quiet)
+    failed += (
+        CommandError(f"{group} has no offsets of {name}", ExitCode.NOT_FOUND)
+        for name, partitions in chosen.items()
+        if not partitions
+    )
     raise_failures(failed)
 
 

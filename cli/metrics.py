@@ -18,6 +18,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from coordinator.core.classic_group import ClassicGroup
+from coordinator.core.classic_states import ClassicGroupState
 from coordinator.core.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.shard import Shard
 from coordinator.runtime.stats import Histogram, Stats
@@ -28,7 +30,7 @@ FENCES = frozenset({"FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EP
 
 
 class GroupFigures(NamedTuple):
-    """A consumer group in numbers."""
+    """A consumer group, or a classic one, whose generation is its epoch, in numbers."""
 
     group_id: str
     state: str
@@ -109,9 +111,15 @@ def compute_snapshot(
     figures: list[GroupFigures] = []
     others = Counter({("consumer", state.value): 0 for state in ConsumerGroupState})
     for shard in shards:
-        figures.extend(_compute_figures(group) for group in shard.consumer_groups.values())
+        consumers = [_compute_figures(group) for group in shard.consumer_groups.values()]
+        others.update(("consumer", group.state) for group in consumers)
         others.update(_count_other_groups(shard))
-    others.update(("consumer", group.state) for group in figures)
+        figures += consumers
+        figures += (
+            _compute_classic_figures(group)
+            for group_id, group in shard.all_classic_groups().items()
+            if group_id not in shard.consumer_groups and group_id not in shard.foreign_groups
+        )
     return Snapshot(
         is_ready=is_ready,
         groups=tuple(figures),
@@ -133,7 +141,9 @@ def compute_snapshot(
 
 def _count_other_groups(shard: Shard) -> Counter[tuple[str, str]]:
     """Groups by type and state, but for consumer groups. Offsets alone make a classic group."""
-    consumers, foreign, classic = shard.consumer_groups, shard.foreign_groups, shard.classic_groups
+    consumers, foreign = shard.consumer_groups, shard.foreign_groups
+    # Not those of the records alone: a group is written down when its rebalance is over.
+    classic = shard.all_classic_groups()
     counts: Counter[tuple[str, str]] = Counter()
     for group_id, group in foreign.items():
         if group_id not in consumers:
@@ -357,6 +367,26 @@ def _compute_figures(group: ConsumerGroup) -> GroupFigures:
         unconverged,
         group.group_epoch,
         group.target_epoch,
+    )
+
+
+def _compute_classic_figures(group: ClassicGroup) -> GroupFigures:
+    """Who has not joined, or not asked for its assignment, is short of what the group is at."""
+    match group.state:
+        case ClassicGroupState.PREPARING_REBALANCE:
+            unconverged = len(group.members) - group.awaiting_joins
+        case ClassicGroupState.COMPLETING_REBALANCE:
+            unconverged = len(group.pending_syncs)
+        case _:
+            unconverged = 0
+    is_settled = group.state in (ClassicGroupState.STABLE, ClassicGroupState.EMPTY)
+    return GroupFigures(
+        group.group_id,
+        group.state.value,
+        len(group.members),
+        unconverged,
+        group.generation,
+        group.generation if is_settled else group.generation - 1,
     )
 
 

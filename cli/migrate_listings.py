@@ -247,9 +247,6 @@ def _is_consumer(group: admin_pb2.Group) -> bool:
 
 
 def _as_dict(message: Message) -> dict[str, object]:
-    from google.protobuf.json_format import MessageToDict
+    from cli.messages import as_dict
 
-    content: dict[str, object] = MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    return content
+    return as_dict(message)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -92,6 +93,9 @@ class Service:
     async def start(self) -> None:
         """Opens the store, begins to load the groups, sees to the topics, and listens."""
         self._began_at = time.monotonic()
+        if not self.folder.path.exists():
+            # A port that is taken must not leave a new folder behind.
+            self._check_addresses()
         self.folder.prepare()
         self._disk_room = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
@@ -139,6 +143,15 @@ class Service:
             load_seconds=stats.load_seconds,
             start_seconds=round(time.monotonic() - self._began_at, 3),
         )
+
+    def _check_addresses(self) -> None:
+        for name in ("kafka", "grpc", "http"):
+            asked = self._resolved.values[f"listen.{name}"]
+            assert isinstance(asked, Address)
+            try:
+                check_free_address(asked)
+            except OSError as error:
+                raise compute_listen_error(name, asked, error) from error
 
     def _load_assignors(self) -> Assignors:
         try:
@@ -350,6 +363,19 @@ def change_name(change: TopicCommand) -> str:
     """The topic that a change is about."""
     assert isinstance(change, CreateTopic | GrowTopic | SetTopicRacks)
     return change.name
+
+
+def check_free_address(address: Address) -> None:
+    """Raises ``OSError`` where nobody could listen there at this moment."""
+    found = socket.getaddrinfo(
+        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    for family, kind, protocol, _, place in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind(place)
 
 
 def compute_listen_error(name: str, address: Address, error: OSError) -> CommandError:

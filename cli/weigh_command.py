@@ -79,6 +79,11 @@ def weigh(
             if seconds <= 0:
                 raise CommandError(f"--since {since!r} is not past", ExitCode.USAGE)
             before = list_committed(client.fetch_offsets(group, False, as_of))
+            if not before.keys() & now.keys():
+                raise CommandError(
+                    f"group {group} had committed nothing {since} ago: choose a later --since",
+                    ExitCode.NOT_FOUND,
+                )
             weights = weigh_by_rate(before, now, seconds)
         client.alter_group_configs(group, {WEIGHTS: render_weights(weights)}, dry_run)
     print_listing(_compute_listing(group, weights), output)

@@ -32,7 +32,5 @@ class Refusals:
             return
         self._next[reason] = now + _INTERVAL_S
         held_back = self._held_back.pop(reason, 0)
-        more = f" ({held_back} more like it since)" if held_back else ""
-        logger.warning(
-            "kafka_connection_refused reason=%s peer=%s %s%s", reason, peer, detail, more
-        )
+        said = {"reason": reason, "peer": peer, "detail": detail, "held_back": held_back}
+        logger.warning("kafka_connection_refused", extra=said)

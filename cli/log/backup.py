@@ -15,7 +15,7 @@ from cli.errors import CommandError, ExitCode
 from cli.log.import_command import DataDirOption
 from cli.log.sources import find_store, source_errors
 from cli.log.verify import check_store
-from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
+from cli.options import DEFAULT_SERVER, DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, Listing, print_listing
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ BackupArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder 
 
 
 def backup(
+    context: typer.Context,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A new folder, on the machine of the store.")
     ],
@@ -37,7 +38,12 @@ def backup(
     ] = None,
     server: Annotated[
         str | None,
-        typer.Option("--server", metavar="HOST:PORT", help="The gRPC address of a running one."),
+        typer.Option(
+            "--server",
+            metavar="HOST:PORT",
+            envvar="MUSTER_SERVER",
+            help=f"The gRPC address of a running one ({DEFAULT_SERVER}).",
+        ),
     ] = None,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
@@ -47,15 +53,15 @@ def backup(
 
     Only by a running server while there is one: it goes on meanwhile.
     """
-    if (data_dir is None) == (server is None):
+    asked = context.get_parameter_source("server")
+    if data_dir is not None and asked is not None and asked.name == "COMMANDLINE":
         raise CommandError("say --data-dir STORE or --server HOST:PORT", ExitCode.USAGE)
     # Links on the way are the caller's own, who names the folder; a server follows none.
     folder = folder.parent.resolve() / folder.name
     if data_dir is not None:
         found = _back_up_stopped(folder, data_dir)
     else:
-        assert server is not None
-        found = _back_up_running(folder, server, timeout)
+        found = _back_up_running(folder, server or DEFAULT_SERVER, timeout)
     if not quiet:
         print_listing(found, output)
 

@@ -451,12 +451,12 @@ class Runtime:
         self, command: ShardCommand, reply: Reply, shard: Shard | None = None
     ) -> None:
         group_id = command.group_id
-        if shard is None:
-            shard = self._shard_of(group_id)
+        shard = self._shard_of(group_id) if shard is None else shard
         try:
             outcome = handle(shard, command, self._clock.now())
             self._check_space(outcome)
         except GroupError as error:
+            self.stats.refused_joins.note(command, error, self._clock.monotonic_ms())
             self._answer_read((group_id,), reply, error)
             return
         except Exception as bug:

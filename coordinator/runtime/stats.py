@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from coordinator.runtime.refused_joins import RefusedJoins
+
 
 class Histogram:
     """Counts of values in buckets with fixed upper bounds, in seconds."""
@@ -64,6 +66,7 @@ class Stats:
     records_loaded: int = 0
     stalled_ms: int = 0
     writes_refused: int = 0
+    refused_joins: RefusedJoins = field(default_factory=RefusedJoins)
 
     @property
     def assignor_failures(self) -> int:

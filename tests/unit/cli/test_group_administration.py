@@ -29,7 +29,7 @@ async def commit(server: Server, group: str, topic: str, *partitions: int) -> No
     await server.runtime.call(command)
 
 
-async def join(server: Server, group: str) -> None:
+async def join(server: Server, group: str, *topics: str) -> None:
     await server.runtime.call(
         ConsumerGroupHeartbeat(
             CALLER,
@@ -37,7 +37,7 @@ async def join(server: Server, group: str) -> None:
             MemberId("m"),
             0,
             rebalance_timeout_ms=60_000,
-            subscribed_topic_names=(TopicName("orders"),),
+            subscribed_topic_names=tuple(map(TopicName, topics or ("orders",))),
             owned=(),
         )
     )
@@ -88,11 +88,34 @@ async def test_offsets_are_deleted_of_what_nobody_subscribes_to(server: Server) 
     assert refused.error == (
         "orders-0: GROUP_SUBSCRIBED_TO_TOPIC: a member subscribes to the topic"
     )
+    typed = await server.run("group", "delete-offsets", "g", "--topic", "paymets", "--yes")
+    assert (typed.exit_code, typed.error) == (3, "g has no offsets of paymets")
     unknown = await server.run("group", "delete-offsets", "g", "--topic", "none:1", "--yes")
     assert unknown.exit_code == 3
     none = await server.run("group", "delete-offsets", "no", "--topic", "orders:0", "--yes")
     assert none.exit_code == 3
     assert await list_offsets(server, "g") == rest
+
+
+async def test_a_group_that_is_not_there_has_no_offsets_to_show(server: Server) -> None:
+    await server.run("topic", "create", "orders=3")
+    await join(server, "g")
+    nothing = await server.run("group", "offsets", "g")
+    assert (nothing.exit_code, len(nothing.out.splitlines())) == (0, 1)
+    missing = await server.run("group", "offsets", "typo")
+    assert missing.exit_code == 3
+    assert missing.error is not None
+    assert "GROUP_ID_NOT_FOUND" in missing.error
+
+
+async def test_topic_ids_are_spelt_as_topics_are_listed(server: Server) -> None:
+    await server.run("topic", "create", *(f"t{number}=1" for number in range(30)))
+    await join(server, "g", *(f"t{number}" for number in range(30)))
+    shown = json.loads((await server.run("group", "describe", "g", "-o", "json")).out)
+    (member,) = shown["members"]
+    topics = (await server.run("topic", "list", "-o", "csv")).out
+    for topic in member["target_assignment"]:
+        assert topic["topic_id"] in topics
 
 
 @pytest.mark.parametrize(
@@ -123,6 +146,8 @@ async def test_settings_of_groups(server: Server) -> None:
     assert (await server.run("config", "set", "-g", "g", "no.such=1")).exit_code == 2
     undone = await server.run("config", "unset", "-g", "g", "consumer.max.size")
     assert (undone.exit_code, undone.error) == (0, "unset: 1\n")
+    again = await server.run("config", "unset", "-g", "g", "consumer.max.size")
+    assert (again.exit_code, again.error) == (0, "unset: 0\n")
     shown = await server.run("config", "get", "-g", "g", "-o", "json")
     content = json.loads(shown.out)
     assert content["group_id"] == "g"

@@ -59,9 +59,25 @@ def test_a_store_of_kafkas_log_goes_there_and_back(tmp_path: Path) -> None:
 
 
 def test_what_to_back_up_is_said_once(data: Path, tmp_path: Path) -> None:
-    check_refused(ExitCode.USAGE, "--data-dir", "backup", tmp_path / "b")
     both = ("--data-dir", data, "--server", "127.0.0.1:1")
     check_refused(ExitCode.USAGE, "--server", "backup", tmp_path / "b", *both)
+
+
+def test_a_server_is_found_as_by_all_other_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def note(folder: Path, server: str, timeout: float) -> None:
+        asked.append(server)
+        raise CommandError("noted", ExitCode.FAILED)
+
+    monkeypatch.setattr("cli.log.backup._back_up_running", note)
+    check_refused(ExitCode.FAILED, "noted", "backup", tmp_path / "b")
+    monkeypatch.setenv("MUSTER_SERVER", "h:1")
+    check_refused(ExitCode.FAILED, "noted", "backup", tmp_path / "b")
+    check_refused(ExitCode.NOT_FOUND, "", "backup", tmp_path / "b", "--data-dir", tmp_path)
+    assert asked == ["127.0.0.1:50051", "h:1"]
 
 
 def test_backups_that_cannot_be(data: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.metrics import Snapshot, SnapshotCollector, compute_folder_bytes, compute_snapshot
+from coordinator.core.classic_states import ClassicGroupState
 from coordinator.core.replay import replay
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.stats import Histogram
@@ -118,6 +120,27 @@ async def test_groups_by_type_and_state(runtime: Runtime) -> None:
     (group,) = runtime.groups()
     assert value(series, "muster_group_epoch", group="billing") == group.group_epoch
     assert value(series, "muster_group_assignment_epoch", group="billing") == group.group_epoch
+
+
+async def test_a_classic_group_has_the_series_that_a_consumer_group_has(runtime: Runtime) -> None:
+    await join(runtime, "billing", "m1")
+    shard = runtime.shards[runtime.partition_of(GroupId("full"))]
+    for record in make_imported("classic", "full", {"members": "a,b"}):
+        replay(shard, record)
+    series = read(runtime)
+    (group,) = (shard.classic_groups[GroupId("full")],)
+    members = len(group.members)
+    assert members > 0
+    assert value(series, "muster_members") == 1 + members
+    assert value(series, "muster_group_members", group="full") == members
+    assert value(series, "muster_group_epoch", group="full") == group.generation
+    assert value(series, "muster_group_assignment_epoch", group="full") == group.generation
+    preparing = replace(group, state=ClassicGroupState.PREPARING_REBALANCE, awaiting_joins=0)
+    shard.live_classic_groups[GroupId("full")] = preparing
+    series = read(runtime)
+    assert value(series, "muster_groups", type="classic", state="PreparingRebalance") == 1
+    assert value(series, "muster_group_members_unconverged", group="full") == members
+    assert value(series, "muster_group_assignment_epoch", group="full") == group.generation - 1
 
 
 async def test_groups_of_every_type_are_counted(runtime: Runtime) -> None:

@@ -181,6 +181,7 @@ def test_a_port_in_use_is_named(listener: str, tmp_path: Path) -> None:
         code, line = refuse(tmp_path, f"--listen.{listener}=127.0.0.1:{port}")
     assert code == ExitCode.PRECONDITION
     assert f"cannot listen on 127.0.0.1:{port} for listen.{listener}: the port is in use" in line
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(

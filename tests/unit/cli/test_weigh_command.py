@@ -99,6 +99,15 @@ def test_what_is_no_use(client: Client, arguments: tuple[str, ...], code: int) -
     assert caught.value.exit_code == code
 
 
+def test_a_group_that_had_committed_nothing_by_then(client: Client) -> None:
+    """All weights would be 1, and replace those that there are."""
+    client.before = {("gone", 0): 5}
+    with pytest.raises(CommandError, match="had committed nothing 40m ago") as caught:
+        run("--since", "40m")
+    assert caught.value.exit_code == 3
+    assert client.set == {}
+
+
 def test_a_group_that_has_committed_nothing(client: Client) -> None:
     client.now = {}
     with pytest.raises(CommandError, match="has committed nothing") as caught:

@@ -94,5 +94,6 @@ def test_refusals_are_counted_and_said_once_a_second(caplog: pytest.LogCaptureFi
         assert len(caplog.records) == 2
         now[0] += 1.0
         refusals.refuse("tls", "1.2.3.4:5", "why")
-    assert "499 more" in caplog.records[-1].getMessage()
+    assert vars(caplog.records[-1])["held_back"] == 499
+    assert caplog.records[-1].getMessage() == "kafka_connection_refused"
     assert refusals.counts == {"tls": 501, "http": 1}

@@ -1,0 +1,33 @@
+"""Messages of ``muster.v1`` as commands print them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+
+def as_dict(message: Message) -> dict[str, Any]:
+    """By the names of the fields; topic ids as Kafka's tools and tables here write them."""
+    content: dict[str, Any] = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    _respell_topic_ids(content)
+    return content
+
+
+def _respell_topic_ids(content: Any) -> None:
+    """Protobuf spells bytes in the alphabet of base64 that has ``+`` and ``/``."""
+    if isinstance(content, list):
+        for each in content:
+            _respell_topic_ids(each)
+    elif isinstance(content, dict):
+        for name, value in content.items():
+            if name == "topic_id" and isinstance(value, str):
+                content[name] = value.translate(_URLSAFE).rstrip("=")
+            else:
+                _respell_topic_ids(value)
+
+
+_URLSAFE = str.maketrans("+/", "-_")
