@@ -84,6 +84,7 @@ class Engine:
         self.membership = Membership(join_id=join_id)
         self.commits = CommitOrder()
         self.failure: MusterError | None = None
+        self.unknown_topics: frozenset[str] = frozenset()
         self.leaves_for_good = not options.instance_id
         """Otherwise the group keeps its partitions for it until its session ends."""
         self._refusal: MusterError | None = None
@@ -272,6 +273,7 @@ class Engine:
     def _on_assignment(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
         assignment = update.assignment
         is_answer = not self.membership.is_answered
+        self._note_unknown(frozenset(assignment.unknown_topics))
         if not self.membership.handle_assignment(update.join_id, assignment):
             return
         if is_answer:
@@ -285,6 +287,12 @@ class Engine:
         if self._callback is not None:
             self._arm_receipt()
         self._advance()
+
+    def _note_unknown(self, topics: frozenset[str]) -> None:
+        if topics - self.unknown_topics:
+            names = ",".join(sorted(topics))
+            _LOG.warning("unknown_topics group=%s topics=%s", self.group_id, names)
+        self.unknown_topics = topics
 
     def _on_fenced(self, fenced: group_pb2.Fenced) -> None:
         reason = fenced.error.reason

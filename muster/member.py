@@ -154,6 +154,11 @@ class Member:
             return frozenset()
         return frozenset(engine.membership.owned)
 
+    @property
+    def unknown_topics(self) -> frozenset[str]:
+        """Of ``topics``, those that there are not; they are read as soon as they are created."""
+        return frozenset() if self._engine is None else self._engine.unknown_topics
+
     def poll(self) -> Partitions:
         """Shows that the application makes progress. The assignment.
 

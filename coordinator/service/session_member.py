@@ -24,9 +24,9 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from coordinator.service.errors import FENCING, RETRIABLE
-from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat
+from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, Unchanged
 from model.errors import GroupError
-from model.ids import GroupId, MemberId
+from model.ids import GroupId, MemberId, TopicName
 from model.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse
 
@@ -91,7 +91,7 @@ class SessionMember:
     """A member and where it stands; ``member_epoch`` and ``owned`` are those last acknowledged.
 
     ``is_awaited``: the core waits to hear what the member owns once it has done as it was told.
-    ``names_assignors``: it can be asked to compute.
+    ``names_assignors``: it can be asked to compute. ``subscribed`` are the names that it joined by.
     """
 
     group_id: GroupId
@@ -106,6 +106,7 @@ class SessionMember:
     phase: Phase = Phase.TOLD
     is_joining: bool = False
     names_assignors: bool = False
+    subscribed: tuple[TopicName, ...] = ()
     waiting: Joining | Acknowledgement | None = None
 
     @property
@@ -164,6 +165,8 @@ class SessionMember:
         self.caller = heartbeat.caller
         self.member_epoch = heartbeat.member_epoch
         self.owned = heartbeat.owned
+        if not isinstance(heartbeat.subscribed_topic_names, Unchanged):
+            self.subscribed = heartbeat.subscribed_topic_names or ()
         self.names_assignors = heartbeat.local_assignors not in (UNCHANGED, ())
         return Ask(heartbeat)
 

@@ -32,6 +32,7 @@ def make_assignment(
         heartbeat_interval_ms=heartbeat_interval_ms,
         session_timeout_ms=session_timeout_ms,
         local=None if response.local is None else encode_local(response.local, image),
+        unknown_topics=[name for name in member.subscribed if name not in image.by_name],
     )
     return group_pb2.MemberUpdate(
         group_id=member.group_id,

@@ -145,20 +145,22 @@ class MemberUpdate(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join_id: _Optional[int] = ..., assignment: _Optional[_Union[Assignment, _Mapping]] = ..., fenced: _Optional[_Union[Fenced, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., left: _Optional[_Union[Left, _Mapping]] = ..., commit_result: _Optional[_Union[CommitResult, _Mapping]] = ..., compute_assignment: _Optional[_Union[_assignors_pb2.ComputeAssignment, _Mapping]] = ..., prepared_assignment: _Optional[_Union[_assignors_pb2.PreparedAssignment, _Mapping]] = ..., installed_assignment: _Optional[_Union[_assignors_pb2.InstalledAssignment, _Mapping]] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("assignment_id", "member_epoch", "assignment", "heartbeat_interval_ms", "session_timeout_ms", "local")
+    __slots__ = ("assignment_id", "member_epoch", "assignment", "heartbeat_interval_ms", "session_timeout_ms", "local", "unknown_topics")
     ASSIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     LOCAL_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_TOPICS_FIELD_NUMBER: _ClassVar[int]
     assignment_id: int
     member_epoch: int
     assignment: _types_pb2.PartitionSet
     heartbeat_interval_ms: int
     session_timeout_ms: int
     local: _assignors_pb2.LocalAssignment
-    def __init__(self, assignment_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., local: _Optional[_Union[_assignors_pb2.LocalAssignment, _Mapping]] = ...) -> None: ...
+    unknown_topics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, assignment_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., local: _Optional[_Union[_assignors_pb2.LocalAssignment, _Mapping]] = ..., unknown_topics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Fenced(_message.Message):
     __slots__ = ("error", "superseded")

@@ -278,3 +278,14 @@ async def test_an_assignment_that_comes_after_its_lease_is_not_held_untaken() ->
         engine._lease.note_renewed(read_clock())
         await until(lambda: member.assignment == ALL)
         await member.close()
+
+
+async def test_topics_that_there_are_not_are_told(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with make_member(stand, topics=["orders", "typo"]) as member:
+        assert member.unknown_topics == {"typo"}
+        assert "unknown_topics group=billing topics=typo" in caplog.text
+        await stand.create_topic("typo", 2)
+        await until(lambda: len(member.assignment) == 6)
+        assert member.unknown_topics == frozenset()
