@@ -14,7 +14,6 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.log.sources import LogSource, decode, open_source, read_or_report
-from cli.options import OutputOption
 from cli.output import Format, print_note
 from model.ids import LogPartition
 
@@ -43,7 +42,10 @@ PathArgument = Annotated[
 
 def dump(
     path: PathArgument,
-    output: OutputOption = Format.TABLE,
+    output: Annotated[
+        Format,
+        typer.Option("--output", "-o", metavar="table|jsonl", help="Form of the output."),
+    ] = Format.TABLE,
     group: Annotated[
         str | None, typer.Option("--group", metavar="G", help="Only records of this group.")
     ] = None,

@@ -106,7 +106,7 @@ def compute_import_listing(count: ImportCount, summary: StoreSummary) -> Listing
     rows: list[list[object]] = [
         ["partitions", count.partitions, "groups hashed anew" if count.is_rehashed else None],
         ["batches", count.batches, None],
-        ["records", count.records, None],
+        ["records", count.records, "that were read; of each key the store keeps the last"],
     ]
     for kind in ("consumer", "classic", "share", "streams"):
         kept = [f"{group} ({state})" for group, other, state in summary.foreign if other == kind]

@@ -15,7 +15,6 @@ from cli.log.sources import LogSource, StoreSource, open_source
 from cli.options import (
     DEFAULT_TIMEOUT,
     DryRunOption,
-    OutputOption,
     QuietOption,
     TimeoutOption,
     YesOption,
@@ -80,7 +79,10 @@ CommandConfigOption = Annotated[
 def offsets(
     group: GroupOption,
     path: PathArgument = None,
-    output: OutputOption = Format.TABLE,
+    output: Annotated[
+        Format,
+        typer.Option("--output", "-o", metavar="table|csv|json", help="Form of the output."),
+    ] = Format.TABLE,
     bootstrap_server: BootstrapOption = None,
     include_undecided: UndecidedOption = False,
     commit_to: CommitToOption = None,

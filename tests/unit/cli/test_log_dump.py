@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.errors import ExitCode
+from cli.main import app
 from storage.codec.batches import encode_batch
 from storage.rocks import open_store
 from tests.groups import CHECKOUT
@@ -302,3 +304,10 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(("command", "forms"), [("dump", "table|jsonl"), ("offsets", "table|csv")])
+def test_help_names_the_forms_that_there_are(command: str, forms: str) -> None:
+    result = CliRunner().invoke(app, ["log", command, "--help"], env={"COLUMNS": "200"})
+    assert forms in result.stdout
+    assert "yaml" not in result.stdout
