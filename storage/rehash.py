@@ -174,8 +174,10 @@ class Rehash:
         clashes = sorted(self._clashes.find_groups())
         if clashes:
             more = f" and {len(clashes) - 3} more" if len(clashes) > 3 else ""
+            # Kafka allows a group whose id is empty.
+            shown = ", ".join(group or "''" for group in clashes[:3])
             raise ImportRefused(
-                f"groups are in the store and in the imported log: {', '.join(clashes[:3])}{more}; "
+                f"groups are in the store and in the imported log: {shown}{more}; "
                 "delete them in one of the two"
             )
         for target in self._targets:

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from cli.settings.setting import Address, Value
 
 _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+_SESSION = "group.consumer.session.timeout.ms"
+_HEARTBEAT = "group.consumer.heartbeat.interval.ms"
 _LOOPBACK = ("localhost", "::1")
 
 
 def check_rules(values: Mapping[str, Value]) -> list[str]:
     """What is wrong with the values together, one line for each mistake; nothing where it fits."""
     return [*_check_bounds(values), *_check_relations(values), *_check_listeners(values)]
+
+
+def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> dict[str, Value]:
+    """What settings that nobody has ``chosen`` become, so that a timeout needs no others beside it.
+
+    Bounds make room for what is set within them, and a heartbeat interval goes below the session.
+    """
+    found = dict(values)
+    session = _number(values, _SESSION)
+    if _SESSION in chosen and _HEARTBEAT not in chosen:
+        found[_HEARTBEAT] = min(_number(values, _HEARTBEAT), max(session // 3, 1))
+    for ending in _BOUNDED:
+        value = _number(found, f"group.consumer.{ending}")
+        for edge, compute in (("min", min), ("max", max)):
+            bound = f"group.consumer.{edge}.{ending}"
+            if bound not in chosen:
+                found[bound] = compute(_number(found, bound), value)
+    return {name: value for name, value in found.items() if value != values[name]}
 
 
 def is_loopback(host: str) -> bool:

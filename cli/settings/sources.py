@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.settings.properties import PropertiesError, parse_properties
-from cli.settings.rules import check_rules
+from cli.settings.rules import check_rules, compute_followers
 from cli.settings.setting import Kind, SettingsError, Value, compute_variable, parse_value
 from cli.settings.table import SETTINGS, compute_suggestion, has_no_meaning_here
 
@@ -91,6 +91,10 @@ def resolve(
         origins[name] = origin
     if mistakes:
         raise SettingsError(mistakes)
+    chosen = {name for name, origin in origins.items() if origin.source != "default"}
+    for name, value in compute_followers(values, chosen).items():
+        values[name] = value
+        origins[name] = Origin("default", "makes room for what was set")
     broken = check_rules(values)
     if broken:
         raise SettingsError(broken)

@@ -18,6 +18,9 @@ from tests.groups import CHECKOUT
 
 ROOMS = (CoordinatorSettings, GatewaySettings, TopicSettings, GrpcSettings)
 SESSION = "group.consumer.session.timeout.ms"
+MIN = "group.consumer.min.session.timeout.ms"
+MAX = "group.consumer.max.session.timeout.ms"
+HEARTBEAT = "group.consumer.heartbeat.interval.ms"
 
 
 def resolve_flags(*arguments: str) -> Resolved:
@@ -142,9 +145,9 @@ def test_variables_that_are_no_settings_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "mistake"),
     [
-        ([f"--{SESSION}", "5001"], f"{SESSION} (5001) is below group.consumer.min.session.timeout"),
-        ([f"--{SESSION}", "60001"], f"{SESSION} (60001) is above group.consumer.max.session"),
-        (["--group.consumer.heartbeat.interval.ms", "15001"], "is above group.consumer.max.heart"),
+        ([f"--{SESSION}=5001", f"--{MIN}=45000"], f"{SESSION} (5001) is below {MIN}"),
+        ([f"--{SESSION}=60001", f"--{MAX}=60000"], f"{SESSION} (60001) is above {MAX}"),
+        (["--group.consumer.heartbeat.interval.ms", "45000"], "must be above group.consumer.heart"),
         (["--group.consumer.min.session.timeout.ms", "70000"], "(70000) is above group.consumer.m"),
         ([f"--{SESSION}", "0"], "0 is not within 1 and 2147483647"),
         ([f"--{SESSION}", "4_5"], "'4_5' is not a whole number"),
@@ -171,10 +174,31 @@ def test_a_mistake_is_one_line(arguments: list[str], mistake: str) -> None:
 
 
 def test_the_session_timeout_is_above_the_heartbeat_interval() -> None:
-    flags = ["--group.consumer.min.session.timeout.ms=1", f"--{SESSION}=5000"]
+    flags = [f"--{HEARTBEAT}=5000", f"--{SESSION}=5000"]
     (line,) = mistakes(*flags)
     assert line.endswith("must be above group.consumer.heartbeat.interval.ms (5000)")
     assert resolve_flags(*flags[:1], f"--{SESSION}=5001").values[SESSION] == 5001
+
+
+@pytest.mark.parametrize(
+    ("session", "heartbeat", "least", "greatest"),
+    [
+        (10_000, 3_333, 10_000, 60_000),
+        (3_000, 1_000, 3_000, 60_000),
+        (90_000, 5_000, 45_000, 90_000),
+    ],
+)
+def test_a_session_timeout_needs_no_other_setting(
+    session: int, heartbeat: int, least: int, greatest: int
+) -> None:
+    values = resolve_flags(f"--{SESSION}={session}").values
+    found = [values[name] for name in (SESSION, HEARTBEAT, MIN, MAX)]
+    assert found == [session, heartbeat, least, greatest]
+
+
+def test_what_was_set_makes_no_room() -> None:
+    (line,) = mistakes(f"--{SESSION}=10000", f"--{HEARTBEAT}=10000")
+    assert line.endswith(f"must be above {HEARTBEAT} (10000)")
 
 
 def test_every_mistake_is_told_at_once() -> None:
