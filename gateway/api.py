@@ -68,7 +68,8 @@ class Api:
     or a coordinator that is stopping; without it the connection is closed. ``decode`` is for the
     few whose requests are read by hand: (version, most array elements) -> a decoder, or ``None``
     for the common one. ``least_advertised`` is the first version that ApiVersions tells of, where
-    that is not the first that is served.
+    that is not the first that is served. ``is_large``: the answer may be far larger than the
+    request, so that a connection has one of them in the making at a time.
     """
 
     key: int
@@ -78,6 +79,7 @@ class Api:
     failed: Failed | None = None
     decode: Callable[[int, int], Decoder | None] | None = None
     least_advertised: int | None = None
+    is_large: bool = False
 
     @property
     def advertised(self) -> tuple[int, int]:

@@ -2,8 +2,10 @@
 
 The bytes come from strangers. A frame's length is held against the limit before a byte of it is
 kept, what is kept is bounded over all connections, the requests that wait for their answers are
-bounded by not reading on, and so are answers that nobody reads. What is no Kafka request closes
-the connection with one line in the log; what a handler gets wrong is logged and answered.
+bounded by not reading on, and so are answers that nobody reads. Of requests whose answers may be
+large one is handled at a time, as Kafka handles all. What a connection may do in one turn of the
+loop is bounded too (``gateway.turns``). What is no Kafka request closes the connection with one
+line in the log; what a handler gets wrong is logged and answered.
 
 ``data_received`` is the hot path: a heartbeat that repeats the last one is answered in it, without
 an object being made (``gateway.heartbeats``).
@@ -20,13 +22,17 @@ from typing import Any, Final
 
 from gateway.api import GatewayNode, RequestContext
 from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
+from gateway.arriving import Arriving
 from gateway.decoding import DecodeError
+from gateway.first_looks import find_length_fault, find_other_protocol
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
+from gateway.held_bytes import HeldBytes, check_answers, check_requests
 from gateway.kept_commits import AnyKept, PendingCommit
 from gateway.parking import ParkedSteady
-from gateway.peers import compute_java_host, describe_peer
+from gateway.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.refusals import Refusals
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
+from gateway.turns import ANSWER_BYTES, TURN_S, Turns
 from model.commands import Caller
 from model.errors import ErrorCode
 
@@ -36,13 +42,11 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 """Kafka's name for a client that has not authenticated, which none need do yet."""
 
 _SIZE: Final = struct.Struct(">i")
-_TLS_HANDSHAKE: Final = 0x16
-_HTTP_METHODS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PRI ")
 _HEARTBEAT_ROUTE: Final = struct.pack(">hb", HEARTBEAT_KEY, 0)
 _KEPT_KEYS: Final = (HEARTBEAT_KEY, COMMIT_KEY)
-_HTTP_HINT: Final = "it speaks HTTP: this is the Kafka port"
 _JOIN_LIMIT: Final = 64 * 1024
 _LINGER_S: Final = 5.0
+_WAITING_WEIGHT: Final = 1e-9
 
 
 @dataclass(slots=True)
@@ -52,8 +56,9 @@ class Shared:
     node: GatewayNode
     routes: Routes
     refusals: Refusals
+    turns: Turns
+    held: HeldBytes
     connections: set[Connection] = field(default_factory=set)
-    queued_bytes: int = 0
 
 
 class Connection(asyncio.Protocol):
@@ -77,17 +82,20 @@ class Connection(asyncio.Protocol):
         self._kept_commit: AnyKept | None = None
         self._queue: deque[RequestContext | PendingCommit] = deque()
         self._out: list[bytes] | None = None
-        self._chunks: list[bytes] = []
-        self._have = 0
-        self._need = 0
+        self._out_bytes = 0
+        self._answer_bytes = 0
+        self._unsent = 0
+        self._large: RequestContext | None = None
+        self._waits_for_large = False
+        self._arriving = Arriving(shared.held)
         self._is_first = True
         self._greeted_at = 0.0
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
         self._is_held = False
+        self._has_turn_coming = False
         self._is_draining = False
         self._heard_at = 0.0
-        self._frame_since: float | None = None
         self._stalled_since: float | None = None
 
     # ------------------------------------------------------------------------- asyncio's calls
@@ -97,7 +105,7 @@ class Connection(asyncio.Protocol):
         peername = transport.get_extra_info("peername")
         self._peer = describe_peer(peername)
         self._host = compute_java_host(peername)
-        self._advertised = self._compute_advertised(transport.get_extra_info("sockname"))
+        self._advertised = compute_advertised(self._settings, transport.get_extra_info("sockname"))
         self._heard_at = self._time()
         if len(self._shared.connections) >= self._settings.max_connections:
             self.refuse("too-many-connections", "max.connections is reached")
@@ -108,7 +116,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._shared.connections.discard(self)
-        self._drop_chunks()
+        self._shared.held.answers -= self._unsent
+        self._unsent = 0
+        self._arriving.drop()
         queue, self._queue = self._queue, deque()
         for context in queue:
             try:
@@ -126,21 +136,21 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._stalled_since = None
         self._update_reading()
+        if self._is_held:
+            self._ask_for_a_turn()
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._time()
-        if self._chunks or self._is_held:
-            self._chunks.append(data)
-            self._have += len(data)
-            self._shared.queued_bytes += len(data)
-            if self._have < self._need or self._is_held:
-                self._check_queued_bytes()
+        arriving = self._arriving
+        if arriving.have or self._is_held:
+            arriving.add(data, self._heard_at)
+            if arriving.have < arriving.need or self._is_held:
+                check_requests(self._shared, self._heard_at)
                 return
-            data = b"".join(self._chunks)
-            self._drop_chunks()
+            data = arriving.take()
         elif self._serve_repeated(data):
             return
-        self._serve(data)
+        self._serve(data, 0)
 
     # ---------------------------------------------------------------------- repeated requests
 
@@ -180,32 +190,47 @@ class Connection(asyncio.Protocol):
 
     # ------------------------------------------------------------------------------ frames
 
-    def _serve(self, data: bytes) -> None:
-        """Handle all whole frames in ``data``; keep what is left."""
+    def _serve(self, data: bytes, start: int) -> None:
+        """Handle the whole frames from ``start`` on, as many as may be now; keep what is left."""
+        if self._is_first and len(data) >= 4 and not self._check_first_bytes(data):
+            return
         out: list[bytes] = []
         self._out = out
-        pos = self._serve_frames(data, out)
+        self._out_bytes = 0
+        pos = self._serve_frames(data, start, out)
         self._out = None
         if self._transport is None:
             return
         if out:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        if pos:
-            self._frame_since = None
+            if self._out_bytes >= _JOIN_LIMIT:
+                self._note_answers()
+        if pos > start:
+            self._arriving.since = None
+        if self._is_held:
+            self._update_reading()
+            self._ask_for_a_turn()
         if pos < len(data):
-            self._keep(data[pos:] if pos else data)
+            self._arriving.keep(data, pos, self._time(), self._is_held)
+            check_requests(self._shared, self._heard_at)
 
-    def _serve_frames(self, data: bytes, out: list[bytes]) -> int:
-        """Handle frames until one is not whole or too many wait; the position reached."""
+    def _serve_frames(self, data: bytes, pos: int, out: list[bytes]) -> int:
+        """Handle frames until one is not whole or has to wait; the position reached."""
         size = len(data)
-        pos = 0
         now = self._heard_at
         now_ms = int(now * 1_000)
+        turns = self._shared.turns
+        left = turns.requests if self._stalled_since is None else 0
+        until = turns.now() + TURN_S
+        most = self._settings.gateway_pipelined_requests_max
+        most_bytes = self._settings.gateway_response_buffer_bytes
         heartbeats = self.heartbeats
         steady_of = heartbeats.steady.get
-        if self._is_first and size >= 4 and not self._check_first_bytes(data):
-            return size
         while size - pos >= 4:
+            if not left or len(self._queue) >= most or self._answer_bytes > most_bytes:
+                self._is_held = True
+                break
+            left -= 1
             end = pos + 4 + _SIZE.unpack_from(data, pos)[0]
             if end > size or end < pos + 4 + FIXED_BYTES:
                 if not self._check_frame(end - pos - 4):
@@ -230,59 +255,32 @@ class Connection(asyncio.Protocol):
                 heartbeats.parked.end()
             is_commit = data[pos + 5] == COMMIT_KEY
             if not (is_commit and self._serve_kept_commit(data[pos:end], now_ms)):
-                self._serve_request(data, pos + 4, end)
-                if self._transport is None:
-                    return size
+                if not self._serve_request(data, pos + 4, end):
+                    break
+                if self._out_bytes > ANSWER_BYTES or turns.now() > until:
+                    left = 0
             pos = end
-            if len(self._queue) >= self._settings.gateway_pipelined_requests_max:
-                self._is_held = True
-                self._update_reading()
-                break
         return pos
 
     def _check_first_bytes(self, data: bytes) -> bool:
         """Whether the connection begins like Kafka's; refuses it otherwise."""
         self._is_first = False
-        if data[0] == _TLS_HANDSHAKE:
-            self.refuse("tls", "it begins with a TLS handshake: this port speaks plaintext")
-            return False
-        if data[:4] in _HTTP_METHODS:
-            self.refuse("http", _HTTP_HINT)
-            return False
-        return True
+        other = find_other_protocol(data)
+        if other is not None:
+            self.refuse(*other)
+        return other is None
 
     def _check_frame(self, length: int) -> bool:
         """Whether a frame of this announced length may come; refuses it otherwise."""
-        if length < 0:
-            self.refuse("frame-length", f"a frame of {length} bytes was announced")
-        elif length > self._request_max_bytes:
-            limit = f"{self._limit_name}={self._request_max_bytes}"
-            self.refuse("frame-length", f"a frame of {length} bytes was announced, {limit}")
-        elif length < FIXED_BYTES:
-            self.refuse("frame-length", f"a frame of {length} bytes is shorter than its header")
-        else:
-            return True
-        return False
+        fault = find_length_fault(length, self._limit_name, self._request_max_bytes)
+        if fault is not None:
+            self.refuse("frame-length", fault)
+        return fault is None
 
-    def _keep(self, rest: bytes) -> None:
-        """Keep the beginning of a frame, or whole frames that have to wait."""
-        self._chunks.append(rest)
-        self._have = len(rest)
-        self._shared.queued_bytes += len(rest)
-        self._need = 4 + _SIZE.unpack_from(rest)[0] if len(rest) >= 4 else 4
-        if self._frame_since is None:
-            self._frame_since = self._heard_at
-        self._check_queued_bytes()
-
-    def _drop_chunks(self) -> None:
-        self._shared.queued_bytes -= self._have
-        self._chunks.clear()
-        self._have = 0
-
-    def _check_queued_bytes(self) -> None:
-        limit = self._settings.queued_max_request_bytes
-        if self._shared.queued_bytes > limit:
-            self.refuse("queued-bytes", f"queued.max.request.bytes={limit} is reached")
+    def weigh_request(self, now: float) -> float:
+        """How much of a request is there for how long; next to nothing where it waits for us."""
+        weight = self._arriving.weigh(now)
+        return weight * _WAITING_WEIGHT if self._is_held else weight
 
     # ---------------------------------------------------------------------------- requests
 
@@ -319,13 +317,16 @@ class Connection(asyncio.Protocol):
         self._queue.append(context)
         return context
 
-    def _serve_request(self, data: bytes, pos: int, end: int) -> None:
-        """Handle the request in ``data[pos:end]``."""
+    def _serve_request(self, data: bytes, pos: int, end: int) -> bool:
+        """Handle the request in ``data[pos:end]``; ``False`` if it has to wait or is the last."""
         key = data[pos : pos + 4]
         route = self._routes.get(key) or self._shared.routes.find(key)
         if route is None:
-            self._refuse_api(data, pos)
-            return
+            return self._refuse_api(data, pos)
+        is_large = route.api.is_large
+        if is_large and self._large is not None:
+            self._is_held = self._waits_for_large = True
+            return False
         # A client's requests all have the same client id, so the last header tells this one's.
         header = self._tagged_header if route.header_tags else self._plain_header
         body_at = pos + FIXED_BYTES
@@ -337,7 +338,7 @@ class Connection(asyncio.Protocol):
             request = route.decode(data, body_at, end)
         except DecodeError as error:
             self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
-            return
+            return False
         if self._request_max_bytes != self._settings.socket_request_max_bytes:
             self._trust()
         if self._greeted_at or route.api.key == API_VERSIONS_KEY:
@@ -354,10 +355,13 @@ class Connection(asyncio.Protocol):
             raw,
         )
         self._queue.append(context)
+        if is_large:
+            self._large = context
         try:
             route.api.handler(context, request)
         except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
             self.fail(context, error)
+        return self._transport is not None
 
     def _note_greeting(self, is_greeting: bool) -> None:
         """Clients ask for the versions first, and next when they have them: once a round trip."""
@@ -381,7 +385,7 @@ class Connection(asyncio.Protocol):
         self._tagged_header = self._plain_header + b"\x00"
         return body_at
 
-    def _refuse_api(self, data: bytes, pos: int) -> None:
+    def _refuse_api(self, data: bytes, pos: int) -> bool:
         """A key or version that is not served: ApiVersions is answered, others are closed."""
         key, version, correlation = struct.unpack_from(">hh4s", data, pos)
         if key == API_VERSIONS_KEY:
@@ -394,9 +398,10 @@ class Connection(asyncio.Protocol):
                 )
                 self._queue.append(context)
                 context.reply_failed(ErrorCode.UNSUPPORTED_VERSION, "")
-                return
+                return True
         known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
         self.refuse("unsupported", f"a request {known}: key {key}, version {version}")
+        return False
 
     # ----------------------------------------------------------------------------- answers
 
@@ -413,6 +418,10 @@ class Connection(asyncio.Protocol):
             return
         context.answered = True
         context.body = body
+        if body is not None:
+            self._answer_bytes += len(body)
+        if context is self._large:
+            self._large = None
         self.send_answered()
 
     def keep_commit(self, kept: AnyKept | None) -> None:
@@ -427,13 +436,14 @@ class Connection(asyncio.Protocol):
                 self._write_answer(context)
             else:
                 self._write(context.frame)
-        if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
-            self._node.clock.call_later(0, self._resume)
+        if self._is_held:
+            self._ask_for_a_turn()
 
     def _write_answer(self, context: RequestContext) -> None:
         body, route = context.body, context.route
         if body is None:
             return
+        self._answer_bytes -= len(body)
         head = route.pack_head(route.head_size + len(body), context.correlation)
         if len(body) < _JOIN_LIMIT:
             self._write(head + body)
@@ -445,8 +455,24 @@ class Connection(asyncio.Protocol):
         """Write after all that was written, which may wait for the end of this turn's frames."""
         if self._out is not None:
             self._out.append(data)
+            self._out_bytes += len(data)
         elif self._transport is not None:
             self._transport.write(data)
+            if len(data) >= _JOIN_LIMIT:
+                self._note_answers()
+
+    def _note_answers(self) -> None:
+        self.measure_answers(self._heard_at)
+        check_answers(self._shared)
+
+    def measure_answers(self, now: float) -> float:
+        """Count what is made and not sent; its weight is how much for how long."""
+        assert self._transport is not None
+        size = self._transport.get_write_buffer_size() + self._answer_bytes
+        self._shared.held.answers += size - self._unsent
+        self._unsent = size
+        stalled = self._stalled_since
+        return size * (1.0 if stalled is None else 1.0 + now - stalled)
 
     def fail(self, context: RequestContext, error: BaseException) -> None:
         logger.error(
@@ -468,8 +494,18 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, reason: str, detail: str) -> None:
         """Close the connection for what it sent, after the answers that it has coming."""
+        transport = self._transport
         self._shared.refusals.refuse(reason, self._peer, detail)
         self.close()
+        if transport is not None and transport.get_write_buffer_size() > _JOIN_LIMIT:
+            transport.abort()
+
+    def cut(self, reason: str, detail: str) -> None:
+        """Close the connection at once; what it has not read is lost."""
+        self._shared.refusals.refuse(reason, self._peer, detail)
+        if self._transport is not None:
+            self._transport.abort()
+            self.connection_lost(None)
 
     def close(self) -> None:
         """Close after what was answered is sent; requests that wait are abandoned."""
@@ -496,15 +532,33 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _resume(self) -> None:
-        """Enough answers have left: go on with the frames that had to wait."""
-        if not self._is_held or self._is_draining or self._transport is None:
+    def _ask_for_a_turn(self) -> None:
+        """Go on with the frames that had to wait, in a later turn; not if they still have to."""
+        if not self._has_turn_coming and self._may_go_on():
+            self._has_turn_coming = True
+            self._shared.turns.add(self)
+
+    def _may_go_on(self) -> bool:
+        settings = self._settings
+        return (
+            self._stalled_since is None
+            and len(self._queue) <= settings.gateway_pipelined_requests_max // 2
+            and self._answer_bytes <= settings.gateway_response_buffer_bytes
+            and (self._large is None or not self._waits_for_large)
+        )
+
+    def take_turn(self) -> None:
+        """Go on, unless the client has gone or is owed too much by now."""
+        self._has_turn_coming = False
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._is_draining:
             return
-        self._is_held = False
-        data = b"".join(self._chunks)
-        self._drop_chunks()
-        if data:
-            self._serve(data)
+        if not self._may_go_on():
+            return
+        self._is_held = self._waits_for_large = False
+        if self._arriving.have:
+            self._arriving.since = None
+            self._serve(self._arriving.take(), self._arriving.done)
         self._update_reading()
 
     def drain(self) -> None:
@@ -530,16 +584,11 @@ class Connection(asyncio.Protocol):
         if self._stalled_since is not None:
             if now - self._stalled_since > stall_s:
                 self.refuse("slow-reader", f"it read no answer for {stall_s:g} s")
-        elif self._frame_since is not None and not self._is_held:
-            allowed_s = settings.gateway_request_read_timeout_ms / 1_000 + self._need / 2**20
-            if now - self._frame_since > allowed_s:
-                self.refuse("slow-sender", f"{self._have} of {self._need} bytes in {allowed_s:g} s")
+        elif (since := self._arriving.since) is not None and not self._is_held:
+            have, need = self._arriving.have, self._arriving.need
+            allowed_s = settings.gateway_request_read_timeout_ms / 1_000 + need / 2**20
+            if now - since > allowed_s:
+                self.refuse("slow-sender", f"{have} of {need} bytes in {allowed_s:g} s")
         elif self.is_idle and now - self._heard_at > idle_s:
             self._shared.refusals.refuse("idle", self._peer, f"nothing came for {idle_s:g} s")
             self.close()
-
-    def _compute_advertised(self, sockname: Any) -> tuple[str, int]:
-        settings = self._settings
-        host, port = settings.advertised_host, settings.advertised_port
-        own = sockname if isinstance(sockname, tuple) else ("localhost", 0)
-        return (own[0] if host is None else host, own[1] if port is None else port)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gateway.settings import GatewaySettings
 
 
 def compute_java_host(peername: Any) -> str:
@@ -31,3 +34,10 @@ def describe_peer(peername: Any) -> str:
         return "?"
     host = f"[{peername[0]}]" if ":" in str(peername[0]) else peername[0]
     return f"{host}:{peername[1]}"
+
+
+def compute_advertised(settings: GatewaySettings, sockname: Any) -> tuple[str, int]:
+    """What a client is told for this node: as set, else the address that it connected to."""
+    host, port = settings.advertised_host, settings.advertised_port
+    own = sockname if isinstance(sockname, tuple) else ("localhost", 0)
+    return (own[0] if host is None else host, own[1] if port is None else port)

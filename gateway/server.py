@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from typing import TYPE_CHECKING, Final
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.machine import compute_answers_max, read_memory_bytes
 from coordinator.runtime.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
@@ -17,8 +19,10 @@ from gateway.clock import Clock, Timer
 from gateway.connection import Connection, Shared
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
+from gateway.held_bytes import HeldBytes, check_answers
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
+from gateway.turns import Turns
 
 if TYPE_CHECKING:
     from gateway.topics.catalogue import TopicCatalogue
@@ -82,7 +86,12 @@ class KafkaServer:
             allows_all=isinstance(self._authorizer, AllowAll),
         )
         routes = Routes(self._apis, self._settings.gateway_array_elements_max)
-        shared = Shared(node, routes, Refusals(clock.time))
+        settings = self._settings
+        held = HeldBytes(
+            settings.queued_max_request_bytes,
+            compute_answers_max(settings.gateway_response_total_bytes, read_memory_bytes()),
+        )
+        shared = Shared(node, routes, Refusals(clock.time), Turns(clock, time.monotonic), held)
         self._shared = shared
         self._server = await loop.create_server(
             lambda: Connection(shared), host, port, backlog=_BACKLOG
@@ -97,6 +106,9 @@ class KafkaServer:
         now = clock.time()
         for connection in list(self._shared.connections):
             connection.check_deadlines(now)
+        for connection in self._shared.connections:
+            connection.measure_answers(now)
+        check_answers(self._shared)
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
 
     async def drain(self, grace_s: float) -> None:

@@ -13,7 +13,8 @@ class GatewaySettings:
 
     ``advertised_host`` and ``advertised_port`` are what Metadata and FindCoordinator tell; where
     they are ``None`` a client is told the address that it connected to. ``park_ms`` 0 turns
-    parking off; heartbeat intervals are Kafka's then.
+    parking off; heartbeat intervals are Kafka's then. ``response_total_bytes`` 0 is a share of the
+    memory.
     """
 
     node_id: int = 1
@@ -39,6 +40,7 @@ class GatewaySettings:
     gateway_request_read_timeout_ms: int = 30_000
     gateway_pipelined_requests_max: int = 128
     gateway_response_buffer_bytes: int = 4 * MIB
+    gateway_response_total_bytes: int = 0
     gateway_response_stall_timeout_ms: int = 60_000
     gateway_steady_cache_entries: int = 4_096
     gateway_array_elements_max: int = 250_000

@@ -137,7 +137,8 @@ KAFKA_SETTINGS = (
         Kind.LONG,
         512 * _MIB,
         Scope.KAFKA,
-        "Bytes of requests in memory; beyond that no more are read. Kafka's default is no limit.",
+        "Bytes of requests in memory; beyond that who holds the most for the longest is closed."
+        " Kafka's default is no limit.",
         1,
         LONG_MAX,
         is_kafka=True,
@@ -165,8 +166,18 @@ KAFKA_SETTINGS = (
     _kafka(
         "gateway.response.buffer.bytes",
         4 * _MIB,
-        "Answers of one connection that its client has not read; beyond that no more are read.",
+        "Answers of one connection that its client has not read, or that wait for one before them;"
+        " beyond that no more requests are read nor handled.",
         minimum=1,
+    ),
+    Setting(
+        "gateway.response.total.bytes",
+        Kind.LONG,
+        0,
+        Scope.KAFKA,
+        "The same of all connections; beyond that who holds the most for the longest is closed."
+        " 0 for an eighth of the memory.",
+        maximum=LONG_MAX,
     ),
     _kafka(
         "gateway.response.stall.timeout.ms",

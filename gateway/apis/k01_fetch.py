@@ -203,4 +203,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return schema.FetchResponse(throttle_time=0, error_code=code, responses=response.responses)
 
 
-API = Api(key=KEY, name="Fetch", versions=range(4, 19), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="Fetch", versions=range(4, 19), handler=handle, failed=failed, is_large=True
+)

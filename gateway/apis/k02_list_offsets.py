@@ -136,4 +136,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return _make_response(slots)
 
 
-API = Api(key=KEY, name="ListOffsets", versions=range(1, 12), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="ListOffsets", versions=range(1, 12), handler=handle, failed=failed, is_large=True
+)

@@ -271,4 +271,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return _make(context, request, code, topics)
 
 
-API = Api(key=KEY, name="Metadata", versions=range(14), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="Metadata", versions=range(14), handler=handle, failed=failed, is_large=True
+)

@@ -223,4 +223,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return run_at_once(_make_groups(context, refused))
 
 
-API = Api(key=KEY, name="OffsetFetch", versions=range(1, 11), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="OffsetFetch", versions=range(1, 11), handler=handle, failed=failed, is_large=True
+)

@@ -103,4 +103,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.DescribeGroupsResponse(throttle_time=0, groups=groups)
 
 
-API = Api(key=KEY, name="DescribeGroups", versions=range(7), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="DescribeGroups", versions=range(7), handler=handle, failed=failed, is_large=True
+)

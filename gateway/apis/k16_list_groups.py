@@ -69,4 +69,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return _make(code, [])
 
 
-API = Api(key=KEY, name="ListGroups", versions=range(6), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="ListGroups", versions=range(6), handler=handle, failed=failed, is_large=True
+)

@@ -150,4 +150,11 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     )
 
 
-API = Api(key=KEY, name="WriteTxnMarkers", versions=range(1, 3), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="WriteTxnMarkers",
+    versions=range(1, 3),
+    handler=handle,
+    failed=failed,
+    is_large=True,
+)

@@ -261,4 +261,11 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.DescribeConfigsResponse(throttle_time=0, results=results)
 
 
-API = Api(key=KEY, name="DescribeConfigs", versions=range(1, 5), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="DescribeConfigs",
+    versions=range(1, 5),
+    handler=handle,
+    failed=failed,
+    is_large=True,
+)

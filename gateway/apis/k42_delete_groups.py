@@ -56,4 +56,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.DeleteGroupsResponse(throttle_time=0, results=results)
 
 
-API = Api(key=KEY, name="DeleteGroups", versions=range(3), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="DeleteGroups", versions=range(3), handler=handle, failed=failed, is_large=True
+)

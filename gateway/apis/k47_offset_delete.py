@@ -82,4 +82,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return _fail(code)
 
 
-API = Api(key=KEY, name="OffsetDelete", versions=range(1), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="OffsetDelete", versions=range(1), handler=handle, failed=failed, is_large=True
+)

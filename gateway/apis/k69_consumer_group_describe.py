@@ -172,4 +172,11 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups)
 
 
-API = Api(key=KEY, name="ConsumerGroupDescribe", versions=range(2), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="ConsumerGroupDescribe",
+    versions=range(2),
+    handler=handle,
+    failed=failed,
+    is_large=True,
+)

@@ -136,4 +136,5 @@ API = Api(
     versions=range(1),
     handler=handle,
     failed=failed,
+    is_large=True,
 )

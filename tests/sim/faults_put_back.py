@@ -107,8 +107,8 @@ def commit_answered_too_early(patch: pytest.MonkeyPatch) -> None:
                 self._write_answer(context)
             elif self._transport is not None:
                 self._transport.write(context.frame)
-        if self._is_held and len(queue) <= self._settings.gateway_pipelined_requests_max // 2:
-            self._node.clock.call_later(0, self._resume)
+        if self._is_held:
+            self._ask_for_a_turn()
 
     patch.setattr(Connection, "send_answered", hasty)
 

@@ -18,8 +18,10 @@ from gateway.apis.registry import APIS
 from gateway.connection import Connection, Shared
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
+from gateway.held_bytes import HeldBytes
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
+from gateway.turns import Turns
 from tests.sim.process import Call, ServerProcess
 from tests.sim.violations import check
 from tests.sim.wire.checked import CheckedCoordinator
@@ -73,7 +75,11 @@ class Gateway:
             allows_all=True,
         )
         self._shared = Shared(
-            node, _routes(settings.gateway_array_elements_max), Refusals(clock.time)
+            node,
+            _routes(settings.gateway_array_elements_max),
+            Refusals(clock.time),
+            Turns(clock, clock.time),
+            HeldBytes(settings.queued_max_request_bytes, 2**30),
         )
         clock.call_later(SWEEP_MS / 1_000, self._sweep)
 

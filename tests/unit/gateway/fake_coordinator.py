@@ -14,7 +14,10 @@ from model.topics import TopicImage
 
 
 class VirtualClock:
-    """Seconds that pass only in ``advance``, which makes the calls that fall due on the way."""
+    """Seconds that pass only in ``advance``, which makes the calls that fall due on the way.
+
+    ``pass_by`` lets them pass as a long turn does, in which nobody is called.
+    """
 
     def __init__(self) -> None:
         self._now = 1_000.0
@@ -28,6 +31,18 @@ class VirtualClock:
         timer = VirtualTimer(callback)
         heapq.heappush(self._calls, (self._now + delay, next(self._order), timer))
         return timer
+
+    def pass_by(self, seconds: float) -> None:
+        self._now += seconds
+
+    def turn(self) -> bool:
+        """Make the calls that are due, but none that they ask for; whether there were any."""
+        due = [call for call in self._calls if call[0] <= self._now]
+        for call in sorted(due, key=lambda call: call[:2]):
+            self._calls.remove(call)
+            call[2].fire()
+        heapq.heapify(self._calls)
+        return bool(due)
 
     def advance(self, seconds: float) -> None:
         until = self._now + seconds

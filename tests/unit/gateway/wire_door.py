@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.machine import compute_answers_max
 from coordinator.runtime.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
@@ -14,8 +15,10 @@ from gateway.apis.registry import APIS
 from gateway.connection import Connection, Shared
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
+from gateway.held_bytes import HeldBytes
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
+from gateway.turns import Turns
 from tests.unit.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.unit.gateway.wire_rig import frame, make_request, parse
 
@@ -91,7 +94,14 @@ class Gateway:
             allows_all=isinstance(authorizer, AllowAll),
         )
         self.shared = Shared(
-            node, Routes(apis, settings.gateway_array_elements_max), Refusals(self.clock.time)
+            node,
+            Routes(apis, settings.gateway_array_elements_max),
+            Refusals(self.clock.time),
+            Turns(self.clock, self.clock.time),
+            HeldBytes(
+                settings.queued_max_request_bytes,
+                compute_answers_max(settings.gateway_response_total_bytes, 2**30),
+            ),
         )
 
     def connect(self) -> Door:
