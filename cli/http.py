@@ -6,15 +6,64 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
 """(Accept header) -> content type and text."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """What strangers may take: connections, and milliseconds to send the head of a request."""
+
+    connections_max: int = 256
+    request_timeout_ms: int = 10_000
+
+
+def make_protocol(settings: HttpSettings) -> type[H11Protocol]:
+    """uvicorn's protocol, which bounds neither connections nor the time for a request's head."""
+
+    class _Protocol(H11Protocol):
+        _head_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            if len(self.connections) >= settings.connections_max:
+                transport.abort()
+                return
+            super().connection_made(transport)
+            self._await_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._end_wait()
+            if self.transport is not None:
+                super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self.transport is None:
+                return
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._end_wait()
+            elif self._head_timer is None:
+                self._await_head()
+
+        def _await_head(self) -> None:
+            delay_s = settings.request_timeout_ms / 1_000
+            self._head_timer = self.loop.call_later(delay_s, self.transport.abort)
+
+        def _end_wait(self) -> None:
+            if self._head_timer is not None:
+                self._head_timer.cancel()
+                self._head_timer = None
+
+    return _Protocol
 
 
 class _Uvicorn(uvicorn.Server):
@@ -50,8 +99,13 @@ class HttpServer:
     """Serves the probes. ``is_ready`` is asked on every `/readyz`."""
 
     def __init__(
-        self, is_ready: Callable[[], bool], metrics: MetricsText, versions: Mapping[str, str]
+        self,
+        is_ready: Callable[[], bool],
+        metrics: MetricsText,
+        versions: Mapping[str, str],
+        settings: HttpSettings | None = None,
     ) -> None:
+        self._settings = settings or HttpSettings()
         self._is_ready = is_ready
         self._metrics = metrics
         self._versions = dict(versions)
@@ -64,7 +118,7 @@ class HttpServer:
         bound: int = listening.getsockname()[1]
         config = uvicorn.Config(
             self.make_app(),
-            http="h11",
+            http=make_protocol(self._settings),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -19,9 +20,17 @@ from prometheus_client.exposition import choose_encoder
 from assignors.registry import Assignors
 from cli.collector import hold_collector, settle_collector
 from cli.data_folder import DataFolder
+from cli.descriptors import (
+    Doors,
+    TooFewDescriptors,
+    compute_needed,
+    compute_plan,
+    describe_lowered,
+    raise_limit,
+)
 from cli.disk_room import DiskRoom
 from cli.errors import CommandError, ExitCode
-from cli.http import HttpServer
+from cli.http import HttpServer, HttpSettings
 from cli.loop_lag import LoopLag
 from cli.metrics import SnapshotCollector, compute_folder_bytes, compute_snapshot, make_registry
 from cli.settings import Address, Resolved
@@ -72,6 +81,10 @@ class Service:
         self._topic_settings = compute_room(TopicSettings, resolved)
         self._gateway_settings = compute_room(GatewaySettings, resolved)
         self._grpc_settings = compute_room(GrpcSettings, resolved)
+        self._http_settings = HttpSettings(
+            resolved.integer("http.connections.max"), resolved.integer("http.request.timeout.ms")
+        )
+        self._backlog = 0
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
         self._authorizer = AllowAll()
@@ -96,6 +109,7 @@ class Service:
         if not self.folder.path.exists():
             # A port that is taken must not leave a new folder behind.
             self._check_addresses()
+        self._share_descriptors()
         self.folder.prepare()
         self._disk_room = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
@@ -152,6 +166,26 @@ class Service:
                 check_free_address(asked)
             except OSError as error:
                 raise compute_listen_error(name, asked, error) from error
+
+    def _share_descriptors(self) -> None:
+        """Raises the limit of open files, or lowers what the doors take."""
+        topics, kafka, grpc = self._topic_settings, self._gateway_settings, self._grpc_settings
+        asked = Doors(
+            kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max
+        )
+        files = topics.gateway_topics_open_files
+        limit = raise_limit(compute_needed(asked, files))
+        try:
+            doors, files, self._backlog = compute_plan(limit, asked, files)
+        except TooFewDescriptors as error:
+            raise CommandError(str(error)) from error
+        lowered = describe_lowered(limit, asked, doors)
+        if lowered is not None:
+            log.warning("connections_lowered", cause=lowered)
+        self._topic_settings = replace(topics, gateway_topics_open_files=files)
+        self._gateway_settings = replace(kafka, max_connections=doors.kafka)
+        self._grpc_settings = replace(grpc, grpc_connections_max=doors.grpc)
+        self._http_settings = replace(self._http_settings, connections_max=doors.http)
 
     def _load_assignors(self) -> Assignors:
         try:
@@ -218,13 +252,17 @@ class Service:
 
     async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
         authorizer = self._authorizer
-        self._kafka = KafkaServer(runtime, authorizer, topics, self._gateway_settings)
+        self._kafka = KafkaServer(
+            runtime, authorizer, topics, self._gateway_settings, backlog=self._backlog
+        )
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
         self._grpc = GrpcServer(
             runtime, authorizer, self._grpc_settings, self._history, self._backups
         )
-        self._http = HttpServer(self.is_ready, self._compute_metrics, compute_versions())
+        self._http = HttpServer(
+            self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
+        )
         doors: tuple[tuple[str, Door], ...] = (
             ("kafka", self._kafka),
             ("grpc", self._grpc),

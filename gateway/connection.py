@@ -17,22 +17,21 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gateway.api import GatewayNode, RequestContext
+from gateway.api import RequestContext
 from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.arriving import Arriving
 from gateway.decoding import DecodeError
 from gateway.first_looks import find_length_fault, find_other_protocol
-from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Routes, skip_header
-from gateway.held_bytes import HeldBytes, check_answers, check_requests
+from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
+from gateway.held_bytes import check_answers, check_requests
 from gateway.kept_commits import AnyKept, PendingCommit
 from gateway.parking import ParkedSteady
 from gateway.peers import compute_advertised, compute_java_host, describe_peer
-from gateway.refusals import Refusals
+from gateway.shared import Shared
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
-from gateway.turns import ANSWER_BYTES, TURN_S, Turns
+from gateway.turns import ANSWER_BYTES, TURN_S
 from model.commands import Caller
 from model.errors import ErrorCode
 
@@ -47,18 +46,6 @@ _KEPT_KEYS: Final = (HEARTBEAT_KEY, COMMIT_KEY)
 _JOIN_LIMIT: Final = 64 * 1024
 _LINGER_S: Final = 5.0
 _WAITING_WEIGHT: Final = 1e-9
-
-
-@dataclass(slots=True)
-class Shared:
-    """What the connections of one server share and change."""
-
-    node: GatewayNode
-    routes: Routes
-    refusals: Refusals
-    turns: Turns
-    held: HeldBytes
-    connections: set[Connection] = field(default_factory=set)
 
 
 class Connection(asyncio.Protocol):
@@ -107,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._host = compute_java_host(peername)
         self._advertised = compute_advertised(self._settings, transport.get_extra_info("sockname"))
         self._heard_at = self._time()
-        if len(self._shared.connections) >= self._settings.max_connections:
+        if not self._shared.idle.make_room(self._heard_at):
             self.refuse("too-many-connections", "max.connections is reached")
             return
         self._shared.connections.add(self)
@@ -575,6 +562,11 @@ class Connection(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether every request was answered."""
         return not self._queue and self.heartbeats.parked is None
+
+    def compute_idle_since(self) -> tuple[bool, float] | None:
+        """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
+        is_busy = self._queue or self.heartbeats.parked is not None or self._arriving.have
+        return None if is_busy else (not self._is_first, self._heard_at)
 
     def check_deadlines(self, now: float) -> None:
         """Close a connection that is idle, or too slow in sending or in reading."""

@@ -10,7 +10,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.connection import Connection, Shared
+    from gateway.connection import Connection
+    from gateway.shared import Shared
 
 
 class HeldBytes:

@@ -16,12 +16,13 @@ from gateway.api import Api, GatewayNode
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
 from gateway.apis.registry import APIS
 from gateway.clock import Clock, Timer
-from gateway.connection import Connection, Shared
+from gateway.connection import Connection
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
 from gateway.held_bytes import HeldBytes, check_answers
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
+from gateway.shared import Shared
 from gateway.turns import Turns
 
 if TYPE_CHECKING:
@@ -46,13 +47,16 @@ class KafkaServer:
         *,
         clock: Clock | None = None,
         apis: tuple[Api, ...] = APIS,
+        backlog: int = _BACKLOG,
     ) -> None:
+        """``backlog``: connections that may wait to be accepted."""
         self._coordinator = coordinator
         self._authorizer = authorizer
         self._topics = topics
         self._settings = settings
         self._clock = clock
         self._apis = apis
+        self._backlog = backlog
         self._shared: Shared | None = None
         self._server: asyncio.Server | None = None
         self._sweeper: Timer | None = None
@@ -94,7 +98,7 @@ class KafkaServer:
         shared = Shared(node, routes, Refusals(clock.time), Turns(clock, time.monotonic), held)
         self._shared = shared
         self._server = await loop.create_server(
-            lambda: Connection(shared), host, port, backlog=_BACKLOG
+            lambda: Connection(shared), host, port, backlog=self._backlog
         )
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
         return int(self._server.sockets[0].getsockname()[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -22,6 +23,7 @@ RAW_MODE: Final = '{"raw_mode":true,"prefix_extractors":{}}'
 _WRITE_BUFFER_SIZE = 32 << 20
 _MAX_TOTAL_WAL_SIZE = 64 << 20
 """What a start after a kill replays at most, and so how long it takes."""
+OPEN_FILES_MAX: Final = 1_024
 
 _BASE_OPTIONS = """\
 [Version]
@@ -33,6 +35,11 @@ _BASE_OPTIONS = """\
 [CFOptions "log"]
   memtable_insert_with_hint_prefix_extractor=rocksdb.FixedPrefix.2
 """
+
+
+def compute_open_files_max(limit: int) -> int:
+    """How many files RocksDB may hold open where the process may open ``limit`` (-1: any)."""
+    return OPEN_FILES_MAX if limit == RLIM_INFINITY else min(OPEN_FILES_MAX, limit // 4)
 
 
 def make_options(folder: Path, *, create: bool) -> tuple[Options, dict[str, Options]]:
@@ -63,6 +70,7 @@ def _set_options(options: Options, *, create: bool) -> None:
     options.set_paranoid_checks(True)
     options.set_max_total_wal_size(_MAX_TOTAL_WAL_SIZE)
     options.set_max_background_jobs(2)
+    options.set_max_open_files(compute_open_files_max(getrlimit(RLIMIT_NOFILE)[0]))
     options.set_bytes_per_sync(1 << 20)
     options.set_skip_stats_update_on_db_open(True)
     options.set_stats_dump_period_sec(0)

@@ -63,6 +63,8 @@ class MusterServer:
         self.working_folder = working_folder
         self.process: subprocess.Popen[bytes] | None = None
         self.endpoints: dict[str, str] = {}
+        self.file_limit: int | None = None
+        """Files that it may have open; ``None`` for as many as this process."""
         self.log = data_dir.with_name(data_dir.name + ".log")
 
     @property
@@ -125,6 +127,8 @@ class MusterServer:
             if not any(argument.startswith(f"--listen.{name}") for argument in self.arguments)
         ]
         command = [sys.executable, "-m", "cli", "serve", f"--data-dir={self.data_dir}"]
+        if self.file_limit is not None:
+            command = ["sh", "-c", f'ulimit -n {self.file_limit}; exec "$@"', "sh", *command]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *listen, *self.arguments],

@@ -68,6 +68,23 @@ _SERVER_SETTINGS = (
         "How long SIGTERM waits for what is being answered before it closes connections.",
     ),
     Setting(
+        "http.connections.max",
+        Kind.INT,
+        256,
+        Scope.SERVER,
+        "Connections to `listen.http` at a time.",
+        minimum=1,
+    ),
+    Setting(
+        "http.request.timeout.ms",
+        Kind.INT,
+        10_000,
+        Scope.SERVER,
+        "How long the head of a request over HTTP may take to arrive, and a connection to begin "
+        "one.",
+        minimum=1,
+    ),
+    Setting(
         "metrics.groups.max",
         Kind.INT,
         10_000,

@@ -15,12 +15,13 @@ from gateway.api import GatewayNode
 from gateway.apis import k11_join_group, k68_consumer_group_heartbeat
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
 from gateway.apis.registry import APIS
-from gateway.connection import Connection, Shared
+from gateway.connection import Connection
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
 from gateway.held_bytes import HeldBytes
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
+from gateway.shared import Shared
 from gateway.turns import Turns
 from tests.sim.process import Call, ServerProcess
 from tests.sim.violations import check

@@ -287,6 +287,29 @@ def test_connections_are_bounded() -> None:
     assert gateway.connect().transport.is_open
 
 
+def test_idle_connections_make_room_and_those_that_never_spoke_first() -> None:
+    held = Held()
+    gateway = Gateway(with_settings(max_connections=4), apis=(held.api, API_VERSIONS))
+    spoke, silent, waiting, half = (gateway.connect() for _ in range(4))
+    spoke.send(ask(1))
+    held.answer(0)
+    waiting.send(ask(1))
+    half.send(ask(1)[:10])
+    assert not gateway.connect().transport.is_open, "all of them are new"
+    gateway.clock.advance(6)
+    newcomers = [gateway.connect()]
+    assert newcomers[0].transport.is_open
+    assert not silent.transport.is_open
+    assert spoke.transport.is_open
+    newcomers[0].send(frame(18, 0, 1, make_request(18, 0)))
+    assert not gateway.connect().transport.is_open
+    gateway.clock.advance(60)
+    newcomers[0].send(frame(18, 0, 2, make_request(18, 0)))
+    assert gateway.connect().transport.is_open
+    assert not spoke.transport.is_open
+    assert all(door.transport.is_open for door in (waiting, half, newcomers[0]))
+
+
 def test_bug_in_a_handler_is_an_error_and_the_connection_lives(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

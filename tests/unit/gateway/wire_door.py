@@ -12,12 +12,13 @@ from coordinator.runtime.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.heartbeat_wire import encode_heartbeat_response
 from gateway.apis.registry import APIS
-from gateway.connection import Connection, Shared
+from gateway.connection import Connection
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
 from gateway.held_bytes import HeldBytes
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
+from gateway.shared import Shared
 from gateway.turns import Turns
 from tests.unit.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.unit.gateway.wire_rig import frame, make_request, parse
