@@ -23,8 +23,10 @@ from gateway.api import RequestContext
 from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
 from gateway.arriving import Arriving
 from gateway.decoding import DecodeError
+from gateway.decoding_in_slices import LEAST_BYTES, decode_then
+from gateway.failures import encode_failure
 from gateway.first_looks import find_length_fault, find_other_protocol
-from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
+from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Route, skip_header
 from gateway.held_bytes import check_answers, check_requests
 from gateway.kept_commits import AnyKept, PendingCommit
 from gateway.parking import ParkedSteady
@@ -81,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
         self._is_held = False
         self._has_turn_coming = False
+        self._is_decoding = False
         self._is_draining = False
         self._heard_at = 0.0
         self._stalled_since: float | None = None
@@ -244,7 +247,7 @@ class Connection(asyncio.Protocol):
             if not (is_commit and self._serve_kept_commit(data[pos:end], now_ms)):
                 if not self._serve_request(data, pos + 4, end):
                     break
-                if self._out_bytes > ANSWER_BYTES or turns.now() > until:
+                if self._is_held or self._out_bytes > ANSWER_BYTES or turns.now() > until:
                     left = 0
             pos = end
         return pos
@@ -310,8 +313,7 @@ class Connection(asyncio.Protocol):
         route = self._routes.get(key) or self._shared.routes.find(key)
         if route is None:
             return self._refuse_api(data, pos)
-        is_large = route.api.is_large
-        if is_large and self._large is not None:
+        if route.api.is_large and self._large is not None:
             self._is_held = self._waits_for_large = True
             return False
         # A client's requests all have the same client id, so the last header tells this one's.
@@ -322,44 +324,59 @@ class Connection(asyncio.Protocol):
                 body_at += len(header)
             else:
                 body_at = self._read_header(data, body_at, end, route.header_tags)
+            if end - body_at >= LEAST_BYTES and route.decode_long is not None:
+                self._decode_long(route, data, pos, body_at, end)
+                return True
             request = route.decode(data, body_at, end)
         except DecodeError as error:
             self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
             return False
-        if self._request_max_bytes != self._settings.socket_request_max_bytes:
-            self._trust()
+        raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
+        self._handle(route, data[pos + 4 : pos + 8], request, raw)
+        return self._transport is not None
+
+    def _decode_long(self, route: Route, data: bytes, pos: int, body_at: int, end: int) -> None:
+        """Nothing more of the connection is handled until the request is decoded."""
+        assert route.decode_long is not None
+        correlation, caller = data[pos + 4 : pos + 8], self._caller
+
+        def done(request: Any, error: Exception | None) -> None:
+            self._is_decoding = False
+            if self._transport is None:
+                return
+            if error is not None:
+                self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
+                return
+            self._caller = caller
+            self._handle(route, correlation, request, b"")
+            self._ask_for_a_turn()
+
+        self._is_held = self._is_decoding = True
+        steps = route.decode_long(data, body_at, end)
+        self._node.slices.run(decode_then(steps, lambda: self.closed, done))
+
+    def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:
+        # Who has sent a whole request has done all that is asked of the anonymous.
+        self._limit_name = "socket.request.max.bytes"
+        self._request_max_bytes = self._settings.socket_request_max_bytes
         if self._greeted_at or route.api.key == API_VERSIONS_KEY:
             self._note_greeting(route.api.key == API_VERSIONS_KEY)
-        raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
         context = RequestContext(
-            self._node,
-            self,
-            route,
-            data[pos + 4 : pos + 8],
-            self._caller,
-            self._advertised,
-            request,
-            raw,
+            self._node, self, route, correlation, self._caller, self._advertised, request, raw
         )
         self._queue.append(context)
-        if is_large:
+        if route.api.is_large:
             self._large = context
         try:
             route.api.handler(context, request)
         except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
             self.fail(context, error)
-        return self._transport is not None
 
     def _note_greeting(self, is_greeting: bool) -> None:
         """Clients ask for the versions first, and next when they have them: once a round trip."""
         if self._greeted_at:
             self.heartbeats.round_trip.begin((self._heard_at - self._greeted_at) * 1_000)
         self._greeted_at = self._time() if is_greeting else 0.0
-
-    def _trust(self) -> None:
-        """The client has sent a whole request, which is all that is asked of the anonymous."""
-        self._limit_name = "socket.request.max.bytes"
-        self._request_max_bytes = self._settings.socket_request_max_bytes
 
     def _read_header(self, data: bytes, pos: int, end: int, header_tags: bool) -> int:
         """Read the client id and what follows it; the position of the body."""
@@ -462,21 +479,10 @@ class Connection(asyncio.Protocol):
         return size * (1.0 if stalled is None else 1.0 + now - stalled)
 
     def fail(self, context: RequestContext, error: BaseException) -> None:
-        logger.error(
-            "kafka_handler_failed api=%s peer=%s", context.api.name, self._peer, exc_info=error
-        )
-        failed = context.api.failed
-        if failed is not None and not context.answered:
-            try:
-                code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "the server failed; see its log"
-                response = failed(context, context.request, code, message)
-                body = response if type(response) is bytes else context.route.encode(response)
-            except Exception:
-                logger.exception("kafka_error_response_failed api=%s", context.api.name)
-            else:
-                self.deliver(context, body)
-                return
-        if not context.answered:
+        body = encode_failure(context, self._peer, error)
+        if body is not None:
+            self.deliver(context, body)
+        elif not context.answered:
             self.close()
 
     def refuse(self, reason: str, detail: str) -> None:
@@ -529,6 +535,7 @@ class Connection(asyncio.Protocol):
         settings = self._settings
         return (
             self._stalled_since is None
+            and not self._is_decoding
             and len(self._queue) <= settings.gateway_pipelined_requests_max // 2
             and self._answer_bytes <= settings.gateway_response_buffer_bytes
             and (self._large is None or not self._waits_for_large)
@@ -561,11 +568,17 @@ class Connection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether every request was answered."""
-        return not self._queue and self.heartbeats.parked is None
+        is_waiting = self._is_decoding or self.heartbeats.parked is not None
+        return not self._queue and not is_waiting
 
     def compute_idle_since(self) -> tuple[bool, float] | None:
         """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
-        is_busy = self._queue or self.heartbeats.parked is not None or self._arriving.have
+        is_busy = (
+            self._is_held
+            or self._queue
+            or self.heartbeats.parked is not None
+            or self._arriving.have
+        )
         return None if is_busy else (not self._is_first, self._heard_at)
 
     def check_deadlines(self, now: float) -> None:

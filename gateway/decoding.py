@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.schema import FIXED, Field, compute_fields
 
@@ -174,7 +174,7 @@ def _read_uuid(cursor: Cursor) -> bytes | None:
     return None if value == ZERO_UUID else value
 
 
-def _element_reader(field: Field, flexible: bool, nullable: bool) -> Step:
+def compile_element_reader(field: Field, flexible: bool, nullable: bool) -> Step:
     """Reads one value of the field's type, or one element where it is an array."""
     if field.entity is not None:
         read_entity = compile_reader(field.entity)
@@ -192,23 +192,34 @@ def _element_reader(field: Field, flexible: bool, nullable: bool) -> Step:
     return _bytes_reader(field, flexible, nullable)
 
 
-def _array_reader(field: Field, flexible: bool) -> Step:
-    name, nullable = field.name, field.nullable and field.kafka_type != "uuid"
-    length_of = read_compact_length if flexible else _read_int32
+def is_number_array(field: Field) -> bool:
+    """Whether it is read all at once."""
     letter = FIXED.get(field.kafka_type, "")
-    is_numbers = field.entity is None and letter not in ("", "16s")
+    return field.is_array and field.entity is None and letter not in ("", "16s")
+
+
+def read_array_length(cursor: Cursor, field: Field, flexible: bool) -> int | None:
+    """How many elements come, which are counted; ``None`` for a null array."""
+    length: int = read_compact_length(cursor) if flexible else _read_int32(cursor)
+    nullable = field.nullable and field.kafka_type != "uuid"
+    if length < 0 and _check_null(length, nullable, field.name):
+        return None
+    cursor.spend(length)
+    return length
+
+
+def _array_reader(field: Field, flexible: bool) -> Step:
+    letter = FIXED.get(field.kafka_type, "")
+    is_numbers = is_number_array(field)
     width = struct.calcsize(">" + letter) if is_numbers else 1
-    element = _element_reader(field, flexible, nullable=False)
+    element = compile_element_reader(field, flexible, nullable=False)
 
     def read(cursor: Cursor) -> tuple[Any, ...] | None:
-        length: int = length_of(cursor)
-        if length < 0 and _check_null(length, nullable, name):
+        length = read_array_length(cursor, field, flexible)
+        if length is None:
             return None
         if is_numbers:
-            numbers = cursor.take(length * width)
-            cursor.spend(length)
-            return struct.unpack(f">{length}{letter}", numbers)
-        cursor.spend(length)
+            return struct.unpack(f">{length}{letter}", cursor.take(length * width))
         return tuple([element(cursor) for _ in range(length)])
 
     return read
@@ -217,7 +228,7 @@ def _array_reader(field: Field, flexible: bool) -> Step:
 def _field_reader(field: Field, flexible: bool) -> Step:
     if field.is_array:
         return _array_reader(field, flexible)
-    return _element_reader(field, flexible, field.nullable and field.tag is None)
+    return compile_element_reader(field, flexible, field.nullable and field.tag is None)
 
 
 def _tagged_reader(tagged: list[Field], flexible: bool) -> Callable[[Cursor, dict[str, Any]], None]:
@@ -280,31 +291,51 @@ def _is_in_run(field: Field) -> bool:
     return field.kafka_type in FIXED and field.kafka_type != "uuid" and not field.is_array
 
 
+class Parts(NamedTuple):
+    """How an entity is read: its steps, one field each or a run of them, and then its tags."""
+
+    defaults: dict[str, Any]
+    steps: list[tuple[Field | None, Callable[[Cursor, dict[str, Any]], None]]]
+    read_tags: Callable[[Cursor, dict[str, Any]], None]
+
+
 @cache
-def compile_reader(entity: Any) -> Step:
-    """A function that reads one entity of this class at the cursor."""
+def compile_parts(entity: Any) -> Parts:
+    """How an entity of this class is read."""
     rows = compute_fields(entity)
     flexible: bool = entity.__flexible__
     tagged = [row for row in rows if row.tag is not None]
     defaults = {row.name: row.default for row in tagged}
     read_tagged = _tagged_reader(tagged, flexible)
-    steps = []
+    steps: list[tuple[Field | None, Callable[[Cursor, dict[str, Any]], None]]] = []
     for is_run, fields in groupby((row for row in rows if row.tag is None), _is_in_run):
         if is_run:
-            steps.append(_run_reader(list(fields)))
+            steps.append((None, _run_reader(list(fields))))
         else:
-            steps += [_member_reader(field, flexible) for field in fields]
+            steps += [(field, _member_reader(field, flexible)) for field in fields]
 
-    def read(cursor: Cursor) -> Any:
-        values = dict(defaults)
-        for step in steps:
-            step(cursor, values)
+    def read_tags(cursor: Cursor, values: dict[str, Any]) -> None:
         if flexible:
             pos = cursor.pos
             if pos < cursor.end and cursor.data[pos] == 0:
                 cursor.pos = pos + 1
             else:
                 read_tagged(cursor, values)
+
+    return Parts(defaults, steps, read_tags)
+
+
+@cache
+def compile_reader(entity: Any) -> Step:
+    """A function that reads one entity of this class at the cursor."""
+    defaults, parts, read_tags = compile_parts(entity)
+    steps = [step for _, step in parts]
+
+    def read(cursor: Cursor) -> Any:
+        values = dict(defaults)
+        for step in steps:
+            step(cursor, values)
+        read_tags(cursor, values)
         return entity(**values)
 
     return read

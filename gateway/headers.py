@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from coordinator.runtime.slices import Steps
 from gateway.api import Api
 from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
+from gateway.decoding_in_slices import decode_in_slices
 from gateway.encoding import encode
 from gateway.schema import request_type, response_type
 
@@ -25,7 +27,8 @@ class Route:
 
     ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
     the size and header of a response out of its size and correlation id; the header takes
-    ``head_size`` bytes, an empty tag section included where the version has one.
+    ``head_size`` bytes, an empty tag section included where the version has one. ``decode_long`` is
+    ``decode`` in slices; ``None`` where it is done by hand, in little time.
     """
 
     api: Api
@@ -34,6 +37,7 @@ class Route:
     head_size: int
     pack_head: Callable[[int, bytes], bytes]
     decode: Callable[[bytes, int, int], Any]
+    decode_long: Callable[[bytes, int, int], Steps[Any]] | None
     encode: Callable[[Any], bytes]
 
 
@@ -70,7 +74,10 @@ class Routes:
         def decode_body(data: bytes, pos: int, end: int) -> Any:
             return decode(request, data, pos, end, elements)
 
-        by_hand = api.decode
+        def decode_long(data: bytes, pos: int, end: int) -> Steps[Any]:
+            return decode_in_slices(request, data, pos, end, elements)
+
+        by_hand = None if api.decode is None else api.decode(version, elements)
         has_tags = response.__header_schema__.__flexible__
         head = struct.Struct(">i4sx" if has_tags else ">i4s")
         return Route(
@@ -79,7 +86,8 @@ class Routes:
             header_tags=request.__header_schema__.__flexible__,
             head_size=head.size - 4,
             pack_head=head.pack,
-            decode=decode_body if by_hand is None else by_hand(version, elements) or decode_body,
+            decode=by_hand or decode_body,
+            decode_long=decode_long if by_hand is None else None,
             encode=lambda entity: encode(response, entity),
         )
 

@@ -1,4 +1,9 @@
-"""Answers of very many rows, which are made and encoded in slices between which the loop runs."""
+"""Requests of very many things, and answers of very many rows, in slices.
+
+The loop runs between them.
+The first slice is done when the request comes: what is in it does not wait for those that ask for
+much. The others take their turns.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,10 @@ T = TypeVar("T")
 
 SLICE: Final = 1_000
 """Rows that are made and encoded in one turn, each in some 10 µs."""
+FIRST_SLICE: Final = 100
+"""The same when the request comes, whatever else goes on."""
+COMMANDS_SLICE: Final = 10
+"""Commands that are submitted in one turn, each handled in up to a millisecond."""
 
 
 class LongAnswer:
@@ -23,15 +32,19 @@ class LongAnswer:
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
-        self._left = SLICE
+        self._left = min(FIRST_SLICE, SLICE)
 
     def take(self, rows: Iterable[T]) -> Iterator[list[T]]:
         """The rows in parts, after each of which ``rest`` is to be called."""
         left = iter(rows)
-        while taken := list(islice(left, self._left)):
+        while taken := list(islice(left, max(self._left, 1))):
             self._left -= len(taken)
             yield taken
             assert self._left > 0, "this turn's slice is done"
+
+    def count(self) -> None:
+        """What was made beside rows counts as one of them."""
+        self._left -= 1
 
     def rest(self) -> Steps[None]:
         """Wait for a later turn if this one's slice is done."""
@@ -68,16 +81,33 @@ def reply_in_slices(context: RequestContext, steps: Steps[Any]) -> None:
 
     The next ones are in later turns, and none is once the connection is gone.
     """
-    context.node.slices.run(_reply(context, steps))
+    _begin(context, _run(context, steps, context.reply))
 
 
-def _reply(context: RequestContext, steps: Steps[Any]) -> Steps[None]:
+def handle_in_slices(context: RequestContext, steps: Steps[None]) -> None:
+    """As ``reply_in_slices``, for steps that see to the answer themselves."""
+    _begin(context, _run(context, steps, lambda _: None))
+
+
+def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:
+    """Each item, and whether this turn's slice is done with it."""
+    for number, item in enumerate(items, 1):
+        yield item, number % per_slice == 0
+
+
+def _begin(context: RequestContext, work: Steps[None]) -> None:
+    for _ in work:
+        context.node.slices.go_on(work)
+        return
+
+
+def _run(context: RequestContext, steps: Steps[T], done: Callable[[T], None]) -> Steps[None]:
     try:
         while not context.closed:
             try:
                 next(steps)
             except StopIteration as end:
-                context.reply(end.value)
+                done(end.value)
                 return
             yield
     except Exception as error:  # noqa: BLE001 - a bug in one API ends this request alone

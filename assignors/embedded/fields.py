@@ -86,6 +86,18 @@ class Reader:
     def strings(self) -> tuple[str, ...]:
         return tuple(self.string() for _ in range(self._count(_SMALLEST_STRING)))
 
+    def skip_strings(self, enough: int) -> int:
+        """Pass over an array of strings, unless it has more than ``enough``; how many it has."""
+        count = self._count(_SMALLEST_STRING)
+        if count <= enough:
+            for _ in range(count):
+                self._take(self.int16())
+        return count
+
+    def peek_count(self) -> int:
+        """How many topics come next, with their partitions."""
+        return self._count(_SMALLEST_TOPIC_PARTITIONS)
+
     def topics_partitions(self) -> tuple[TopicPartitions, ...]:
         count = self._count(_SMALLEST_TOPIC_PARTITIONS)
         return tuple(TopicPartitions(self.string(), self._partitions()) for _ in range(count))

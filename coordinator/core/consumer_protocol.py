@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assignors import embedded
+from model.commands import JoinGroup
+from model.errors import InvalidRequest
 from model.ids import TopicName
 from model.value import value
 
@@ -38,6 +40,14 @@ class MemberSubscription:
     owned: tuple[AssignedPartitions, ...]
     generation: int
     rack: str | None
+
+
+def check_subscriptions(command: JoinGroup, most: int) -> None:
+    """Raises ``InvalidRequest`` for a subscription of too many topics, without decoding it."""
+    if command.protocol_type == PROTOCOL_TYPE:
+        for protocol in command.protocols:
+            if embedded.count_topics(protocol.metadata, most) > most:
+                raise InvalidRequest(f"A member cannot subscribe to more than {most} topics.")
 
 
 def decode_subscription(metadata: bytes) -> MemberSubscription | None:

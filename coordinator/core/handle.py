@@ -17,6 +17,7 @@ from coordinator.core.classic_translator_sync import (
     handle_sync_of_classic_member,
 )
 from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.consumer_protocol import check_subscriptions
 from coordinator.core.expiry import handle_expire_offsets
 from coordinator.core.group_deletion import check_not_being_deleted
 from coordinator.core.heartbeat import (
@@ -164,6 +165,8 @@ def handle_second_half(shard: Shard, command: ReconcileMember, now: Now) -> Outc
 
 def handle_classic(shard: Shard, command: ClassicCommand, now: Now) -> Outcome:
     """What classic members ask, in a group of either type, and what their deadlines bring."""
+    if isinstance(command, JoinGroup):
+        check_subscriptions(command, shard.settings.group_subscriptions_max)
     group = shard.consumer_groups.get(command.group_id)
     if group is not None and group.member_count:
         return handle_translated(shard, group, command, now)

@@ -89,14 +89,27 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
         case ConsumerGroupDescribe(_, ids):
             return (yield from _describe_consumer_groups(shard_of, ids))
         case DescribeGroups(_, ids):
-            return DescribeGroupsResponse(
-                tuple(describe_classic_group(shard_of(group_id), group_id) for group_id in ids)
-            )
+            return (yield from _describe_classic_groups(shard_of, ids))
         case PlanMigration(_, (group_id,)):
             try:
                 return compute_migration_plan(shard_of(group_id), group_id)
             except GroupError as error:
                 return error
+
+
+def _describe_classic_groups(
+    shard_of: Callable[[GroupId], Shard], group_ids: Sequence[GroupId]
+) -> Steps[DescribeGroupsResponse]:
+    groups = []
+    left = SLICE
+    for group_id in group_ids:
+        group = describe_classic_group(shard_of(group_id), group_id)
+        groups.append(group)
+        left -= 1 + len(group.members)
+        if left <= 0:
+            left = SLICE
+            yield
+    return DescribeGroupsResponse(tuple(groups))
 
 
 def _describe_consumer_groups(

@@ -144,7 +144,7 @@ def read_offsets(
         entries = _scan(store, partition, [encode_offset_group_prefix(command.group_id)])
         found = entries if has_offsets else iter(())
         topics = yield from _read_all(found, partition, image, deleted)
-    elif sum(len(wanted.partitions) for wanted in command.topics) <= SLICE:
+    elif sum(1 + len(wanted.partitions) for wanted in command.topics) <= SLICE:
         topics = tuple(
             _read_topic(store, partition, image, command.group_id, wanted, has_offsets, deleted)
             for wanted in command.topics
@@ -253,6 +253,10 @@ def _read_many(
                 left = SLICE
                 yield
         topics.append(_make_topic(image, wanted, name, rows))
+        left -= 1
+        if left <= 0:
+            left = SLICE
+            yield
     return tuple(topics)
 
 

@@ -39,9 +39,10 @@ class Slices:
         ``steps`` answers whoever waits for it, also of what it raises.
         """
         if self._waiting or self._is_stepping or self._step(steps):
-            self._add(steps)
+            self.go_on(steps)
 
-    def _add(self, steps: Steps[None]) -> None:
+    def go_on(self, steps: Steps[None]) -> None:
+        """Do the next slice in a later turn: the first is done already."""
         self._waiting.append(steps)
         if len(self._waiting) == 1:
             self._call_soon(self._turn)

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, reply_in_slices
 from gateway.topics.catalogue import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -56,6 +58,10 @@ class _Slot:
 
 def handle(context: RequestContext, request: Any) -> None:
     """Find the offsets that may be asked for, answer for all."""
+    handle_in_slices(context, _find(context, request))
+
+
+def _find(context: RequestContext, request: Any) -> Steps[None]:
     duplicates = find_duplicates(
         (wanted.name, asked.partition_index)
         for wanted in request.topics
@@ -64,12 +70,18 @@ def handle(context: RequestContext, request: Any) -> None:
     slots: list[tuple[str, list[_Slot]]] = []
     queries: list[OffsetQuery] = []
     waiting: list[_Slot] = []
+    left = SLICE
     for wanted in request.topics:
         ref = find_topic_by_name(
             context, context.node.topics.image, wanted.name, Operation.DESCRIBE
         )
         row: dict[int, _Slot] = {}
+        left -= 1
         for asked in wanted.partitions:
+            left -= 1
+            if left <= 0:
+                left = SLICE
+                yield
             if asked.partition_index in row:
                 continue
             slot = row[asked.partition_index] = _Slot(asked.partition_index)
@@ -85,7 +97,7 @@ def handle(context: RequestContext, request: Any) -> None:
     def on_done(results: Sequence[OffsetResult]) -> None:
         for slot, result in zip(waiting, results, strict=True):
             slot.result = result
-        context.reply(_make_response(slots))
+        reply_in_slices(context, _make_response(context, slots))
 
     context.node.topics.find_offsets(queries, on_done)
 
@@ -103,25 +115,29 @@ def _check(context: RequestContext, request: Any, ref: TopicRef, asked: Any) -> 
     return OffsetQuery(key, asked.timestamp)
 
 
-def _make_response(slots: list[tuple[str, list[_Slot]]]) -> Any:
-    return wire.ListOffsetsResponse(
-        throttle_time=0,
-        topics=[
-            wire.ListOffsetsTopicResponse(
-                name=name,
-                partitions=[
-                    wire.ListOffsetsPartitionResponse(
-                        partition_index=slot.index,
-                        error_code=compute_error_for_version(slot.result.error, by_id=False),
-                        timestamp=slot.result.timestamp,
-                        offset=slot.result.offset,
-                        leader_epoch=slot.result.leader_epoch,
-                    )
-                    for slot in row
-                ],
-            )
-            for name, row in slots
-        ],
+def _make_response(context: RequestContext, slots: list[tuple[str, list[_Slot]]]) -> Steps[Any]:
+    long = LongAnswer(context)
+    topics = []
+    for name, row in slots:
+        partitions = yield from long.encode(
+            wire.ListOffsetsPartitionResponse,
+            ("topics", "partitions"),
+            len(row),
+            map(_make_partition, row),
+        )
+        topics.append(wire.ListOffsetsTopicResponse(name=name, partitions=partitions))
+        long.count()
+        yield from long.rest()
+    return wire.ListOffsetsResponse(throttle_time=0, topics=topics)
+
+
+def _make_partition(slot: _Slot) -> Any:
+    return wire.ListOffsetsPartitionResponse(
+        partition_index=slot.index,
+        error_code=compute_error_for_version(slot.result.error, by_id=False),
+        timestamp=slot.result.timestamp,
+        offset=slot.result.offset,
+        leader_epoch=slot.result.leader_epoch,
     )
 
 
@@ -133,7 +149,7 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
         for slot in row:
             slot.result = OffsetResult(code)
         slots.append((wanted.name, row))
-    return _make_response(slots)
+    return run_at_once(_make_response(context, slots))
 
 
 API = Api(

@@ -11,19 +11,27 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.brokers import compute_brokers
 from gateway.codec import Encoded, response_schema
 from gateway.encoding import compile_rows_writer
+from gateway.long_answers import (
+    COMMANDS_SLICE,
+    LongAnswer,
+    handle_in_slices,
+    pace,
+    reply_in_slices,
+)
 from gateway.schema import response_type
 from gateway.topics.catalogue import PartitionLeader
 from model.commands import CreateTopic
@@ -67,14 +75,19 @@ def handle(context: RequestContext, request: Any) -> None:
         if len(created) == len(missing):
             _reply(context, request, created)
 
-    for name in missing:
-        command = CreateTopic(
-            context.caller,
-            TopicName(name),
-            TopicId(uuid.uuid4().bytes),
-            context.node.settings.num_partitions,
-        )
-        context.submit(command, lambda answer, name=name: on_created(name, answer))  # type: ignore[misc]
+    def submit() -> Steps[None]:
+        for name, is_slice_done in pace(missing, COMMANDS_SLICE):
+            command = CreateTopic(
+                context.caller,
+                TopicName(name),
+                TopicId(uuid.uuid4().bytes),
+                context.node.settings.num_partitions,
+            )
+            context.submit(command, partial(on_created, name))
+            if is_slice_done:
+                yield
+
+    handle_in_slices(context, submit())
 
 
 def _topics_to_create(context: RequestContext, request: Any) -> list[str]:
@@ -117,15 +130,26 @@ def _reply(context: RequestContext, request: Any, created: dict[str, Topic | Err
     )
     with_operations = getattr(request, "include_topic_authorized_operations", False)
     if wants_all:
-        topics = [
-            _describe(context, topic, with_operations)
+        shown = [
+            topic
             for topic in context.node.coordinator.image.by_name.values()
             if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
+        count = len(shown)
+        topics = (_describe(context, topic, with_operations) for topic in shown)
     else:
         rows = _compute_rows(request)
-        topics = [_find(context, row, created, with_operations) for row in rows]
-    context.reply(_make(context, request, ErrorCode.NONE, topics))
+        count = len(rows)
+        topics = (_find(context, row, created, with_operations) for row in rows)
+    reply_in_slices(context, _make_long(context, request, count, topics))
+
+
+def _make_long(
+    context: RequestContext, request: Any, count: int, topics: Iterable[Any]
+) -> Steps[Any]:
+    source = wire.MetadataResponseTopic
+    rows = yield from LongAnswer(context).encode(source, ("topics",), count, topics)
+    return _make(context, request, ErrorCode.NONE, rows)
 
 
 def _compute_rows(request: Any) -> Sequence[Any]:
@@ -235,7 +259,7 @@ def _partition(number: int, leader: PartitionLeader, node_id: int) -> Any:
     )
 
 
-def _make(context: RequestContext, request: Any, code: ErrorCode, topics: list[Any]) -> Any:
+def _make(context: RequestContext, request: Any, code: ErrorCode, topics: Any) -> Any:
     values: dict[str, Any] = {}
     response = wire.MetadataResponse
     if context.version in CLUSTER_OPERATIONS_VERSIONS:

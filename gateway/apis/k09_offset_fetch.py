@@ -179,6 +179,8 @@ def _make_topics(
         if version >= FIRST_TOPIC_ID_VERSION:
             which = {"topic_id": topic.topic_id}
         made.append(shape.topic(partitions=partitions, **which))
+        long.count()
+        yield from long.rest()
     return made
 
 

@@ -6,13 +6,16 @@ such a group is Dead, without an error. Needs DESCRIBE on each group.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec import response_schema
+from gateway.long_answers import LongAnswer, reply_in_slices
 from model.commands import DescribeGroups
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId
@@ -45,15 +48,21 @@ def handle(context: RequestContext, request: Any) -> None:
             return
         assert isinstance(answer, DescribeGroupsResponse)
         described = iter(answer.groups)
-        groups = [
+        groups = (
             _describe(context, next(described), with_operations)
             if may
             else _refuse(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
             for group_id, may in zip(request.groups, allowed, strict=True)
-        ]
-        context.reply(wire.DescribeGroupsResponse(throttle_time=0, groups=groups))
+        )
+        reply_in_slices(context, _make(context, len(allowed), groups))
 
     context.submit(DescribeGroups(context.caller, asked), on_answer)
+
+
+def _make(context: RequestContext, count: int, groups: Iterable[Any]) -> Steps[Any]:
+    source = wire.DescribedGroup
+    rows = yield from LongAnswer(context).encode(source, ("groups",), count, groups)
+    return wire.DescribeGroupsResponse(throttle_time=0, groups=rows)
 
 
 def _describe(context: RequestContext, group: DescribedClassicGroup, with_operations: bool) -> Any:

@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topics.requests import Gather
 from model.commands import WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
@@ -50,14 +52,20 @@ def handle(context: RequestContext, request: Any) -> None:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         context.reply(failed(context, request, code, "Not authorized to the cluster."))
         return
-    gather = Gather[_Result](context, lambda results: context.reply(_make(results)))
-    for marker in request.markers:
-        for place in _list_places(marker):
-            code = _check(context, place, marker.producer_epoch)
-            if code is not ErrorCode.NONE:
-                gather.add(_Result(place, code))
-                continue
+    gather = Gather[_Result](context, lambda results: reply_in_slices(context, _make(results)))
+    handle_in_slices(context, _submit(context, request, gather))
+
+
+def _submit(context: RequestContext, request: Any, gather: Gather[_Result]) -> Steps[None]:
+    wanted = ((marker, place) for marker in request.markers for place in _list_places(marker))
+    for (marker, place), is_slice_done in pace(wanted, COMMANDS_SLICE):
+        code = _check(context, place, marker.producer_epoch)
+        if code is ErrorCode.NONE:
             gather.submit(_make_command(context, marker, place), _ToResult(place))
+        else:
+            gather.add(_Result(place, code))
+        if is_slice_done:
+            yield
     gather.close()
 
 
@@ -116,38 +124,30 @@ class _ToResult:
         return _Result(self._place, ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_NOW else code)
 
 
-def _make(results: Sequence[_Result]) -> Any:
+def _make(results: Sequence[_Result]) -> Steps[Any]:
     """Producers and topics in the order in which they come first."""
-    found: dict[int, dict[str, dict[int, ErrorCode]]] = {}
-    for (producer_id, topic, partition), error in results:
-        found.setdefault(producer_id, {}).setdefault(topic, {})[partition] = error
-    return wire.WriteTxnMarkersResponse(
-        markers=[
-            wire.WritableTxnMarkerResult(
-                producer_id=producer_id,
-                topics=[
-                    wire.WritableTxnMarkerTopicResult(
-                        name=name,
-                        partitions=[
-                            wire.WritableTxnMarkerPartitionResult(
-                                partition_index=partition, error_code=error
-                            )
-                            for partition, error in rows.items()
-                        ],
-                    )
-                    for name, rows in topics.items()
-                ],
-            )
-            for producer_id, topics in found.items()
+    found: dict[int, dict[str, list[Any]]] = {}
+    for ((producer_id, topic, partition), error), is_slice_done in pace(results, SLICE):
+        row = wire.WritableTxnMarkerPartitionResult(partition_index=partition, error_code=error)
+        found.setdefault(producer_id, {}).setdefault(topic, []).append(row)
+        if is_slice_done:
+            yield
+    markers = []
+    for (producer_id, topics), is_slice_done in pace(found.items(), SLICE):
+        made = [
+            wire.WritableTxnMarkerTopicResult(name=name, partitions=rows)
+            for name, rows in topics.items()
         ]
-    )
+        markers.append(wire.WritableTxnMarkerResult(producer_id=producer_id, topics=made))
+        if is_slice_done:
+            yield
+    return wire.WriteTxnMarkersResponse(markers=markers)
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
     """An error for every partition."""
-    return _make(
-        [_Result(place, code) for marker in request.markers for place in _list_places(marker)]
-    )
+    places = (place for marker in request.markers for place in _list_places(marker))
+    return run_at_once(_make([_Result(place, code) for place in places]))
 
 
 API = Api(

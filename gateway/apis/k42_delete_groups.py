@@ -5,12 +5,21 @@ Needs DELETE on each group. A group that comes twice is deleted once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import (
+    COMMANDS_SLICE,
+    LongAnswer,
+    handle_in_slices,
+    pace,
+    reply_in_slices,
+)
 from gateway.topics.requests import Gather
 from model.commands import DeleteGroup
 from model.errors import ErrorCode, GroupError
@@ -23,16 +32,25 @@ wire = response_schema(KEY)
 def handle(context: RequestContext, request: Any) -> None:
     """Delete the groups that the caller may delete; each has its result."""
 
-    def reply(results: Any) -> None:
-        context.reply(wire.DeleteGroupsResponse(throttle_time=0, results=results))
+    gather = Gather[Any](context, lambda results: reply_in_slices(context, _make(context, results)))
+    handle_in_slices(context, _submit(context, request, gather))
 
-    gather = Gather[Any](context, reply)
-    for group_id in dict.fromkeys(request.groups_names):
+
+def _submit(context: RequestContext, request: Any, gather: Gather[Any]) -> Steps[None]:
+    for group_id, is_slice_done in pace(dict.fromkeys(request.groups_names), COMMANDS_SLICE):
         if context.authorized(Operation.DELETE, ResourceType.GROUP, group_id):
             gather.submit(DeleteGroup(context.caller, GroupId(group_id)), _Result(group_id))
         else:
             gather.add(_make_result(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        if is_slice_done:
+            yield
     gather.close()
+
+
+def _make(context: RequestContext, results: Sequence[Any]) -> Steps[Any]:
+    source = wire.DeletableGroupResult
+    rows = yield from LongAnswer(context).encode(source, ("results",), len(results), results)
+    return wire.DeleteGroupsResponse(throttle_time=0, results=rows)
 
 
 class _Result:

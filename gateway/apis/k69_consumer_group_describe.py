@@ -63,11 +63,14 @@ def _make(
     for group_id, code in zip(request.group_ids, codes, strict=True):
         if code:
             groups.append(_refuse(group_id, code))
-            continue
-        group = next(found)
-        with_operations = request.include_authorized_operations
-        groups.append((yield from _describe(context, long, group, with_operations)))
-    return wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups)
+        else:
+            group = next(found)
+            with_operations = request.include_authorized_operations
+            groups.append((yield from _describe(context, long, group, with_operations)))
+        long.count()
+        yield from long.rest()
+    rows = yield from long.encode(wire.DescribedGroup, ("groups",), len(groups), groups)
+    return wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=rows)
 
 
 def _check(context: RequestContext, group_id: str) -> ErrorCode:

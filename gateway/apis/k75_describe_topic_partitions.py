@@ -7,13 +7,15 @@ next begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
 from gateway.codec import response_schema
+from gateway.long_answers import SLICE, LongAnswer, pace, reply_in_slices
 from gateway.topics.catalogue import PartitionKey
 from gateway.topics.requests import find_topic_by_name, is_allowed
 from model.errors import ErrorCode
@@ -42,11 +44,11 @@ def handle(context: RequestContext, request: Any) -> None:
         context.reply(failed(context, request, ErrorCode.INVALID_REQUEST, "bad cursor"))
         return
     if names:
-        found = [_find(context, name) for name in names if name >= start.name]
+        found: Iterator[_Found] = (_find(context, name) for name in names if name >= start.name)
     else:
-        found = list(_find_all(context, start.name))
+        found = _find_all(context, start.name)
     limit = max(min(request.response_partition_limit, PARTITIONS_PER_RESPONSE_MAX), 1)
-    context.reply(_make_page(context, found, start, limit))
+    reply_in_slices(context, _make_page(context, found, start, limit))
 
 
 class _Found(NamedTuple):
@@ -69,11 +71,16 @@ def _find_all(context: RequestContext, first: str) -> Iterator[_Found]:
             yield _Found(name, by_name[name], ErrorCode.NONE)
 
 
-def _make_page(context: RequestContext, found: Sequence[_Found], start: _Start, limit: int) -> Any:
-    topics = []
+def _make_page(
+    context: RequestContext, found: Iterator[_Found], start: _Start, limit: int
+) -> Steps[Any]:
+    long = LongAnswer(context)
+    topics: list[Any] = []
     cursor = None
     left = limit
-    for name, topic, error in found:
+    for (name, topic, error), is_slice_done in pace(found, SLICE):
+        if is_slice_done:
+            yield
         first = start.partition if name == start.name else 0
         partitions = topic.partitions if topic is not None else 0
         if left == 0:
@@ -85,7 +92,9 @@ def _make_page(context: RequestContext, found: Sequence[_Found], start: _Start, 
         if last < partitions and last > first:
             cursor = wire.Cursor(topic_name=name, partition_index=last)
             break
-    return wire.DescribeTopicPartitionsResponse(throttle_time=0, topics=topics, next_cursor=cursor)
+    source = wire.DescribeTopicPartitionsResponseTopic
+    rows = yield from long.encode(source, ("topics",), len(topics), topics)
+    return wire.DescribeTopicPartitionsResponse(throttle_time=0, topics=rows, next_cursor=cursor)
 
 
 def _make_topic(

@@ -1,0 +1,181 @@
+"""One request of very many small things: each turn of the loop does so many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from coordinator.runtime.slices import Slices, Steps, run_at_once
+from gateway import decoding_in_slices
+from gateway.decoding import DecodeError, decode
+from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
+from gateway.encoding import encode
+from gateway.schema import request_schema, request_type, response_type
+from tests.unit.gateway.wire_door import Gateway
+from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig, with_settings
+
+ELEMENTS = 250_000
+COUNT = 12_000
+MARKERS, DELETE_GROUPS, VERSIONS = 27, 42, 18
+
+
+def module(key: int, version: int) -> ModuleType:
+    found: ModuleType = request_schema(key, version)
+    return found
+
+
+def ask_offsets(count: int) -> dict[str, Any]:
+    wire = module(9, 8)
+    topics = tuple(
+        wire.OffsetFetchRequestTopics(name=f"t{number}", partition_indexes=())
+        for number in range(count)
+    )
+    group = wire.OffsetFetchRequestGroup(group_id="g", topics=topics)
+    return {"groups": (group,), "require_stable": False}
+
+
+def ask_metadata(count: int) -> dict[str, Any]:
+    wire = module(3, 12)
+    return {
+        "topics": tuple(
+            wire.MetadataRequestTopic(topic_id=None, name=f"u{number}") for number in range(count)
+        )
+    }
+
+
+def list_offsets(count: int) -> dict[str, Any]:
+    wire = module(2, 7)
+    partitions = tuple(
+        wire.ListOffsetsPartition(partition_index=number, current_leader_epoch=-1, timestamp=-1)
+        for number in range(count)
+    )
+    topic = wire.ListOffsetsTopic(name="u", partitions=partitions)
+    return {"replica_id": -1, "isolation_level": 0, "topics": (topic,)}
+
+
+def describe_partitions(count: int) -> dict[str, Any]:
+    wire = module(75, 0)
+    return {
+        "topics": tuple(wire.TopicRequest(name=f"u{number}") for number in range(count)),
+        "response_partition_limit": 2_000,
+        "cursor": None,
+    }
+
+
+def write_markers(count: int) -> dict[str, Any]:
+    wire = module(27, 1)
+    topic = wire.WritableTxnMarkerTopic(name="__consumer_offsets", partition_indexes=(0, 1))
+    return {
+        "markers": tuple(
+            wire.WritableTxnMarker(
+                producer_id=number,
+                producer_epoch=0,
+                transaction_result=False,
+                topics=(topic,),
+                coordinator_epoch=0,
+            )
+            for number in range(count // 2)
+        )
+    }
+
+
+CASES: tuple[tuple[int, int, Callable[[int], dict[str, Any]]], ...] = (
+    (9, 8, ask_offsets),
+    (15, 5, lambda count: {"groups": tuple(f"g{number}" for number in range(count))}),
+    (69, 1, lambda count: {"group_ids": tuple(f"g{number}" for number in range(count))}),
+    (42, 2, lambda count: {"groups_names": tuple(f"g{number}" for number in range(count))}),
+    (3, 12, ask_metadata),
+    (2, 7, list_offsets),
+    (75, 0, describe_partitions),
+    (27, 1, write_markers),
+)
+IDS = [response_type(key, version).__name__ for key, version, _ in CASES]
+
+
+def run_counted(steps: Steps[Any]) -> tuple[int, Any]:
+    """How often it stops, and what it comes to."""
+    turns = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return turns, end.value
+        turns += 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_what_is_decoded_in_slices_is_the_same(case: Any) -> None:
+    key, version, fields = case
+    request = make_request(key, version, **fields(COUNT))
+    target = request_type(key, version)
+    data = encode(target, request)
+    assert len(data) >= LEAST_BYTES
+    expected = decode(target, data, 0, len(data), ELEMENTS)
+    turns, found = run_counted(decode_in_slices(target, data, 0, len(data), ELEMENTS))
+    assert found == expected
+    assert turns >= COUNT // 2 // SLICE
+    with pytest.raises(DecodeError, match="more array elements"):
+        run_at_once(decode_in_slices(target, data, 0, len(data), COUNT // 2 - 1))
+
+
+class CountedSlices(Slices):
+    """Counts the slices that are done."""
+
+    slices = 0
+
+    def _step(self, steps: Steps[None]) -> bool:
+        CountedSlices.slices += 1
+        return super()._step(steps)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+async def test_a_request_of_many_things_takes_as_many_turns(
+    case: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decoding alone takes six; what is done with each thing, and its answer, takes more."""
+    key, version, fields = case
+    monkeypatch.setattr("gateway.server.Slices", CountedSlices)
+    monkeypatch.setattr(CountedSlices, "slices", 0)
+    async with run_rig() as rig, await rig.connect() as client:
+        client.send(key, version, **fields(COUNT))
+        await client.read(key, version, timeout_s=60.0)
+    decoding = COUNT // SLICE
+    assert CountedSlices.slices > 2 * decoding
+
+
+async def test_requests_that_come_behind_one_are_answered_behind_it() -> None:
+    async with run_rig() as rig, await rig.connect() as client:
+        first = client.send(DELETE_GROUPS, 2, **CASES[3][2](COUNT))
+        second = client.send(VERSIONS, 0)
+        third = client.send(DELETE_GROUPS, 2, groups_names=("g",))
+        correlations = [await read_correlation(client) for _ in range(3)]
+        assert correlations == [first, second, third]
+
+
+async def read_correlation(client: WireClient) -> int:
+    return int.from_bytes((await client.read_frame(60.0))[:4], "big")
+
+
+def test_a_damaged_request_is_refused_in_whichever_slice_it_is() -> None:
+    gateway = Gateway()
+    door = gateway.connect()
+    whole = frame(DELETE_GROUPS, 2, 1, make_request(DELETE_GROUPS, 2, **CASES[3][2](COUNT)))
+    assert whole.endswith(b"\x07g11999\x00")
+    door.send(whole[:-8] + b"\x7fg11999\x00")
+    assert door.transport.is_open, "not known yet"
+    gateway.clock.advance(1)
+    assert not door.transport.is_open
+    assert gateway.shared.refusals.counts == {"malformed": 1}
+
+
+def test_nothing_is_decoded_for_who_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = Gateway(with_settings())
+    door = gateway.connect()
+    door.send(frame(DELETE_GROUPS, 2, 1, make_request(DELETE_GROUPS, 2, **CASES[3][2](COUNT))))
+    door.lose()
+    monkeypatch.setattr(decoding_in_slices, "compile_element_reader", None)
+    gateway.clock.advance(1)
+    assert not gateway.coordinator.commands
