@@ -211,6 +211,15 @@ GRPC_SETTINGS = (
         1_000,
         "Requests of one session that wait for their answers; beyond that no more are read.",
     ),
+    Setting(
+        "grpc.stream.total.bytes",
+        Kind.LONG,
+        0,
+        Scope.GRPC,
+        "What all sessions have to say and have not read; beyond that who holds the most is ended."
+        " 0 for an eighth of the memory.",
+        maximum=LONG_MAX,
+    ),
     _grpc("grpc.request.partitions.max", 200_000, "Partitions that one request names."),
     _grpc(
         "grpc.id.max.bytes",

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.history_reads import HistoryReads
 from coordinator.service.access import Access
+from coordinator.service.backlog import Backlog
 from coordinator.service.limits import Limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.sessions import SessionRegistry
 from coordinator.service.settings import GrpcSettings
+from coordinator.service.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Door:
     sessions: SessionRegistry
     pinger: Pinger
     ping_interval_ms: int
+    turns: Turns
+    backlog: Backlog
     history: HistoryReads | None = None
 
     @property

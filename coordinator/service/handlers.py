@@ -7,7 +7,7 @@ each such call. Calls in flight are counted, so that a stopping server knows whe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -60,9 +60,65 @@ def make_handler(
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
+def make_foreign_handler(
+    service: ServiceDescriptor, servicer: object
+) -> grpc.GenericRpcHandler[Any, Any]:
+    """The methods of a service of gRPC's own, health or reflection, which only listen."""
+    methods = {
+        method.name: _make_foreign_method(method, getattr(servicer, method.name))
+        for method in service.methods
+    }
+    return grpc.method_handlers_generic_handler(service.full_name, methods)
+
+
+def _make_foreign_method(
+    method: MethodDescriptor, behaviour: Any
+) -> grpc.RpcMethodHandler[Any, Any]:
+    deserialize, encode = _make_codec(method)
+
+    async def handle(request: object, context: _Context) -> Any:
+        await _check(request, context)
+        return await behaviour(request, context)
+
+    async def handle_stream(requests: Any, context: _Context) -> AsyncIterator[Any]:
+        async def checked() -> AsyncIterator[object]:
+            async for request in requests:
+                await _check(request, context)
+                yield request
+
+        async for answer in behaviour(checked(), context):
+            yield answer
+
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(handle_stream, deserialize, encode)
+    if method.server_streaming:
+        return grpc.unary_stream_rpc_method_handler(handle, deserialize, encode)
+    return grpc.unary_unary_rpc_method_handler(handle, deserialize, encode)
+
+
+async def _check(request: object, context: _Context) -> None:
+    if request is MALFORMED:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, MALFORMED_MESSAGE)
+
+
 def _make_method(
     method: MethodDescriptor, behaviour: _Behaviour, calls: CallsInFlight
 ) -> grpc.RpcMethodHandler[Any, Any]:
+    deserialize, encode = _make_codec(method)
+
+    async def handle(request: object, context: _Context) -> Any:
+        calls.begin(context)
+        await _check(request, context)
+        return await behaviour(request, context)
+
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(handle, deserialize, encode)
+    return grpc.unary_unary_rpc_method_handler(handle, deserialize, encode)
+
+
+def _make_codec(
+    method: MethodDescriptor,
+) -> tuple[Callable[[bytes], object], Callable[[Any], bytes]]:
     decode = GetMessageClass(method.input_type).FromString
     encode = GetMessageClass(method.output_type).SerializeToString
 
@@ -72,12 +128,4 @@ def _make_method(
         except DecodeError:
             return MALFORMED
 
-    async def handle(request: object, context: _Context) -> Any:
-        calls.begin(context)
-        if request is MALFORMED:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, MALFORMED_MESSAGE)
-        return await behaviour(request, context)
-
-    if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(handle, deserialize, encode)
-    return grpc.unary_unary_rpc_method_handler(handle, deserialize, encode)
+    return deserialize, encode

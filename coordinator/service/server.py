@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 
 import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.backups import Backups
 from coordinator.runtime.history_reads import HistoryReads
+from coordinator.runtime.machine import compute_answers_max, read_memory_bytes
 from coordinator.service.access import Access
 from coordinator.service.admin_service import AdminService
+from coordinator.service.backlog import Backlog
 from coordinator.service.backup_service import BackupService
 from coordinator.service.door import Door
 from coordinator.service.group_service import GroupService
-from coordinator.service.handlers import CallsInFlight, make_handler
+from coordinator.service.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.legacy_service import LegacyService
 from coordinator.service.limits import compute_limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.sessions import SessionRegistry
 from coordinator.service.settings import GrpcSettings, compute_server_options
+from coordinator.service.turns import Turns
 from coordinator.service.waits import Waits
 from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2, backup_pb2, group_pb2, legacy_pb2
@@ -31,6 +34,8 @@ _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
 _LEGACY_SERVICE = legacy_pb2.DESCRIPTOR.services_by_name["LegacyService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
+_HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
+_REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
 SERVICES = (
     _GROUP_SERVICE.full_name,
@@ -72,6 +77,7 @@ class GrpcServer:
         self._sessions = SessionRegistry()
         self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
+        answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
         door = Door(
             coordinator,
             Access(authorizer),
@@ -80,6 +86,8 @@ class GrpcServer:
             self._sessions,
             Pinger(ping_interval_ms / 1000),
             ping_interval_ms,
+            Turns(),
+            Backlog(answers_max, asyncio.get_running_loop().call_soon),
             history,
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]
@@ -92,9 +100,14 @@ class GrpcServer:
             make_handler(_BACKUP_SERVICE, BackupService(door.access, backups), self._calls),
         )
         self._server.add_generic_rpc_handlers(handlers)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]
+        self._server.add_generic_rpc_handlers(
+            (
+                make_foreign_handler(_HEALTH_SERVICE, self._health),
+                make_foreign_handler(_REFLECTION_SERVICE, reflector),
+            )
+        )
 
     async def start(self, host: str, port: int) -> int:
         """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""

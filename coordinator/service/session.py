@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import assert_never
 
@@ -18,6 +18,7 @@ from coordinator.runtime.api import Answer, Watch
 from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.local_assignments import Offer
 from coordinator.service import session_member as sm
+from coordinator.service.backlog import Share
 from coordinator.service.caller import compute_caller
 from coordinator.service.commits import CommitAnswer, submit_commit
 from coordinator.service.decode import (
@@ -44,6 +45,7 @@ from coordinator.service.outbox import Outbox
 from coordinator.service.renewal import Renewal
 from coordinator.service.session_member import Phase, SessionMember
 from coordinator.service.sessions import MemberKey
+from coordinator.service.turns import ACTIONS, FIRST_ACTIONS
 from coordinator.service.updates import (
     make_assignment,
     make_commit_result,
@@ -81,7 +83,9 @@ class SessionViolation(Exception):
 class Session:
     """The state of one stream. ``wake`` is called when ``next_message`` may have something."""
 
-    def __init__(self, door: Door, peer: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, door: Door, peer: str, wake: Callable[[], None], share: Share | None = None
+    ) -> None:
         self.number = next(_numbers)
         self._door = door
         self._coordinator = door.coordinator
@@ -94,7 +98,7 @@ class Session:
         """Of members that can be asked to compute."""
         self._renewal = Renewal(door.coordinator)
         self._news: list[SessionMember] = []
-        self._outbox = Outbox()
+        self._outbox = Outbox(share)
         self._in_flight = 0
         self._touch_at = 0.0
         self._sent_at = self._loop.time()
@@ -115,15 +119,20 @@ class Session:
         limit = self._door.settings.grpc_stream_pending_max + len(self._members)
         return self._in_flight + len(self._outbox) > limit
 
-    def receive(self, request: group_pb2.SessionRequest) -> None:
-        """Handles one message of the client. Raises ``SessionViolation``."""
+    def receive(self, request: group_pb2.SessionRequest) -> Iterator[None]:
+        """Handles one message of the client, in slices. Raises ``SessionViolation``."""
         limit = self._door.settings.grpc_message_actions_max
         if len(request.actions) > limit:
             raise SessionViolation(
                 f"{len(request.actions)} actions in one message; at most {limit} are allowed"
             )
         self._renew(request.sequence)
+        left = FIRST_ACTIONS
         for action in request.actions:
+            if not left:
+                left = ACTIONS
+                yield
+            left -= 1
             self._handle(action)
 
     def next_message(self) -> group_pb2.SessionResponse | None:

@@ -19,6 +19,10 @@ Context: TypeAlias = grpc.aio.ServicerContext[group_pb2.SessionRequest, group_pb
 _LOG = logging.getLogger(__name__)
 
 
+class UnreadAnswers(Exception):
+    """All sessions hold too much that is not read, and this one the most."""
+
+
 class SessionStream:
     """One call of ``GroupService.Session``."""
 
@@ -26,23 +30,36 @@ class SessionStream:
         self._context = context
         self._changed = asyncio.Event()
         self._progress = asyncio.Event()
-        self._session = Session(door, context.peer(), self._changed.set)
+        self._turns = door.turns
+        self._cut = asyncio.Event()
+        self._share = door.backlog.open(self._cut.set)
+        self._session = Session(door, context.peer(), self._changed.set, self._share)
 
     async def run(self) -> None:
-        """Returns when the stream is to end; raises ``SessionViolation`` where the client erred."""
+        """Returns when the stream is to end.
+
+        Raises ``SessionViolation`` where the client erred, ``UnreadAnswers``.
+        """
         reader = asyncio.create_task(self._read())
         writer = asyncio.create_task(self._write())
+        cut = asyncio.create_task(self._cut.wait())
         try:
-            await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((reader, writer, cut), return_when=asyncio.FIRST_COMPLETED)
+            if cut.done():
+                raise UnreadAnswers
             if reader.done():
                 reader.result()
                 self._session.end()
-            await writer
+            await asyncio.wait((writer, cut), return_when=asyncio.FIRST_COMPLETED)
+            if not writer.done():
+                raise UnreadAnswers
+            writer.result()
         finally:
             self._session.close()
-            reader.cancel()
-            writer.cancel()
-            await asyncio.gather(reader, writer, return_exceptions=True)
+            self._share.close()
+            for task in (reader, writer, cut):
+                task.cancel()
+            await asyncio.gather(reader, writer, cut, return_exceptions=True)
 
     async def _read(self) -> None:
         session = self._session
@@ -52,7 +69,8 @@ class SessionStream:
                 raise SessionViolation(MALFORMED_MESSAGE)
             if not isinstance(request, group_pb2.SessionRequest):
                 return
-            session.receive(request)
+            for _ in session.receive(request):
+                await self._turns.take()
             while session.is_busy:
                 # Not reading makes HTTP/2 hold the client back.
                 self._progress.clear()
@@ -65,7 +83,10 @@ class SessionStream:
                 await self._changed.wait()
                 self._changed.clear()
                 while (message := session.next_message()) is not None:
+                    size = message.ByteSize()
+                    self._share.add(size)
                     await self._context.write(message)
+                    self._share.add(-size)
                     self._progress.set()
                 if session.is_ending and session.is_idle:
                     if session.is_stopping:
@@ -83,3 +104,6 @@ async def serve_session(door: Door, context: Context) -> None:
         await SessionStream(door, context).run()
     except SessionViolation as violation:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(violation))
+    except UnreadAnswers:
+        message = "grpc.stream.total.bytes is reached, and this session holds the most"
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

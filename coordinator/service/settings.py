@@ -43,6 +43,7 @@ class GrpcSettings:
     grpc_connection_streams_max: int = 512
     grpc_stream_members_max: int = 10_000
     grpc_message_actions_max: int = 1_000
+    grpc_stream_total_bytes: int = 0
     grpc_stream_pending_max: int = 1_000
     grpc_request_partitions_max: int = 200_000
     grpc_id_max_bytes: int = 1_024

@@ -63,6 +63,28 @@ async def test_reflection_lists_the_services(stand: Stand) -> None:
     call.cancel()
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+    ],
+)
+async def test_what_is_no_message_is_told_so_by_gRPCs_own_services(
+    stand: Stand, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel = stand.channel()
+    if method.endswith("Check"):
+        code = await status_of(channel.unary_unary(method)(b"\xff\xff"))
+    elif method.endswith("Watch"):
+        code = await status_of(channel.unary_stream(method)(b"\xff\xff").read())
+    else:
+        code = await status_of(channel.stream_stream(method)(iter([b"\xff\xff"])).read())
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "Traceback" not in caplog.text
+
+
 async def test_a_port_that_is_taken_is_an_error(stand: Stand) -> None:
     other = GrpcServer(stand.runtime, AllowAll(), GrpcSettings())
     with pytest.raises(OSError, match=f"127.0.0.1:{stand.port}"):
