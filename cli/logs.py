@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import MutableMapping
+import time
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import structlog
@@ -18,13 +19,20 @@ def configure_logging(form: str, level: str) -> None:
     """Sets up structlog and the standard library's logging; ``form`` is auto, json or text."""
     is_text = form == "text" or (form == "auto" and sys.stderr.isatty())
     number = logging.getLevelNamesMapping()[level.upper()]
+    few_tracebacks = FewTracebacks(time.monotonic)
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, put_first, _renderer(is_text)],
+        processors=[
+            *shared,
+            few_tracebacks,
+            structlog.processors.format_exc_info,
+            put_first,
+            _renderer(is_text),
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -39,6 +47,7 @@ def configure_logging(form: str, level: str) -> None:
             ],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                few_tracebacks,
                 structlog.processors.format_exc_info,
                 put_first,
                 _renderer(is_text),
@@ -50,6 +59,48 @@ def configure_logging(form: str, level: str) -> None:
     root.setLevel(max(number, logging.WARNING))
 
 
+class FewTracebacks:
+    """A processor that leaves out the traceback of what was logged with one a moment ago.
+
+    A client can have the same bug shown as often as it likes; the line itself stays, with how many
+    tracebacks were left out when the next one is shown.
+    """
+
+    def __init__(self, time: Callable[[], float], interval_s: float = 1.0) -> None:
+        self._time = time
+        self._interval_s = interval_s
+        self._next: dict[tuple[str, str], float] = {}
+        self._left_out: dict[tuple[str, str], int] = {}
+
+    def __call__(
+        self, logger: Any, method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        error = event.get("exc_info")
+        if not error:
+            return event
+        if not isinstance(error, BaseException):
+            error = error[1] if isinstance(error, tuple) else sys.exc_info()[1]
+        what = str(event.get("event", "")).split(" ", 1)[0]
+        key = (what[:_KEY_LENGTH], type(error).__name__)
+        now = self._time()
+        if now < self._next.get(key, 0.0):
+            self._left_out[key] = self._left_out.get(key, 0) + 1
+            event.pop("exc_info")
+            event["cause"] = f"{type(error).__name__}: {error}"[:_CAUSE_LENGTH]
+            return event
+        if len(self._next) >= _KEYS_MAX:
+            self._next.clear()
+            self._left_out.clear()
+        self._next[key] = now + self._interval_s
+        left_out = self._left_out.pop(key, 0)
+        if left_out:
+            event["tracebacks_left_out"] = left_out
+        return event
+
+
+_KEY_LENGTH = 100
+_CAUSE_LENGTH = 300
+_KEYS_MAX = 1_000
 _FIRST = ("ts", "level", "event")
 
 
