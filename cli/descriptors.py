@@ -6,11 +6,13 @@ cannot open ends the process.
 
 from __future__ import annotations
 
+import codecs
 import resource
 from typing import Final, NamedTuple
 
 from storage.rocks_options import compute_open_files_max
 
+CODECS: Final = ("utf-16-le", "utf-16-be")
 _OTHERS: Final = 64
 """Listeners, event loops, locks, pipes of other processes, files of a backup."""
 _BACKLOG_MAX: Final = 1_024
@@ -36,6 +38,12 @@ class Plan(NamedTuple):
 
 class TooFewDescriptors(Exception):
     """The process may not open enough files to serve anybody."""
+
+
+def load_codecs() -> None:
+    """Load what is loaded with the first use: without a descriptor left it could not be."""
+    for name in CODECS:
+        codecs.lookup(name)
 
 
 def raise_limit(needed: int) -> int:

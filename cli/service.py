@@ -26,6 +26,7 @@ from cli.descriptors import (
     compute_needed,
     compute_plan,
     describe_lowered,
+    load_codecs,
     raise_limit,
 )
 from cli.disk_room import DiskRoom
@@ -169,6 +170,7 @@ class Service:
 
     def _share_descriptors(self) -> None:
         """Raises the limit of open files, or lowers what the doors take."""
+        load_codecs()
         topics, kafka, grpc = self._topic_settings, self._gateway_settings, self._grpc_settings
         asked = Doors(
             kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max

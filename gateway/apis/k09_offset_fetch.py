@@ -17,7 +17,14 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
-from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.long_answers import (
+    COMMANDS_SLICE,
+    SLICE,
+    LongAnswer,
+    handle_in_slices,
+    pace,
+    reply_in_slices,
+)
 from gateway.topics.requests import Gather
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
@@ -64,16 +71,23 @@ def handle(context: RequestContext, request: Any) -> None:
     """Fetch each group; the answer leaves when all are there, in the order asked."""
     require_stable = getattr(request, "require_stable", False)
     if context.version in SINGLE_VERSIONS:
-        _fetch(
+        fetching = _fetch(
             context,
             request,
             require_stable,
             lambda group: reply_in_slices(context, _make_single(context, group)),
         )
-        return
+    else:
+        fetching = _fetch_groups(context, request, require_stable)
+    handle_in_slices(context, fetching)
+
+
+def _fetch_groups(context: RequestContext, request: Any, require_stable: bool) -> Steps[None]:
     gather = Gather[Group](context, lambda groups: _reply_groups(context, groups))
-    for group in request.groups:
-        _fetch(context, group, require_stable, gather.begin())
+    for group, is_slice_done in pace(request.groups, COMMANDS_SLICE):
+        yield from _fetch(context, group, require_stable, gather.begin())
+        if is_slice_done:
+            yield
     gather.close()
 
 
@@ -82,14 +96,20 @@ def _fetch(
     group: Any,
     require_stable: bool,
     on_group: Callable[[Group], None],
-) -> None:
+) -> Steps[None]:
     """Fetch one group, or the whole of a request of the versions that have one."""
     group_id = GroupId(group.group_id)
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         on_group((group_id, code, _refuse_all(group, code)))
         return
-    topics = None if group.topics is None else [_topic_to_fetch(topic) for topic in group.topics]
+    topics: list[TopicToFetch] | None = None
+    if group.topics is not None:
+        topics = []
+        for topic, is_slice_done in pace(group.topics, SLICE):
+            topics.append(_topic_to_fetch(topic))
+            if is_slice_done:
+                yield
     allowed = None if topics is None else [_may_describe(context, topic) for topic in topics]
     asked = topics
     if topics is not None and allowed is not None and not all(allowed):

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import LongAnswer, reply_in_slices
 from model.errors import ErrorCode
 
 KEY = 10
@@ -31,14 +33,23 @@ def handle(context: RequestContext, request: Any) -> None:
     if context.version in SINGLE_VERSIONS:
         _reply_single(context, key_type, request.key)
         return
-    coordinators = []
-    for key in request.coordinator_keys:
+    reply_in_slices(context, _find(context, request, key_type))
+
+
+def _find(context: RequestContext, request: Any, key_type: int) -> Steps[Any]:
+    throttle_ms = 0
+
+    def find(key: str) -> Any:
+        nonlocal throttle_ms
         code, message = _check(context, key_type, key)
-        coordinators.append(wire.Coordinator(key=key, **_place(context, code, message)))
-    throttle_ms = max((_throttle_ms(found.error_code) for found in coordinators), default=0)
-    context.reply(
-        wire.FindCoordinatorResponse(throttle_time=throttle_ms, coordinators=coordinators)
+        throttle_ms = max(throttle_ms, _throttle_ms(code))
+        return wire.Coordinator(key=key, **_place(context, code, message))
+
+    keys = request.coordinator_keys
+    rows = yield from LongAnswer(context).encode(
+        wire.Coordinator, ("coordinators",), len(keys), map(find, keys)
     )
+    return wire.FindCoordinatorResponse(throttle_time=throttle_ms, coordinators=rows)
 
 
 def _reply_single(context: RequestContext, key_type: int, key: str) -> None:

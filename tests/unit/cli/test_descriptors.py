@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from cli.descriptors import (
+    CODECS,
     Doors,
     TooFewDescriptors,
     compute_needed,
@@ -17,6 +21,7 @@ from cli.descriptors import (
     describe_lowered,
 )
 from storage.rocks_options import compute_open_files_max
+from tests.groups import CHECKOUT
 from tests.server import MusterServer
 from tests.unit.gateway.wire_rig import frame, make_request
 
@@ -49,6 +54,26 @@ def test_there_are_descriptors_left_for_the_log_whoever_connects(limit: int) -> 
 def test_too_few_to_serve_anybody() -> None:
     with pytest.raises(TooFewDescriptors, match="ulimit -n"):
         compute_plan(100, SET, 256)
+
+
+def test_codecs_are_there_when_no_descriptor_is_left() -> None:
+    """The first commit with metadata was answered with an error then, and so were all after it."""
+    program = """
+import resource
+from cli.descriptors import CODECS, load_codecs
+load_codecs()
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+print([len("ab".encode(name)) for name in CODECS])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[4, 4]\n", done.stderr
+    used = set()
+    for room in ("coordinator", "model", "gateway", "storage"):
+        for path in (CHECKOUT / room).rglob("*.py"):
+            used |= set(re.findall(r'encode\("(utf-16[\w-]*)"', path.read_text()))
+    assert used <= set(CODECS)
 
 
 def is_served(address: tuple[str, int]) -> bool:

@@ -37,6 +37,18 @@ def ask_offsets(count: int) -> dict[str, Any]:
     return {"groups": (group,), "require_stable": False}
 
 
+def name_groups(count: int) -> tuple[str, ...]:
+    return tuple(f"g{number}" for number in range(count))
+
+
+def fetch_groups(count: int) -> dict[str, Any]:
+    wire = module(9, 8)
+    groups = (
+        wire.OffsetFetchRequestGroup(group_id=name, topics=None) for name in name_groups(count)
+    )
+    return {"groups": tuple(groups), "require_stable": False}
+
+
 def ask_metadata(count: int) -> dict[str, Any]:
     wire = module(3, 12)
     return {
@@ -84,15 +96,20 @@ def write_markers(count: int) -> dict[str, Any]:
 
 CASES: tuple[tuple[int, int, Callable[[int], dict[str, Any]]], ...] = (
     (9, 8, ask_offsets),
-    (15, 5, lambda count: {"groups": tuple(f"g{number}" for number in range(count))}),
-    (69, 1, lambda count: {"group_ids": tuple(f"g{number}" for number in range(count))}),
-    (42, 2, lambda count: {"groups_names": tuple(f"g{number}" for number in range(count))}),
+    (15, 5, lambda count: {"groups": name_groups(count)}),
+    (69, 1, lambda count: {"group_ids": name_groups(count)}),
+    (10, 4, lambda count: {"key_type": 0, "coordinator_keys": name_groups(count)}),
+    (9, 8, fetch_groups),
+    (42, 2, lambda count: {"groups_names": name_groups(count)}),
     (3, 12, ask_metadata),
     (2, 7, list_offsets),
     (75, 0, describe_partitions),
     (27, 1, write_markers),
 )
-IDS = [response_type(key, version).__name__ for key, version, _ in CASES]
+IDS = [
+    f"{number}-{response_type(key, version).__name__}"
+    for number, (key, version, _) in enumerate(CASES)
+]
 
 
 def run_counted(steps: Steps[Any]) -> tuple[int, Any]:
@@ -148,7 +165,7 @@ async def test_a_request_of_many_things_takes_as_many_turns(
 
 async def test_requests_that_come_behind_one_are_answered_behind_it() -> None:
     async with run_rig() as rig, await rig.connect() as client:
-        first = client.send(DELETE_GROUPS, 2, **CASES[3][2](COUNT))
+        first = client.send(DELETE_GROUPS, 2, groups_names=name_groups(COUNT))
         second = client.send(VERSIONS, 0)
         third = client.send(DELETE_GROUPS, 2, groups_names=("g",))
         correlations = [await read_correlation(client) for _ in range(3)]
@@ -159,10 +176,14 @@ async def read_correlation(client: WireClient) -> int:
     return int.from_bytes((await client.read_frame(60.0))[:4], "big")
 
 
+def delete_many() -> Any:
+    return make_request(DELETE_GROUPS, 2, groups_names=name_groups(COUNT))
+
+
 def test_a_damaged_request_is_refused_in_whichever_slice_it_is() -> None:
     gateway = Gateway()
     door = gateway.connect()
-    whole = frame(DELETE_GROUPS, 2, 1, make_request(DELETE_GROUPS, 2, **CASES[3][2](COUNT)))
+    whole = frame(DELETE_GROUPS, 2, 1, delete_many())
     assert whole.endswith(b"\x07g11999\x00")
     door.send(whole[:-8] + b"\x7fg11999\x00")
     assert door.transport.is_open, "not known yet"
@@ -174,7 +195,7 @@ def test_a_damaged_request_is_refused_in_whichever_slice_it_is() -> None:
 def test_nothing_is_decoded_for_who_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = Gateway(with_settings())
     door = gateway.connect()
-    door.send(frame(DELETE_GROUPS, 2, 1, make_request(DELETE_GROUPS, 2, **CASES[3][2](COUNT))))
+    door.send(frame(DELETE_GROUPS, 2, 1, delete_many()))
     door.lose()
     monkeypatch.setattr(decoding_in_slices, "compile_element_reader", None)
     gateway.clock.advance(1)
