@@ -56,7 +56,6 @@ _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 2.0
 _GRACE_S: Final = 5.0
 _LEAVE_TIMEOUT_S: Final = 5.0
-_BEATS_IN_A_LEASE: Final = 3
 _UNANSWERED_MAX: Final = 3
 """So many heartbeats without an answer: the connection is given up."""
 _HOPELESS: Final = frozenset(
@@ -468,7 +467,7 @@ class ClassicEngine:
 
     async def _beat(self) -> None:
         """Keeps the session alive in every phase, and says where it has ended."""
-        interval_s = self._compute_interval_s()
+        interval_s = self._lease.compute_interval_s(self.options.heartbeat_interval_ms)
         while True:
             delay_s = interval_s
             if self._has_lease:
@@ -483,12 +482,6 @@ class ClassicEngine:
                     await self._replace_connection(self.client.legacy)
                 continue
             await self._beat_once(max(interval_s, 1.0))
-
-    def _compute_interval_s(self) -> float:
-        """Several heartbeats in each of the timeouts that the lease depends on."""
-        options = self.options
-        shortest_ms = min(options.session_timeout_ms, options.rebalance_timeout_ms)
-        return min(options.heartbeat_interval_ms, shortest_ms / _BEATS_IN_A_LEASE) / 1000
 
     async def _beat_once(self, timeout_s: float) -> None:
         generation, sent_at = self.generation, read_clock()

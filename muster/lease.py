@@ -38,6 +38,7 @@ from typing import Final
 MARGIN: Final = 0.05
 MARGIN_MAX_S: Final = 0.5
 _RESOLUTION_S: Final = 0.02
+_BEATS_IN_A_LEASE: Final = 3
 
 
 def read_clock() -> float:
@@ -114,6 +115,11 @@ class ClassicLease:
     def compute_deadline(self) -> float:
         """When the lease ends, in seconds of ``read_clock``."""
         return min(self._renewed_at + self._session_s, self._undisturbed_at + self._rebalance_s)
+
+    def compute_interval_s(self, heartbeat_interval_ms: int) -> float:
+        """From heartbeat to heartbeat: several in each timeout that the lease depends on."""
+        shortest_s = min(self._session_s, self._rebalance_s)
+        return min(heartbeat_interval_ms / 1000, shortest_s / _BEATS_IN_A_LEASE)
 
 
 class Lease:
