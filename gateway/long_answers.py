@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -68,17 +68,14 @@ def reply_in_slices(context: RequestContext, steps: Steps[Any]) -> None:
 
     The next ones are in later turns, and none is once the connection is gone.
     """
-    context.node.slices.run(_reply(context, steps))
+    context.node.slices.run(_reply(context, steps), partial(context.door.fail, context))
 
 
 def _reply(context: RequestContext, steps: Steps[Any]) -> Steps[None]:
-    try:
-        while not context.closed:
-            try:
-                next(steps)
-            except StopIteration as end:
-                context.reply(end.value)
-                return
-            yield
-    except Exception as error:  # noqa: BLE001 - a bug in one API ends this request alone
-        context.door.fail(context, error)
+    while not context.closed:
+        try:
+            next(steps)
+        except StopIteration as end:
+            context.reply(end.value)
+            return
+        yield

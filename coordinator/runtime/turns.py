@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+import structlog
+
 from coordinator.core.handle import ShardCommand
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
 from model.commands import ReconcileMember
+from model.errors import UnknownServerError
+
+log = structlog.get_logger()
 
 SLICE = 64
 """So many heartbeats, or second halves of them, in one turn; each takes up to 0.2 ms."""
@@ -43,7 +48,7 @@ class Turns:
         self._compute_targets = compute_targets
         self._write = write
         self._request_flush = request_flush
-        self._waiting: deque[tuple[ShardCommand, Reply]] = deque()
+        self._waiting: deque[tuple[ShardCommand, Reply] | Callable[[], None]] = deque()
         self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
         self._handled = 0
         self._is_turn_due = False
@@ -62,6 +67,13 @@ class Turns:
             self._handle(command, reply, None)
         self._request_turn()
 
+    def after_waiting(self, callback: Callable[[], None]) -> None:
+        """Call when all is handled that waits now; at once where nothing does."""
+        if self._waiting:
+            self._waiting.append(callback)
+        else:
+            callback()
+
     def follow_up(self, shard: Shard, command: ReconcileMember, reply: Reply) -> None:
         """The second half of a heartbeat, for the end of the batch that is gathered."""
         self._follow_ups.append((shard, command, reply))
@@ -75,7 +87,15 @@ class Turns:
                 return
             follow_ups, self._follow_ups = self._follow_ups, []
             for shard, command, reply in follow_ups:
-                self._handle(command, reply, shard)
+                self._handle_alone(command, reply, shard)
+
+    def _handle_alone(self, command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
+        """Nobody but the client of the command hears of what fails: others are in this turn."""
+        try:
+            self._handle(command, reply, shard)
+        except Exception as bug:
+            log.exception("handling_failed", group_id=command.group_id)
+            reply(UnknownServerError(repr(bug)))
 
     def _has_room(self) -> bool:
         return self._handled < SLICE and len(self._follow_ups) < SLICE
@@ -97,6 +117,10 @@ class Turns:
                 return
         else:
             while self._waiting and self._has_room():
-                self._handled += 1
-                self._handle(*self._waiting.popleft(), None)
+                waiting = self._waiting.popleft()
+                if isinstance(waiting, tuple):
+                    self._handled += 1
+                    self._handle_alone(*waiting, None)
+                else:
+                    waiting()
         self._request_turn()
