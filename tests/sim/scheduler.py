@@ -138,6 +138,16 @@ class VirtualScheduler:
                 return True
         return False
 
+    def take_turn(self, duration_ms: int) -> None:
+        """One turn as a real loop has it, timers that are due behind what is ready, so long."""
+        while self._timers and self._timers[0][0] <= self.now_ms:
+            timer = heapq.heappop(self._timers)[2]
+            if not timer.is_cancelled:
+                self._ready.append(timer.callback)
+        for _ in range(len(self._ready)):
+            self._ready.popleft()()
+        self.now_ms += duration_ms
+
     def next_event_ms(self) -> int | None:
         """When the next turn is due; now where something is ready."""
         if self._ready:
