@@ -1,24 +1,33 @@
 """Patterns of ``subscribed_topic_regex``: RE2, by KIP-848's contract, and matched in full.
 
-RE2 takes time linear in the name, whatever the pattern, and a program is bounded in size, so no
-pattern can hold anybody up. Kafka uses RE2/J, which is the same language.
+RE2 takes time linear in the name, whatever the pattern, and a program is bounded in size. But
+compiling some thousand bytes may take most of a second, and matching one name a millisecond: what a
+pattern costs is estimated before it is compiled, and what is matched at a time is counted in it.
+Kafka uses RE2/J, which is the same language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import re2
 
+from coordinator.core.regex_cost import PATTERN_COST_MAX, compute_pattern_cost
 from model.errors import InvalidRegularExpression
 from model.ids import TopicName
 
-PROGRAM_MAX_BYTES = 2 * 1024 * 1024
+PROGRAM_MAX_BYTES = 768 * 1024
 """Of a compiled pattern and the automata that are made of it."""
 
-KEPT_PATTERNS = 1_024
+SMALL_PROGRAM_MAX_BYTES = 64 * 1024
+"""The same of one that costs no more than ``SMALL_COST``, as nearly all do."""
+
+SMALL_COST = 256
+
+KEPT_PROGRAMS_MAX_BYTES = 64 * 1024 * 1024
+"""Of all compiled patterns that are kept."""
 
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
@@ -39,7 +48,7 @@ def check_regex(regex: str, max_bytes: int) -> None:
     if len(regex) > max_bytes or len(regex.encode()) > max_bytes:
         raise InvalidRegularExpression(f"SubscribedTopicRegex is longer than {max_bytes} bytes.")
     try:
-        _compile(regex)
+        _PROGRAMS.find(regex)
     except re2.error as error:
         raise InvalidRegularExpression(
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_describe(error)}."
@@ -52,19 +61,51 @@ def compute_matches(regex: str, names: Iterable[TopicName]) -> frozenset[TopicNa
     A pattern that is none matches nothing: a log may bring one that somebody else had accepted.
     """
     try:
-        fullmatch = _compile(regex).fullmatch
+        fullmatch = _PROGRAMS.find(regex).fullmatch
     except re2.error:
         return frozenset()
     return frozenset(name for name in names if fullmatch(name) is not None)
 
 
-@lru_cache(maxsize=KEPT_PATTERNS)
-def _compile(regex: str) -> Any:
+class _Programs:
+    """Compiled patterns, those that were used last. The loop and the matching lane share them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Any, int]] = {}
+        self._bytes = 0
+        self._lock = Lock()
+
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept takes no more."""
+        return self._bytes
+
+    def find(self, regex: str) -> Any:
+        """The compiled pattern. Raises ``re2.error``."""
+        with self._lock:
+            kept = self._kept.pop(regex, None)
+            if kept is None:
+                kept = _compile(regex)
+                self._bytes += kept[1]
+            self._kept[regex] = kept
+            while self._bytes > KEPT_PROGRAMS_MAX_BYTES:
+                self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
+            return kept[0]
+
+
+_PROGRAMS = _Programs()
+
+
+def _compile(regex: str) -> tuple[Any, int]:
+    """The program, and how many bytes it may take."""
+    cost = compute_pattern_cost(regex)
+    if cost > PATTERN_COST_MAX:
+        raise re2.error("pattern too large - compile failed")
     options = re2.Options()
-    options.max_mem = PROGRAM_MAX_BYTES
+    options.max_mem = PROGRAM_MAX_BYTES if cost > SMALL_COST else SMALL_PROGRAM_MAX_BYTES
     options.never_capture = True
     options.log_errors = False
-    return re2.compile(regex, options)
+    return re2.compile(regex, options), options.max_mem
 
 
 def _describe(error: Exception) -> str:

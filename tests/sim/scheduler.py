@@ -9,6 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+LANES = ("blocking", "computing", "matching")
 START_WALL_MS = 1_700_000_000_000
 
 
@@ -42,7 +43,7 @@ class VirtualScheduler:
         self._ready: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[int, int, Timer]] = []
         self._sequence = 0
-        self._lane_free_at_ms = {"blocking": 0, "computing": 0}
+        self._lane_free_at_ms = dict.fromkeys(LANES, 0)
 
     # ------------------------------------------------------------------------ Clock, Scheduler
 
@@ -98,6 +99,11 @@ class VirtualScheduler:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._run_in_lane("computing", self.computing_ms(), work, done)
+
+    def run_matching(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._run_in_lane("matching", self.computing_ms(), work, done)
 
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         self.run_computing(work, done)
@@ -170,4 +176,4 @@ class VirtualScheduler:
         """The process died: what was to come does not."""
         self._ready.clear()
         self._timers.clear()
-        self._lane_free_at_ms = {"blocking": 0, "computing": 0}
+        self._lane_free_at_ms = dict.fromkeys(LANES, 0)
