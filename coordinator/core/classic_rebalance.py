@@ -17,6 +17,7 @@ from coordinator.core.classic_group import (
     ClassicMember,
     InitialDelay,
     Phase,
+    compute_next_generation,
     compute_subscribed_topics,
 )
 from coordinator.core.classic_states import ClassicEvent, ClassicGroupState, Reaction
@@ -121,7 +122,7 @@ def complete_join(draft: ClassicDraft) -> None:
         draft.arm(ClassicDeadline.JOIN, max(draft.rebalance_timeout_ms, LEAST_WAIT_MS))
         return
     draft.move(ClassicEvent.JOINED if draft.members else ClassicEvent.DESERTED)
-    draft.generation += 1
+    draft.generation = compute_next_generation(draft.generation)
     draft.initial_delay = None
     draft.pending_syncs.clear()
     if draft.members:
