@@ -37,6 +37,9 @@ GROUP = MemberId("")
 """Whose deadline it is where it is that of the group."""
 
 
+REASON_MAX_CHARS = 1_000
+
+
 class ClassicDraft:
     """A group to be changed, and what the change brings about."""
 
@@ -209,7 +212,9 @@ class ClassicDraft:
     # ------------------------------------------------------------------------ answers, deadlines
 
     def note_rebalance(self, reason: str) -> None:
-        """Say why it rebalances."""
+        """Say why it rebalances, in a line of the log: clients may have said very much."""
+        if len(reason) > REASON_MAX_CHARS:
+            reason = f"{reason[:REASON_MAX_CHARS]}..."
         self.effects.append(NoteRebalance(self.group_id, self.generation, reason))
 
     def release(self, member: ClassicMember, answer: Response | GroupError) -> None:

@@ -11,7 +11,7 @@ from assignors import embedded
 from coordinator.core import classic_draft
 from coordinator.core.classic_draft import ClassicDraft
 from coordinator.core.handle import handle
-from coordinator.core.outcome import Outcome
+from coordinator.core.outcome import NoteRebalance, Outcome
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from model.commands import (
@@ -373,3 +373,12 @@ def test_a_member_of_very_many_topics_is_not_even_read(monkeypatch: pytest.Monke
     monkeypatch.setattr("coordinator.core.migration_readiness.decode_subscription", fail)
     answer = server.ask(server.join_command("g", "n", ["foo"]))
     assert "a member subscribes to 10001 topics, more than 10000 (client c)" in str(answer)
+
+
+def test_a_line_of_the_log_is_bounded_whatever_reasons_clients_give() -> None:
+    shard = shard_of(VirtualServer({"foo": 1}))
+    make_classic(shard, 100)
+    gone = tuple(LeavingMember(own, reason="x" * 30_000) for own in ids(50))
+    outcome = run(shard, LeaveGroup(CALLER, G, gone))
+    (noted,) = (effect for effect in outcome.effects if isinstance(effect, NoteRebalance))
+    assert len(noted.reason) <= classic_draft.REASON_MAX_CHARS + 3
