@@ -13,6 +13,14 @@ from cli.errors import CommandError, ExitCode
 from muster.v1 import admin_pb2, admin_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
 
 Response = TypeVar("Response")
+
+CHANNEL_OPTIONS = (
+    # A proxy for the web is no way to a server that listens on loopback.
+    ("grpc.enable_http_proxy", 0),
+    # gRPC's own retries have no limit, and within one call no end (muster/client.py).
+    ("grpc.enable_retries", 0),
+)
+
 _Status = grpc.StatusCode
 
 EXIT_CODE_OF = {
@@ -201,9 +209,7 @@ class AdminClient:
 @contextmanager
 def connect(server: str, timeout_s: float) -> Iterator[AdminClient]:
     """A client of the server at ``HOST:PORT``."""
-    # A proxy for the web is no way to a server that listens on loopback.
-    options = (("grpc.enable_http_proxy", 0),)
-    with grpc.insecure_channel(server, options=options) as channel:
+    with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
         yield AdminClient(channel, server, timeout_s)
 
 

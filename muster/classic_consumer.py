@@ -122,6 +122,10 @@ class ConsumerGroupProtocol:
         except (MalformedProtocolError, grpc.aio.AioRpcError):
             self._subscribed = ()
 
+    def gives_up(self, assignment: bytes) -> bool:
+        """Whether it owns a partition that is not assigned to it any more."""
+        return not self.owned <= _decode(assignment)
+
     async def take(
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:

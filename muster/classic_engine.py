@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import logging
 import random
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -46,7 +47,7 @@ from muster.errors import (
 )
 from muster.lease import ClassicLease, read_clock
 from muster.unary import ask, is_cancelled, raise_failures, stop
-from muster.v1 import legacy_pb2, types_pb2
+from muster.v1 import legacy_pb2, legacy_pb2_grpc, types_pb2
 
 _LOG = logging.getLogger("muster")
 _BACKOFF_MIN_S: Final = 0.05
@@ -54,6 +55,8 @@ _BACKOFF_MAX_S: Final = 2.0
 _GRACE_S: Final = 5.0
 _LEAVE_TIMEOUT_S: Final = 5.0
 _BEATS_IN_A_LEASE: Final = 3
+_UNANSWERED_MAX: Final = 3
+"""So many heartbeats without an answer: the connection is given up."""
 _HOPELESS: Final = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -130,10 +133,14 @@ class ClassicEngine:
         self.kept: list[CallbackFailed] = []
         """What the application raised where it was asked to assign."""
         self._has_lease = False
+        self._joined_at = float("-inf")
+        """When the join was sent that was answered last."""
         self._lease = ClassicLease(options.session_timeout_ms, options.rebalance_timeout_ms)
         self._lost: _Lost | None = None
         self._rejoin_reason = ""
         self._join_sequences = itertools.count(1)
+        self._incarnation = secrets.randbits(62) | 1
+        self._unanswered = 0
         self._is_closing = False
         self._interrupt = asyncio.Event()
         self._wake = asyncio.Event()
@@ -285,12 +292,15 @@ class ClassicEngine:
                     for name, metadata in self.protocol.make_protocols()
                 ],
                 reason=reason,
+                incarnation=self._incarnation,
             )
             sent_at = read_clock()
             answer = await self._ask(lambda: self.client.legacy.JoinGroup, request)
             match answer.error.error_code:
                 case 0:
-                    self._lease.note_undisturbed(sent_at)
+                    self._joined_at = sent_at
+                    if answer.leader:
+                        self._lease.note_undisturbed(sent_at)
                     return self._accept(answer), answer.skip_assignment
                 case code if code == MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id
@@ -334,10 +344,14 @@ class ClassicEngine:
         answer = await self._ask(lambda: self.client.legacy.SyncGroup, request)
         match answer.error.error_code:
             case 0:
-                self._lease.note_renewed(sent_at)
-                self._lease.note_undisturbed(sent_at)
-                self._has_lease = True
                 assignment: bytes = answer.assignment
+                self._lease.note_renewed(sent_at)
+                if generation.leader:
+                    self._lease.note_undisturbed(sent_at)
+                elif not (self._has_lease and self.protocol.gives_up(assignment)):
+                    # A consumer group: a join that frees nothing puts no removal off.
+                    self._lease.note_undisturbed(self._joined_at)
+                self._has_lease = True
                 return assignment
             case code if code in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
                 raise _Lost(answer.error.reason, forgets_id=code == UNKNOWN_MEMBER_ID)
@@ -430,6 +444,8 @@ class ClassicEngine:
                 continue
             if self._has_lease and not self.holds:
                 self._lose(_Lost("the session has ended", forgets_id=False))
+                if self._unanswered:
+                    await self._replace_connection(self.client.legacy)
                 continue
             await self._beat_once(max(interval_s, 1.0))
 
@@ -450,13 +466,23 @@ class ClassicEngine:
             generation=generation,
             client_id=self.options.client_id,
         )
+        legacy = self.client.legacy
         try:
-            answer = await ask(self.client.legacy.Heartbeat, request, timeout=timeout_s)
+            answer = await ask(legacy.Heartbeat, request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             self.trouble = error.details() or error.code().name
+            self._unanswered += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if self._unanswered >= _UNANSWERED_MAX:
+                await self._replace_connection(legacy)
             return
+        self._unanswered = 0
         if generation == self.generation:
             self._on_beat(answer.error, answer.is_held, sent_at)
+
+    async def _replace_connection(self, legacy: legacy_pb2_grpc.LegacyServiceStub) -> None:
+        """Nobody answers there: the other end may be gone without a word."""
+        self._unanswered = 0
+        await self.client.replace_silent(legacy)
 
     def _on_beat(self, error: types_pb2.Error, is_held: bool, sent_at: float) -> None:
         code = error.error_code
@@ -488,12 +514,15 @@ class ClassicEngine:
         while True:
             if isinstance(request, legacy_pb2.JoinGroupRequest):
                 request.sequence = next(self._join_sequences)
+            legacy = self.client.legacy
             try:
                 answer = await self._race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
                 self.trouble = error.details() or error.code().name
                 if error.code() in _HOPELESS:
                     raise JoinRefused(self.trouble) from error
+                if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    await self._replace_connection(legacy)
             else:
                 if answer is not None and answer.error.error_code not in PASSING:
                     return answer

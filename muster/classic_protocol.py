@@ -28,7 +28,7 @@ class Generation:
     """A generation of a group, as one of its members is told of it.
 
     ``members`` are all of them, with what each said for the protocol that was chosen, where
-    ``member_id`` is the leader; else there are none.
+    ``member_id`` is the leader; else there are none. Nobody leads in a consumer group.
     """
 
     generation: int
@@ -62,6 +62,9 @@ class GroupProtocol(Protocol):
 
     async def note_skipped(self, generation: Generation) -> None:
         """As the leader that is back: the assignment stays as it is (KIP-814)."""
+
+    def gives_up(self, assignment: bytes) -> bool:
+        """Whether something of what the member has may not be in what it is assigned now."""
 
     async def take(
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]

@@ -65,6 +65,10 @@ class WorkerProtocol:
     async def note_skipped(self, generation: Generation) -> None:
         """Nothing is watched."""
 
+    def gives_up(self, assignment: bytes) -> bool:
+        """What the bytes mean is the application's: all but the same may."""
+        return self.held not in (None, assignment)
+
     async def take(
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:

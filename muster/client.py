@@ -31,6 +31,9 @@ _OPTIONS: Final = (
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.enable_http_proxy", 0),
+    # What never left is tried again by gRPC without a limit and within one call: where a connection
+    # breaks in the wrong moment that call never returns, and takes all memory. Muster tries again.
+    ("grpc.enable_retries", 0),
     # Probing for bandwidth would double the cost of small messages, here and at the server.
     ("grpc.http2.bdp_probe", 0),
     # Each client is one connection of its own, also where two go to the same place.
@@ -184,6 +187,14 @@ class Client:
             return await answer
         finally:
             self._commits.pop(correlation_id, None)
+
+    async def replace_silent(self, legacy: legacy_pb2_grpc.LegacyServiceStub) -> None:
+        """Calls over this stub were not answered: their connection may be dead without a word.
+
+        Where members are on a stream, its silence tells.
+        """
+        if legacy is self.legacy and not self._members and not self._is_closed:
+            await self._replace_channel()
 
     def expect(self, heartbeat_interval_ms: int) -> None:
         """The server promised a sign of life at least so often."""

@@ -91,6 +91,9 @@ class ClassicLease:
     by none while the others are waited for, however long: heartbeats are answered that the join
     is held, and the timeout of what follows begins later than that was asked. A join that is only
     sent lengthens nothing: where its connection is half-open, the server waits for it no longer.
+
+    In a consumer group nobody waits in a join. There the rebalance timeout runs from when a member
+    was told first that it has a step to take until it joins with nothing left to give up.
     """
 
     __slots__ = ("_rebalance_s", "_renewed_at", "_session_s", "_undisturbed_at")

@@ -11,6 +11,7 @@ import asyncio
 import grpc
 import grpc.aio
 
+from cli.admin_client import CHANNEL_OPTIONS
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 
 _CALL_TIMEOUT_S = 5.0
@@ -26,7 +27,7 @@ class Audit:
         self._channel = grpc.aio.insecure_channel(
             target,
             options=(
-                ("grpc.enable_http_proxy", 0),
+                *CHANNEL_OPTIONS,
                 ("grpc.initial_reconnect_backoff_ms", 100),
                 ("grpc.max_reconnect_backoff_ms", 500),
             ),

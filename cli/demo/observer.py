@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 
+from cli.admin_client import CHANNEL_OPTIONS
 from muster.v1 import admin_pb2, admin_pb2_grpc, types_pb2
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Observer:
 
     async def _run(self) -> None:
         options = (
-            ("grpc.enable_http_proxy", 0),
+            *CHANNEL_OPTIONS,
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 500),
         )

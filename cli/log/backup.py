@@ -118,12 +118,11 @@ def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
 def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
     import grpc
 
-    from cli.admin_client import compute_command_error
+    from cli.admin_client import CHANNEL_OPTIONS, compute_command_error
     from muster.v1 import backup_pb2, backup_pb2_grpc
 
     request = backup_pb2.CreateBackupRequest(folder=str(folder.absolute()))
-    options = (("grpc.enable_http_proxy", 0),)
-    with grpc.insecure_channel(server, options=options) as channel:
+    with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
         try:
             stub = backup_pb2_grpc.BackupServiceStub(channel)
             made = stub.CreateBackup(request, timeout=timeout)

@@ -6,7 +6,7 @@ Facts of Kafka's ``classicGroupLeaveToClassicGroup``, ``expireClassicGroupMember
 
 from __future__ import annotations
 
-from coordinator.core.classic_draft import ClassicDraft
+from coordinator.core.classic_draft import GROUP, ClassicDraft
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.classic_members import check_member
 from coordinator.core.classic_rebalance import end_join_phase, rebalance
@@ -58,9 +58,14 @@ def find_leaving(group: ClassicGroup | ClassicDraft, leaving: LeavingMember) -> 
 def handle_expire_classic_deadline(
     shard: Shard, command: ExpireClassicDeadline, now: Now
 ) -> Outcome:
-    """A deadline passed: do what it was for, if that still holds."""
+    """A deadline passed: do what it was for, if that still holds.
+
+    A phase of the group is nobody's. That of a classic member of a consumer group may have passed
+    just before the group was downgraded: what begins with that has its whole time.
+    """
     group = shard.classic_group(command.group_id)
-    if group is None:
+    is_phase = command.deadline in (ClassicDeadline.JOIN, ClassicDeadline.SYNC)
+    if group is None or (is_phase and command.member_id != GROUP):
         return Outcome(response=Done())
     match command.deadline:
         case ClassicDeadline.SESSION:

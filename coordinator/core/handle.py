@@ -74,7 +74,9 @@ MEMBER_ID_MAX_BYTES = 32_767
 
 ClassicCommand: TypeAlias = JoinGroup | SyncGroup | ClassicHeartbeat | ExpireClassicDeadline
 
-MemberCommand: TypeAlias = ConsumerGroupHeartbeat | ConsumerGroupLeave | LeaveGroup | ClassicCommand
+MemberCommand: TypeAlias = (
+    ConsumerGroupHeartbeat | ConsumerGroupLeave | LeaveGroup | ClassicCommand | ExpireMember
+)
 """What members say, and what is handled in the order of it."""
 
 ImmediateCommand: TypeAlias = (
@@ -82,7 +84,6 @@ ImmediateCommand: TypeAlias = (
     | ReconcileMember
     | PrepareAssignment
     | InstallAssignment
-    | ExpireMember
     | RefreshTopics
     | RefreshAssignor
     | DeleteTopicOffsets

@@ -279,14 +279,26 @@ class Liveness:
         self.classic.arm(group_id, deadline, member_id, now_ms - self.stalled_ms + timeout_ms)
 
     def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
-        """Whether an expiry that was handled since this one became due has put it off.
+        """Whether what was handled since this expiry became due has put it off.
 
-        A rebalance that the session of one member ends renews those of all who waited.
+        That is what its member had said before, or another expiry: a rebalance that the session of
+        one member ends renews those of all who waited.
         """
-        return (
-            isinstance(command, ExpireClassicDeadline)
-            and self.classic.get(command.group_id, command.deadline, command.member_id) is not None
-        )
+        group_id, member_id = command.group_id, command.member_id
+        if isinstance(command, ExpireClassicDeadline):
+            return self.classic.get(group_id, command.deadline, member_id) is not None
+        entry = self.get(group_id, member_id)
+        if entry is None or command.deadline is not Deadline.SESSION:
+            return False
+        self._restore(entry)
+        return True
+
+    def _restore(self, entry: MemberLiveness) -> None:
+        """What else ran for a member whose session goes on after all."""
+        kept = self._kept.pop((entry.group_id, entry.member_id), None)
+        if kept is not None and entry.rebalance is None:
+            entry.rebalance, entry.must_go = kept
+            self._put(entry, entry.rebalance.at_ms)
 
     def note_expired(self, command: ExpireMember | ExpireClassicDeadline) -> None:
         """The expiry was not refused."""
@@ -304,10 +316,7 @@ class Liveness:
             return
         entry = self.heard(command.group_id, command.member_id, now_ms)
         if command.deadline is Deadline.SESSION:
-            kept = self._kept.pop((command.group_id, command.member_id), None)
-            if kept is not None and entry.rebalance is None:
-                entry.rebalance, entry.must_go = kept
-                self._put(entry, entry.rebalance.at_ms)
+            self._restore(entry)
         elif command.member_epoch is not None and entry.rebalance is None:
             epoch, timeout_ms = command.member_epoch, self.session_timeout_ms(command.group_id)
             must_go = entry.must_go

@@ -206,10 +206,10 @@ class Runtime:
         )
         self._turns = Turns(
             scheduler,
+            self._writer,
             handle=self._submit_to_shard,
             compute_targets=self._targets.compute_due,
-            write=self._writer.write_early,
-            request_flush=self._writer.request_flush,
+            is_void=self.liveness.is_armed_anew,
         )
         self._timers = Timers(
             scheduler,
@@ -218,7 +218,6 @@ class Runtime:
             self.liveness,
             expire=self._submit_internal,
             is_held=self._is_low_on_space,
-            after_waiting=self._turns.after_waiting,
         )
         self._deadlines = Deadlines(self.liveness, self._timers, self._clock)
         self._commits = CommitRoom(

@@ -1,8 +1,8 @@
 """Deadlines of members, on the loop: one timer, armed for the earliest.
 
 A deadline fires only after everything that had arrived before it was handled: a tick first lets
-the loop read its sockets once, and what members' commands wait be handled, then looks. A tick that
-comes late because the process stood still moves all deadlines by as much (``core/liveness.py``).
+the loop read its sockets once, then looks; what it finds waits behind the commands that have come.
+A tick that comes late for the process stood still moves deadlines (``core/liveness.py``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ HOLD_MS = 1_000
 class Timers:
     """Calls ``expire`` for deadlines that have passed, unless ``is_held`` says to wait.
 
-    An expiry that is refused comes again. ``after_waiting`` calls when the commands that wait now
-    are handled.
+    An expiry that is refused comes again.
     """
 
     def __init__(
@@ -44,10 +43,8 @@ class Timers:
         *,
         expire: Callable[[Expiry, Reply], None],
         is_held: Callable[[], bool],
-        after_waiting: Callable[[Callable[[], None]], None],
     ) -> None:
         self._scheduler = scheduler
-        self._after_waiting = after_waiting
         self._clock = clock
         self._stats = stats
         self._liveness = liveness
@@ -107,10 +104,6 @@ class Timers:
     def _look_after_all(self) -> None:
         self._catch_up()
         self._liveness.expect(NEVER_MS)
-        self._at_ms = 0  # Whatever is armed meanwhile is looked at then.
-        self._after_waiting(self._expire_due)
-
-    def _expire_due(self) -> None:
         self._timer = None
         if self._is_stopped:
             return

@@ -16,8 +16,10 @@ from coordinator.core.handle import ShardCommand
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
-from model.commands import ReconcileMember
+from coordinator.runtime.writer import Writer
+from model.commands import ExpireClassicDeadline, ExpireMember, ReconcileMember
 from model.errors import UnknownServerError
+from model.responses import Done
 
 log = structlog.get_logger()
 
@@ -30,25 +32,25 @@ class Turns:
     """Members' commands until they are handled, and the second halves of heartbeats.
 
     ``handle`` handles one, of the shard of its group unless one is given. ``compute_targets``
-    comes before second halves. ``write`` closes the batch that is gathered, and says whether the
-    store could take it; ``request_flush`` asks for that and a sync.
+    comes before second halves. ``is_void`` says of an expiry that what came before it has put it
+    off.
     """
 
     def __init__(
         self,
         scheduler: Scheduler,
+        writer: Writer,
         *,
         handle: Callable[[ShardCommand, Reply, Shard | None], None],
         compute_targets: Callable[[], None],
-        write: Callable[[], bool],
-        request_flush: Callable[[], None],
+        is_void: Callable[[ExpireMember | ExpireClassicDeadline], bool],
     ) -> None:
         self._scheduler = scheduler
+        self._writer = writer
         self._handle = handle
         self._compute_targets = compute_targets
-        self._write = write
-        self._request_flush = request_flush
-        self._waiting: deque[tuple[ShardCommand, Reply] | Callable[[], None]] = deque()
+        self._is_void = is_void
+        self._waiting: deque[tuple[ShardCommand, Reply]] = deque()
         self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
         self._handled = 0
         self._is_turn_due = False
@@ -63,21 +65,20 @@ class Turns:
         if self._waiting or not self._has_room():
             self._waiting.append((command, reply))
         else:
-            self._handled += 1
-            self._handle(command, reply, None)
+            self._take(command, reply)
         self._request_turn()
 
-    def after_waiting(self, callback: Callable[[], None]) -> None:
-        """Call when all is handled that waits now; at once where nothing does."""
-        if self._waiting:
-            self._waiting.append(callback)
+    def _take(self, command: ShardCommand, reply: Reply) -> None:
+        self._handled += 1
+        if isinstance(command, ExpireMember | ExpireClassicDeadline) and self._is_void(command):
+            reply(Done())
         else:
-            callback()
+            self._handle_alone(command, reply, None)
 
     def follow_up(self, shard: Shard, command: ReconcileMember, reply: Reply) -> None:
         """The second half of a heartbeat, for the end of the batch that is gathered."""
         self._follow_ups.append((shard, command, reply))
-        self._request_flush()
+        self._writer.request_flush()
 
     def close_batch(self) -> None:
         """Targets for what was gathered, and then the second halves of heartbeats."""
@@ -111,16 +112,11 @@ class Turns:
         if not self._waiting:
             return
         if len(self._follow_ups) >= SLICE:
-            if not self._write():
+            if not self._writer.write_early():
                 self._is_turn_due = True
                 self._scheduler.call_later_ms(STALL_RETRY_MS, self._begin_turn)
                 return
         else:
             while self._waiting and self._has_room():
-                waiting = self._waiting.popleft()
-                if isinstance(waiting, tuple):
-                    self._handled += 1
-                    self._handle_alone(*waiting, None)
-                else:
-                    waiting()
+                self._take(*self._waiting.popleft())
         self._request_turn()

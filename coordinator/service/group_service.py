@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -141,7 +141,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
 
         submit_commit(self._door.coordinator, self._door.access, command, on_committed)
         answer = await done
-        if answer.error is not None:
+        if answer.error is not None or _count(answer.failures) == _count(request.topics):
+            # Where nothing is taken nobody may have asked whether it is the member that says so.
             self._commits.withdraw(key, sequence, before)
         return group_pb2.CommitOffsetsResponse(error=answer.error, failures=answer.failures)
 
@@ -195,6 +196,12 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             else:
                 refused.append(_refuse(topic))
         return replace(command, topics=tuple(allowed)), refused
+
+
+def _count(
+    topics: Sequence[types_pb2.TopicOffsets] | Sequence[types_pb2.TopicFailures],
+) -> int:
+    return sum(len(topic.partitions) for topic in topics)
 
 
 def _refuse(topic: TopicToFetch) -> types_pb2.CommittedTopic:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import TypeAlias, TypeVar
+from collections.abc import Hashable
+from typing import Final, TypeAlias, TypeVar
 
 import grpc.aio
 
@@ -21,7 +22,8 @@ from coordinator.service.legacy_decode import (
 )
 from coordinator.service.sequences import Sequences
 from coordinator.service.waits import Waits
-from model.commands import Caller
+from model.commands import Caller, ClassicHeartbeat
+from model.commands import JoinGroup as JoinGroupCommand
 from model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -29,17 +31,23 @@ from model.errors import (
     GroupError,
     MemberIdRequired,
     RebalanceInProgress,
+    UnknownMemberId,
 )
+from model.ids import MemberId
 from model.responses import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
+    Response,
     SyncGroupResponse,
 )
 from muster.v1 import legacy_pb2, legacy_pb2_grpc
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
+NO_GENERATION: Final = -1
+"""Nobody is of it: what is said in it changes nothing."""
+
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
@@ -117,11 +125,7 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         caller = self._caller(peer, request.client_id)
         command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
-        if command.member_id and not self._joins.note(
-            (command.group_id, command.member_id), request.sequence
-        ):
-            raise CoordinatorNotAvailable("a later join of the member came before this one")
-        response = await self._waits.call(self._door.coordinator, command)
+        response = await self._call_in_order(command, request)
         assert isinstance(response, JoinGroupResponse)
         return legacy_pb2.JoinGroupResponse(
             member_id=response.member_id,
@@ -139,6 +143,37 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
             ],
             skip_assignment=response.skip_assignment,
         )
+
+    async def _call_in_order(
+        self, command: JoinGroupCommand, request: legacy_pb2.JoinGroupRequest
+    ) -> Response:
+        """The answer. Raises what ``Waits.call`` does, and for a join that comes late."""
+        key = _find_order(command, request.incarnation)
+        if key is None:
+            return await self._waits.call(self._door.coordinator, command)
+        sequence, before = request.sequence, self._joins.find(key)
+        if not self._joins.note(key, sequence):
+            if command.member_id is not None:
+                await self._check_is_member(command, command.member_id)
+            raise CoordinatorNotAvailable("a later join of the member came before this one")
+        try:
+            return await self._waits.call(self._door.coordinator, command)
+        except GroupError:
+            # It may not be the member that says so.
+            self._joins.withdraw(key, sequence, before)
+            raise
+
+    async def _check_is_member(self, command: JoinGroupCommand, member_id: MemberId) -> None:
+        """Raises ``UnknownMemberId`` for one that is none: it has to take another id."""
+        nothing = ClassicHeartbeat(
+            command.caller, command.group_id, member_id, NO_GENERATION, by_server=True
+        )
+        try:
+            await self._door.coordinator.call(nothing)
+        except UnknownMemberId:
+            raise
+        except GroupError:
+            return
 
     async def _sync(
         self, request: legacy_pb2.SyncGroupRequest, peer: str
@@ -181,3 +216,12 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
                 for asked, error in zip(request.members, response.errors, strict=True)
             ]
         )
+
+
+def _find_order(command: JoinGroupCommand, incarnation: int) -> Hashable | None:
+    """What joins are put in order by: the member, or who is to be that of an instance."""
+    if command.member_id is not None:
+        return command.group_id, command.member_id
+    if command.instance_id is not None and incarnation:
+        return command.group_id, command.instance_id, incarnation
+    return None

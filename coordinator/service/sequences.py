@@ -7,23 +7,22 @@ holds may arrive after that, and after later requests.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Final
-
-from coordinator.service.sessions import MemberKey
 
 MEMBERS_MAX: Final = 65_536
 """So many members are remembered, those whose requests came last."""
 
 
 class Sequences:
-    """The highest number that came of each member."""
+    """The highest number that came of each member, by whatever tells it from others."""
 
     __slots__ = ("_highest",)
 
     def __init__(self) -> None:
-        self._highest: OrderedDict[MemberKey, int] = OrderedDict()
+        self._highest: OrderedDict[Hashable, int] = OrderedDict()
 
-    def note(self, key: MemberKey, sequence: int) -> bool:
+    def note(self, key: Hashable, sequence: int) -> bool:
         """``False`` where a higher one came before. 0 is no number."""
         if not sequence:
             return True
@@ -36,11 +35,11 @@ class Sequences:
             self._highest.popitem(last=False)
         return True
 
-    def find(self, key: MemberKey) -> int:
+    def find(self, key: Hashable) -> int:
         """The highest that came of the member; 0 where none did."""
         return self._highest.get(key, 0)
 
-    def withdraw(self, key: MemberKey, sequence: int, before: int) -> None:
+    def withdraw(self, key: Hashable, sequence: int, before: int) -> None:
         """What came with this number was refused: it counts no more than if it had not come.
 
         Whoever may not commit as the member would else stop its own commits for good.

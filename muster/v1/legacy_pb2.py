@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muster/v1/legacy.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"/\n\rGroupProtocol\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"\xff\x01\n\x10JoinGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x11\n\tclient_id\x18\x04 \x01(\t\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x06 \x01(\x05\x12\x15\n\rprotocol_type\x18\x07 \x01(\t\x12+\n\tprotocols\x18\x08 \x03(\x0b\x32\x18.muster.v1.GroupProtocol\x12\x0e\n\x06reason\x18\t \x01(\t\x12\x10\n\x08sequence\x18\n \x01(\x03\"H\n\x0cJoinedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x10\n\x08metadata\x18\x03 \x01(\x0c\"\xdc\x01\n\x11JoinGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x15\n\rprotocol_name\x18\x05 \x01(\t\x12\x0e\n\x06leader\x18\x06 \x01(\t\x12(\n\x07members\x18\x07 \x03(\x0b\x32\x17.muster.v1.JoinedMember\x12\x17\n\x0fskip_assignment\x18\x08 \x01(\x08\"9\n\x10MemberAssignment\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x12\n\nassignment\x18\x02 \x01(\x0c\">\n\x11\x41ssignmentFailure\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x15\n\rerror_message\x18\x02 \x01(\t\"\x82\x02\n\x10SyncGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x15\n\rprotocol_type\x18\x05 \x01(\t\x12\x15\n\rprotocol_name\x18\x06 \x01(\t\x12\x30\n\x0b\x61ssignments\x18\x07 \x03(\x0b\x32\x1b.muster.v1.MemberAssignment\x12-\n\x07\x66\x61ilure\x18\x08 \x01(\x0b\x32\x1c.muster.v1.AssignmentFailure\x12\x11\n\tclient_id\x18\t \x01(\t\"v\n\x11SyncGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x15\n\rprotocol_type\x18\x02 \x01(\t\x12\x15\n\rprotocol_name\x18\x03 \x01(\t\x12\x12\n\nassignment\x18\x04 \x01(\x0c\"z\n\x17\x43lassicHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x11\n\tclient_id\x18\x05 \x01(\t\"L\n\x18\x43lassicHeartbeatResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x0f\n\x07is_held\x18\x02 \x01(\x08\"G\n\rLeavingMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"c\n\x11LeaveGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.muster.v1.LeavingMember\x12\x11\n\tclient_id\x18\x03 \x01(\t\"U\n\nLeftMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x1f\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x10.muster.v1.Error\"]\n\x12LeaveGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12&\n\x07members\x18\x02 \x03(\x0b\x32\x15.muster.v1.LeftMember2\xc0\x02\n\rLegacyService\x12\x46\n\tJoinGroup\x12\x1b.muster.v1.JoinGroupRequest\x1a\x1c.muster.v1.JoinGroupResponse\x12\x46\n\tSyncGroup\x12\x1b.muster.v1.SyncGroupRequest\x1a\x1c.muster.v1.SyncGroupResponse\x12T\n\tHeartbeat\x12\".muster.v1.ClassicHeartbeatRequest\x1a#.muster.v1.ClassicHeartbeatResponse\x12I\n\nLeaveGroup\x12\x1c.muster.v1.LeaveGroupRequest\x1a\x1d.muster.v1.LeaveGroupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muster/v1/legacy.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"/\n\rGroupProtocol\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"\x94\x02\n\x10JoinGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x11\n\tclient_id\x18\x04 \x01(\t\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x06 \x01(\x05\x12\x15\n\rprotocol_type\x18\x07 \x01(\t\x12+\n\tprotocols\x18\x08 \x03(\x0b\x32\x18.muster.v1.GroupProtocol\x12\x0e\n\x06reason\x18\t \x01(\t\x12\x10\n\x08sequence\x18\n \x01(\x03\x12\x13\n\x0bincarnation\x18\x0b \x01(\x03\"H\n\x0cJoinedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x10\n\x08metadata\x18\x03 \x01(\x0c\"\xdc\x01\n\x11JoinGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12\x15\n\rprotocol_type\x18\x04 \x01(\t\x12\x15\n\rprotocol_name\x18\x05 \x01(\t\x12\x0e\n\x06leader\x18\x06 \x01(\t\x12(\n\x07members\x18\x07 \x03(\x0b\x32\x17.muster.v1.JoinedMember\x12\x17\n\x0fskip_assignment\x18\x08 \x01(\x08\"9\n\x10MemberAssignment\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x12\n\nassignment\x18\x02 \x01(\x0c\">\n\x11\x41ssignmentFailure\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x15\n\rerror_message\x18\x02 \x01(\t\"\x82\x02\n\x10SyncGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x15\n\rprotocol_type\x18\x05 \x01(\t\x12\x15\n\rprotocol_name\x18\x06 \x01(\t\x12\x30\n\x0b\x61ssignments\x18\x07 \x03(\x0b\x32\x1b.muster.v1.MemberAssignment\x12-\n\x07\x66\x61ilure\x18\x08 \x01(\x0b\x32\x1c.muster.v1.AssignmentFailure\x12\x11\n\tclient_id\x18\t \x01(\t\"v\n\x11SyncGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x15\n\rprotocol_type\x18\x02 \x01(\t\x12\x15\n\rprotocol_name\x18\x03 \x01(\t\x12\x12\n\nassignment\x18\x04 \x01(\x0c\"z\n\x17\x43lassicHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x11\n\tclient_id\x18\x05 \x01(\t\"L\n\x18\x43lassicHeartbeatResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x0f\n\x07is_held\x18\x02 \x01(\x08\"G\n\rLeavingMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"c\n\x11LeaveGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.muster.v1.LeavingMember\x12\x11\n\tclient_id\x18\x03 \x01(\t\"U\n\nLeftMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x1f\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x10.muster.v1.Error\"]\n\x12LeaveGroupResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12&\n\x07members\x18\x02 \x03(\x0b\x32\x15.muster.v1.LeftMember2\xc0\x02\n\rLegacyService\x12\x46\n\tJoinGroup\x12\x1b.muster.v1.JoinGroupRequest\x1a\x1c.muster.v1.JoinGroupResponse\x12\x46\n\tSyncGroup\x12\x1b.muster.v1.SyncGroupRequest\x1a\x1c.muster.v1.SyncGroupResponse\x12T\n\tHeartbeat\x12\".muster.v1.ClassicHeartbeatRequest\x1a#.muster.v1.ClassicHeartbeatResponse\x12I\n\nLeaveGroup\x12\x1c.muster.v1.LeaveGroupRequest\x1a\x1d.muster.v1.LeaveGroupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,31 +35,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPPROTOCOL']._serialized_start=60
   _globals['_GROUPPROTOCOL']._serialized_end=107
   _globals['_JOINGROUPREQUEST']._serialized_start=110
-  _globals['_JOINGROUPREQUEST']._serialized_end=365
-  _globals['_JOINEDMEMBER']._serialized_start=367
-  _globals['_JOINEDMEMBER']._serialized_end=439
-  _globals['_JOINGROUPRESPONSE']._serialized_start=442
-  _globals['_JOINGROUPRESPONSE']._serialized_end=662
-  _globals['_MEMBERASSIGNMENT']._serialized_start=664
-  _globals['_MEMBERASSIGNMENT']._serialized_end=721
-  _globals['_ASSIGNMENTFAILURE']._serialized_start=723
-  _globals['_ASSIGNMENTFAILURE']._serialized_end=785
-  _globals['_SYNCGROUPREQUEST']._serialized_start=788
-  _globals['_SYNCGROUPREQUEST']._serialized_end=1046
-  _globals['_SYNCGROUPRESPONSE']._serialized_start=1048
-  _globals['_SYNCGROUPRESPONSE']._serialized_end=1166
-  _globals['_CLASSICHEARTBEATREQUEST']._serialized_start=1168
-  _globals['_CLASSICHEARTBEATREQUEST']._serialized_end=1290
-  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_start=1292
-  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_end=1368
-  _globals['_LEAVINGMEMBER']._serialized_start=1370
-  _globals['_LEAVINGMEMBER']._serialized_end=1441
-  _globals['_LEAVEGROUPREQUEST']._serialized_start=1443
-  _globals['_LEAVEGROUPREQUEST']._serialized_end=1542
-  _globals['_LEFTMEMBER']._serialized_start=1544
-  _globals['_LEFTMEMBER']._serialized_end=1629
-  _globals['_LEAVEGROUPRESPONSE']._serialized_start=1631
-  _globals['_LEAVEGROUPRESPONSE']._serialized_end=1724
-  _globals['_LEGACYSERVICE']._serialized_start=1727
-  _globals['_LEGACYSERVICE']._serialized_end=2047
+  _globals['_JOINGROUPREQUEST']._serialized_end=386
+  _globals['_JOINEDMEMBER']._serialized_start=388
+  _globals['_JOINEDMEMBER']._serialized_end=460
+  _globals['_JOINGROUPRESPONSE']._serialized_start=463
+  _globals['_JOINGROUPRESPONSE']._serialized_end=683
+  _globals['_MEMBERASSIGNMENT']._serialized_start=685
+  _globals['_MEMBERASSIGNMENT']._serialized_end=742
+  _globals['_ASSIGNMENTFAILURE']._serialized_start=744
+  _globals['_ASSIGNMENTFAILURE']._serialized_end=806
+  _globals['_SYNCGROUPREQUEST']._serialized_start=809
+  _globals['_SYNCGROUPREQUEST']._serialized_end=1067
+  _globals['_SYNCGROUPRESPONSE']._serialized_start=1069
+  _globals['_SYNCGROUPRESPONSE']._serialized_end=1187
+  _globals['_CLASSICHEARTBEATREQUEST']._serialized_start=1189
+  _globals['_CLASSICHEARTBEATREQUEST']._serialized_end=1311
+  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_start=1313
+  _globals['_CLASSICHEARTBEATRESPONSE']._serialized_end=1389
+  _globals['_LEAVINGMEMBER']._serialized_start=1391
+  _globals['_LEAVINGMEMBER']._serialized_end=1462
+  _globals['_LEAVEGROUPREQUEST']._serialized_start=1464
+  _globals['_LEAVEGROUPREQUEST']._serialized_end=1563
+  _globals['_LEFTMEMBER']._serialized_start=1565
+  _globals['_LEFTMEMBER']._serialized_end=1650
+  _globals['_LEAVEGROUPRESPONSE']._serialized_start=1652
+  _globals['_LEAVEGROUPRESPONSE']._serialized_end=1745
+  _globals['_LEGACYSERVICE']._serialized_start=1748
+  _globals['_LEGACYSERVICE']._serialized_end=2068
 # @@protoc_insertion_point(module_scope)

@@ -14,6 +14,8 @@ from tests.differential.admin import NotInTime, Patience
 from tests.differential.classic_generator import GROUPS
 from tests.differential.classic_side import ClassicSide
 from tests.differential.classic_steps import (
+    ClassicBeat,
+    ClassicCommit,
     ClassicExpire,
     ClassicJoin,
     ClassicLeave,
@@ -42,6 +44,7 @@ from tests.differential.steps import (
     CreateTopic,
     DeleteGroup,
     DropTopic,
+    Epoch,
     Expire,
     Fetch,
     GrowTopic,
@@ -215,11 +218,17 @@ class Pair:
             )
 
     def _choose_for_both(self, step: AnyStep) -> AnyStep:
-        """A step that means the same to both sides where they have different leaders.
+        """A step that means the same to both sides.
 
-        Who leads when a leader has gone is up to a side. A leader that joins again begins a
-        rebalance, and its SyncGroup ends it; any other member does so with another metadata alone.
+        The generation before is Kafka's current one where it has computed no target yet, and where
+        Muster is ahead. Who leads when a leader has gone is up to a side: a leader that joins again
+        begins a rebalance, and its SyncGroup ends it; any other member does so with another
+        metadata alone.
         """
+        if isinstance(step, ClassicSync | ClassicBeat | ClassicCommit):
+            is_apart = step.group in self._waiting | self._ahead
+            if is_apart and step.epoch is Epoch.PREVIOUS:
+                step = replace(step, epoch=Epoch.BEHIND)
         if not isinstance(step, ClassicJoin | ClassicSync):
             return step
         leaders = [side.classic.leader_of(step.group) for side in self._sides]

@@ -6,10 +6,14 @@ import pytest
 
 from coordinator.core.liveness import GRACE_MS, PARDON_AGAIN_MS
 from coordinator.runtime import turns
+from coordinator.runtime.api import Answer
 from coordinator.runtime.space import Space
+from model.commands import Command
 from model.ids import GroupId, MemberId
+from model.responses import ClassicHeartbeatResponse, ConsumerGroupHeartbeatResponse
 from model.settings import CoordinatorSettings
 from tests.sim.server import VirtualServer
+from tests.unit.runtime.test_signs_of_life import join_classic
 
 SESSION_MS = 45_000
 OTHER = GroupId("other")
@@ -138,6 +142,57 @@ def test_what_arrived_before_a_deadline_is_handled_before_it() -> None:
     )
     server.advance(SESSION_MS + 1_000)
     assert members(server) == ["a"]
+
+
+def look_in_a_busy_turn(server: VirtualServer, *said: Command) -> list[Answer]:
+    """What members said was read before the timer looks, and waits for a later turn."""
+    answers: list[Answer] = []
+    timers = server.runtime._timers
+    look = timers._look
+
+    def look_last() -> None:
+        timers._look = look  # type: ignore[method-assign]
+        for n in range(turns.SLICE):
+            server.submit(server.heartbeat("other", f"m{n}", 9))
+        for command in said:
+            server.runtime.submit(command, answers.append)
+        look()
+
+    timers._look = look_last  # type: ignore[method-assign]
+    server.advance(300)
+    return answers
+
+
+def test_what_waits_for_its_turn_is_handled_before_a_deadline() -> None:
+    server = joined()
+    server.advance(SESSION_MS - 1)
+    (answer,) = look_in_a_busy_turn(server, server.heartbeat("g", "a", 2))
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    assert members(server) == ["a"]
+    server.advance(SESSION_MS - 1_000)
+    assert members(server) == ["a"]
+    server.advance(2_000)
+    assert members(server) == []
+
+
+def test_what_waits_for_its_turn_leaves_the_rebalance_timeout() -> None:
+    server = revoking(60_000)
+    server.advance(SESSION_MS - 1)
+    look_in_a_busy_turn(server, server.heartbeat("g", "a", 2))
+    assert members(server) == ["a"]
+    server.advance(10_000)
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(10_000)
+    assert members(server) == []
+
+
+def test_a_classic_member_that_is_told_that_all_is_well_is_not_removed_in_the_same_turn() -> None:
+    server = VirtualServer({"foo": 2})
+    heartbeat = join_classic(server)
+    server.advance(9_999)
+    (answer,) = look_in_a_busy_turn(server, heartbeat)
+    assert isinstance(answer, ClassicHeartbeatResponse)
+    assert isinstance(server.ask(heartbeat), ClassicHeartbeatResponse)
 
 
 def test_a_member_that_does_not_revoke_is_removed_at_its_rebalance_timeout() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 
 import muster
 from assignors.embedded import encode_subscription, make_subscription
-from model.commands import INTERNAL, GrowTopic
-from model.ids import TopicName
+from model.commands import INTERNAL, ClassicDeadline, GrowTopic
+from model.ids import GroupId, MemberId, TopicName
 from muster.classic_engine import Phase
+from muster.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
 from muster.v1 import legacy_pb2
 from tests.unit.sdk.classic_stand import ALL, classic_stand, make_classic, until_shared
@@ -191,6 +193,22 @@ async def test_a_member_that_is_cut_off_gives_up_before_others_get_it(
     assert ledger.overlaps == []
 
 
+@pytest.mark.parametrize("session_timeout_ms", [900, 30_000])
+async def test_a_connection_that_is_dead_without_a_word_is_replaced(
+    stand: Stand, session_timeout_ms: int
+) -> None:
+    """By heartbeats that nobody answers, or when the session is over."""
+    async with running_proxy(stand.port) as proxy:
+        ledger = Ledger()
+        options = {"session_timeout_ms": session_timeout_ms}
+        async with make_classic(proxy.target, ledger, **options) as member:
+            await until(lambda: member.assignment == ALL)
+            proxy.abandon()
+            await until(lambda: proxy.accepted == 2)
+            await until(lambda: member.assignment == ALL)
+            await member.commit(dict.fromkeys(ALL, 1))
+
+
 async def test_who_waits_in_its_join_is_a_member_for_longer_than_its_rebalance_timeout(
     stand: Stand,
 ) -> None:
@@ -257,6 +275,48 @@ async def test_a_join_that_has_not_come_lengthens_no_lease(
         await other.close()
         await client.close()
         await until(lambda: engine.phase is Phase.MEMBER)
+
+
+async def test_a_lease_ends_before_a_consumer_group_takes_what_is_not_given_up(
+    stand: Stand,
+) -> None:
+    """Its rebalance timeout runs since it was told to join; the join puts that off no more."""
+    gate = asyncio.Event()
+
+    async def hold(event: str, _partitions: Partitions) -> None:
+        if event == "assigned":
+            await gate.wait()
+        else:
+            await asyncio.Event().wait()
+
+    options: dict[str, Any] = {
+        "assignors": ["cooperative-sticky"],
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 20_000,
+    }
+    ledger = Ledger()
+    classic = make_classic(stand, ledger, hold=hold, **options)
+    await classic.join()
+    engine = classic._engine
+    assert engine is not None
+    await until(lambda: classic.assignment == ALL)
+    async with muster.Member(stand.target, "billing", topics=["orders"]):
+        deadlines = stand.runtime.liveness.classic
+        place = (GroupId("billing"), ClassicDeadline.JOIN, MemberId(classic.member_id))
+        await until(lambda: deadlines.get(*place) is not None)
+        told_at = engine._lease._renewed_at
+        # Longer than what a lease ends before.
+        await until(lambda: engine._lease._renewed_at > told_at + MARGIN_MAX_S + 0.1)
+        gate.set()
+        await until(lambda: "revoked" in [event for _, event, _ in ledger.events])
+        removed_at_ms = deadlines.get(*place)
+        assert removed_at_ms is not None
+        left_s = removed_at_ms / 1000 + stand.runtime.liveness.stalled_ms / 1000 - time.monotonic()
+        assert engine._lease_deadline() - read_clock() < left_s
+        leaving = asyncio.create_task(classic.close())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
 
 
 async def test_a_leader_that_dies_is_followed_by_another(stand: Stand) -> None:

@@ -74,6 +74,32 @@ async def test_a_commit_at_a_wrong_epoch_stops_no_later_one(stand: Stand) -> Non
     assert await commit(joined.member_epoch, 2) == ""
 
 
+async def test_a_commit_of_which_nothing_is_taken_stops_no_later_one(stand: Stand) -> None:
+    """Nobody asks at which epoch it was said: a stranger would stop the member for good."""
+    joined = await SessionClient(stand.group_stub()).join("m1")
+
+    async def commit(
+        topic: str, epoch: int, sequence: int, partition: int = 0
+    ) -> group_pb2.CommitOffsetsResponse:
+        offset = types_pb2.PartitionOffset(partition=partition, offset=1)
+        return await stand.group_stub().CommitOffsets(
+            group_pb2.CommitOffsetsRequest(
+                group_id=GROUP,
+                member_id="m1",
+                member_epoch=epoch,
+                topics=[types_pb2.TopicOffsets(topic_name=topic, partitions=[offset])],
+                sequence=sequence,
+            )
+        )
+
+    assert not (await commit("orders", joined.member_epoch, 1)).failures
+    assert (await commit("nowhere", 99, 2**62)).failures
+    assert (await commit("orders", 99, 2**62, partition=7)).failures
+    own = await commit("orders", joined.member_epoch, 2)
+    assert not own.failures
+    assert own.error.reason == ""
+
+
 async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
     client, stub = SessionClient(stand.group_stub()), stand.group_stub()
     joined = await client.join("m1")
@@ -144,14 +170,16 @@ async def test_who_may_not_read_the_group_stops_no_commits_of_its_members() -> N
 async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
     stub = stand.legacy_stub()
 
-    async def join(member_id: str, sequence: int) -> legacy_pb2.JoinGroupResponse:
+    async def join(
+        member_id: str, sequence: int, protocol_type: str = "consumer"
+    ) -> legacy_pb2.JoinGroupResponse:
         return await stub.JoinGroup(
             legacy_pb2.JoinGroupRequest(
                 group_id="classic",
                 member_id=member_id,
                 session_timeout_ms=10_000,
                 rebalance_timeout_ms=10_000,
-                protocol_type="consumer",
+                protocol_type=protocol_type,
                 protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
                 sequence=sequence,
             )
@@ -163,3 +191,63 @@ async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
     late = await join(member_id, 2)
     assert late.error.reason == "COORDINATOR_NOT_AVAILABLE"
     assert not (await join(member_id, 4)).HasField("error")
+    refused = await join(member_id, 2**62, protocol_type="another")
+    assert refused.error.reason == "INCONSISTENT_GROUP_PROTOCOL"
+    assert not (await join(member_id, 5)).HasField("error"), "what was refused stops none"
+
+
+async def test_a_late_first_join_of_a_static_member_does_not_fence_it(stand: Stand) -> None:
+    """Another process with the instance id takes its place, as ever."""
+    stub = stand.legacy_stub()
+
+    async def join(sequence: int, incarnation: int) -> legacy_pb2.JoinGroupResponse:
+        return await stub.JoinGroup(
+            legacy_pb2.JoinGroupRequest(
+                group_id="classic",
+                instance_id="i",
+                session_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                sequence=sequence,
+                incarnation=incarnation,
+            )
+        )
+
+    async def beat(member: legacy_pb2.JoinGroupResponse) -> str:
+        request = legacy_pb2.ClassicHeartbeatRequest(
+            group_id="classic",
+            member_id=member.member_id,
+            instance_id="i",
+            generation=member.generation,
+        )
+        return (await stub.Heartbeat(request)).error.reason
+
+    live = await join(2, incarnation=7)
+    assert (await join(1, incarnation=7)).error.reason == "COORDINATOR_NOT_AVAILABLE"
+    assert await beat(live) != "FENCED_INSTANCE_ID"
+    assert not (await join(1, incarnation=9)).HasField("error")
+    assert await beat(live) == "FENCED_INSTANCE_ID"
+
+
+async def test_a_member_that_was_put_out_is_told_so_whatever_number_was_said(stand: Stand) -> None:
+    """It takes another id then. A stranger may have said a number that it never reaches."""
+    stub = stand.legacy_stub()
+
+    async def join(member_id: str, sequence: int) -> legacy_pb2.JoinGroupResponse:
+        return await stub.JoinGroup(
+            legacy_pb2.JoinGroupRequest(
+                group_id="classic",
+                member_id=member_id,
+                session_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                sequence=sequence,
+            )
+        )
+
+    member_id = (await join("", 1)).member_id
+    await join(member_id, 2**62)
+    assert (await join(member_id, 2)).error.reason == "COORDINATOR_NOT_AVAILABLE"
+    leaving = legacy_pb2.LeavingMember(member_id=member_id)
+    await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(group_id="classic", members=[leaving]))
+    assert (await join(member_id, 3)).error.reason == "UNKNOWN_MEMBER_ID"
