@@ -7,6 +7,7 @@ wrongly, and the size of the program is bounded as well.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 PATTERN_COST_MAX: Final = 10_000
@@ -29,6 +30,7 @@ _TOKEN = re.compile(
 )
 
 
+@lru_cache(maxsize=512)
 def compute_pattern_cost(regex: str) -> int:
     """Linear in the pattern. Repetitions cost what they repeat as often as it may come."""
     around: list[int] = []

@@ -9,7 +9,7 @@ Kafka uses RE2/J, which is the same language.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from threading import Lock
+from functools import lru_cache
 from typing import Any
 
 import re2
@@ -26,8 +26,8 @@ SMALL_PROGRAM_MAX_BYTES = 64 * 1024
 
 SMALL_COST = 256
 
-KEPT_PROGRAMS_MAX_BYTES = 64 * 1024 * 1024
-"""Of all compiled patterns that are kept."""
+KEPT_PROGRAMS_MAX_BYTES = 32 * 1024 * 1024
+"""Of all compiled patterns of either size that are kept."""
 
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
@@ -48,7 +48,7 @@ def check_regex(regex: str, max_bytes: int) -> None:
     if len(regex) > max_bytes or len(regex.encode()) > max_bytes:
         raise InvalidRegularExpression(f"SubscribedTopicRegex is longer than {max_bytes} bytes.")
     try:
-        _PROGRAMS.find(regex)
+        _find_program(regex)
     except re2.error as error:
         raise InvalidRegularExpression(
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_describe(error)}."
@@ -61,51 +61,36 @@ def compute_matches(regex: str, names: Iterable[TopicName]) -> frozenset[TopicNa
     A pattern that is none matches nothing: a log may bring one that somebody else had accepted.
     """
     try:
-        fullmatch = _PROGRAMS.find(regex).fullmatch
+        fullmatch = _find_program(regex).fullmatch
     except re2.error:
         return frozenset()
     return frozenset(name for name in names if fullmatch(name) is not None)
 
 
-class _Programs:
-    """Compiled patterns, those that were used last. The loop and the matching lane share them."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[Any, int]] = {}
-        self._bytes = 0
-        self._lock = Lock()
-
-    @property
-    def kept_bytes(self) -> int:
-        """What is kept takes no more."""
-        return self._bytes
-
-    def find(self, regex: str) -> Any:
-        """The compiled pattern. Raises ``re2.error``."""
-        with self._lock:
-            kept = self._kept.pop(regex, None)
-            if kept is None:
-                kept = _compile(regex)
-                self._bytes += kept[1]
-            self._kept[regex] = kept
-            while self._bytes > KEPT_PROGRAMS_MAX_BYTES:
-                self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
-            return kept[0]
-
-
-_PROGRAMS = _Programs()
-
-
-def _compile(regex: str) -> tuple[Any, int]:
-    """The program, and how many bytes it may take."""
+def _find_program(regex: str) -> Any:
+    """The compiled pattern. Raises ``re2.error``."""
     cost = compute_pattern_cost(regex)
     if cost > PATTERN_COST_MAX:
         raise re2.error("pattern too large - compile failed")
+    return _find_small(regex) if cost <= SMALL_COST else _find_large(regex)
+
+
+@lru_cache(maxsize=KEPT_PROGRAMS_MAX_BYTES // SMALL_PROGRAM_MAX_BYTES)
+def _find_small(regex: str) -> Any:
+    return _compile(regex, SMALL_PROGRAM_MAX_BYTES)
+
+
+@lru_cache(maxsize=KEPT_PROGRAMS_MAX_BYTES // PROGRAM_MAX_BYTES)
+def _find_large(regex: str) -> Any:
+    return _compile(regex, PROGRAM_MAX_BYTES)
+
+
+def _compile(regex: str, max_bytes: int) -> Any:
     options = re2.Options()
-    options.max_mem = PROGRAM_MAX_BYTES if cost > SMALL_COST else SMALL_PROGRAM_MAX_BYTES
+    options.max_mem = max_bytes
     options.never_capture = True
     options.log_errors = False
-    return re2.compile(regex, options), options.max_mem
+    return re2.compile(regex, options)
 
 
 def _describe(error: Exception) -> str:

@@ -288,13 +288,18 @@ def test_matches_keep_no_more_bytes_than_they_may(monkeypatch: pytest.MonkeyPatc
     assert matches._changed_names <= 2 * 101 + 1_000
 
 
-def test_programs_keep_no_more_bytes_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = 10 * regex_matching.SMALL_PROGRAM_MAX_BYTES
-    monkeypatch.setattr(regex_matching, "KEPT_PROGRAMS_MAX_BYTES", limit)
-    monkeypatch.setattr(regex_matching, "_PROGRAMS", regex_matching._Programs())
-    for number in range(30):
-        regex_matching.check_regex(f"f{number}", 100)
-        assert regex_matching._PROGRAMS.kept_bytes <= limit
+@pytest.mark.parametrize("pattern", ["fN", "|".join(["f.*f.*N"] * 20)])
+def test_programs_keep_no_more_bytes_than_they_may(pattern: str) -> None:
+    """As many as that, each of at most so many bytes; what is costly counts as more."""
+    caches = {
+        regex_matching.SMALL_PROGRAM_MAX_BYTES: regex_matching._find_small,
+        regex_matching.PROGRAM_MAX_BYTES: regex_matching._find_large,
+    }
+    limit = regex_matching.KEPT_PROGRAMS_MAX_BYTES
+    for number in range(600):
+        regex_matching.check_regex(pattern.replace("N", str(number)), 4_096)
+        for size, cache in caches.items():
+            assert cache.cache_info().currsize * size <= limit
 
 
 # ------------------------------------------------------------------------------------ the lane
