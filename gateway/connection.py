@@ -17,6 +17,7 @@ import asyncio
 import logging
 import struct
 from collections import deque
+from functools import partial
 from typing import Any, Final
 
 from gateway.api import RequestContext
@@ -353,7 +354,7 @@ class Connection(asyncio.Protocol):
 
         self._is_held = self._is_decoding = True
         steps = route.decode_long(data, body_at, end)
-        self._node.slices.run(decode_then(steps, lambda: self.closed, done))
+        self._node.slices.run(decode_then(steps, lambda: self.closed, done), partial(done, None))
 
     def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:
         # Who has sent a whole request has done all that is asked of the anonymous.

@@ -8,7 +8,7 @@ much. The others take their turns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -97,7 +97,7 @@ def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:
 
 def _begin(context: RequestContext, work: Steps[None]) -> None:
     for _ in work:
-        context.node.slices.go_on(work)
+        context.node.slices.go_on(work, partial(context.door.fail, context))
         return
 
 

@@ -100,12 +100,16 @@ def errors_of(path: Path) -> Iterator[None]:
         raise compute_store_error(path, error) from error
 
 
+_LOCKED = ("IO error: While lock file: ", "IO error: lock hold by current process")
+"""Not whatever has the word in it: paths have, and so has a block that could not be read."""
+
+
 def compute_store_error(path: Path, error: Exception, about: str = "") -> StoreError:
     """rocksdict raises plain ``Exception``s with RocksDB's status as text."""
     text = " ".join(str(error).split()) + (about and f" ({about})")
     if text.startswith("Result incomplete"):
         return StoreStalled(f"{path}: the store is behind with its background work, try again")
-    if "lock" in text and text.startswith("IO error"):
+    if text.startswith(_LOCKED):
         return StoreLocked(f"{path} is in use by another process: stop it or use another folder")
     if text.startswith("Corruption") or "No such file" in text or "does not exist" in text:
         return StoreCorrupt(f"{path} is damaged, restore the data folder from a backup: {text}")

@@ -37,6 +37,9 @@ GROUP = MemberId("")
 """Whose deadline it is where it is that of the group."""
 
 
+REASON_MAX_CHARS = 1_000
+
+
 class ClassicDraft:
     """A group to be changed, and what the change brings about."""
 
@@ -48,7 +51,8 @@ class ClassicDraft:
         self.generation = group.generation
         self.protocol_type = group.protocol_type
         self.protocol_name = group.protocol_name
-        self.leader = group.leader
+        self._leader = group.leader
+        self._is_leader_gone = False
         self.members = dict(group.members)
         self.instances = dict(group.instances)
         self.protocol_counts = dict(group.protocol_counts)
@@ -66,6 +70,20 @@ class ClassicDraft:
     @property
     def group_id(self) -> GroupId:
         return self._group.group_id
+
+    @property
+    def leader(self) -> MemberId | None:
+        """Who leads: in the place of one that is gone the first of those that are there.
+
+        It is looked for when it is asked for: of very many that go each may be the first.
+        """
+        if self._is_leader_gone:
+            self.leader = next(iter(self.members), None)
+        return self._leader
+
+    @leader.setter
+    def leader(self, member_id: MemberId | None) -> None:
+        self._leader, self._is_leader_gone = member_id, False
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -111,7 +129,7 @@ class ClassicDraft:
         )
 
     def write(self) -> None:
-        """Write the group as it is now."""
+        """Write the group as it is now. Raises where no record can hold it."""
         self.records.append(compute_group_record(self.value()))
 
     def reaction(self, event: ClassicEvent) -> Reaction:
@@ -165,8 +183,8 @@ class ClassicDraft:
         self.awaiting_joins -= member.awaits is Phase.JOIN
         if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
             del self.instances[member.instance_id]
-        if self.leader == member_id:
-            self.leader = next(iter(self.members), None)
+        if self._leader == member_id:
+            self._is_leader_gone = True
 
     def rename(self, instance_id: InstanceId, new_id: MemberId) -> ClassicMember:
         """An instance is another member now, with all that it had."""
@@ -194,7 +212,9 @@ class ClassicDraft:
     # ------------------------------------------------------------------------ answers, deadlines
 
     def note_rebalance(self, reason: str) -> None:
-        """Say why it rebalances."""
+        """Say why it rebalances, in a line of the log: clients may have said very much."""
+        if len(reason) > REASON_MAX_CHARS:
+            reason = f"{reason[:REASON_MAX_CHARS]}..."
         self.effects.append(NoteRebalance(self.group_id, self.generation, reason))
 
     def release(self, member: ClassicMember, answer: Response | GroupError) -> None:

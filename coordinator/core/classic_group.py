@@ -19,9 +19,15 @@ from enum import Enum
 from coordinator.core.classic_states import ClassicGroupState as ClassicGroupState
 from coordinator.core.consumer_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from model.commands import JoinProtocol
+from model.errors import UnknownServerError
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.value import value
+
+LAST_GENERATION = (1 << 31) - 1
+
+RECORD_MAX_BYTES = 128 * 1024 * 1024
+"""What members say and are assigned, all together, in the one record of their group."""
 
 NO_TIMESTAMP = -1
 NO_TIMEOUT = -1
@@ -103,6 +109,10 @@ class ClassicGroup:
     pending_members: frozenset[MemberId] = frozenset()
     pending_syncs: frozenset[MemberId] = frozenset()
     initial_delay: InitialDelay | None = None
+    upgrade_checks: dict[object, str] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    """What is in the way of an upgrade, under these rules: found once for this value."""
 
 
 def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> ClassicGroup:
@@ -172,8 +182,23 @@ def compute_new_group(group_id: GroupId, wall_ms: int) -> ClassicGroup:
     return ClassicGroup(group_id, empty, 0, None, None, None, wall_ms, {}, None)
 
 
+def compute_next_generation(generation: int) -> int:
+    """Kafka's would go below 0, which says that there is none; nobody has one that was so low."""
+    return 1 if generation >= LAST_GENERATION else generation + 1
+
+
 def compute_group_record(group: ClassicGroup) -> Record:
-    """The group as its record of type 2."""
+    """The group as its record of type 2.
+
+    Raises ``UnknownServerError``, as Kafka answers a record that is too large, before anything of
+    it is replayed: what cannot be written must not be in memory.
+    """
+    size = sum(len(each.metadata) + len(each.assignment) for each in group.members.values())
+    if size > RECORD_MAX_BYTES:
+        raise UnknownServerError(
+            f"Group {group.group_id} has {size} bytes of metadata and assignments, more than "
+            f"{RECORD_MAX_BYTES}: its record cannot be written."
+        )
     since_ms = group.current_state_timestamp_ms
     value = GroupMetadataValue(
         group.protocol_type or "",

@@ -195,7 +195,7 @@ def _join_known(
         if command.instance_id is not None:
             raise UnknownMemberId(f"Member {member_id} was not given its id as an instance.")
         return _add(draft, settings, command, member_id)
-    member = check_member(draft.value(), member_id, command.instance_id)
+    member = check_member(draft, member_id, command.instance_id)
     event = compute_event_of_rejoin(draft, member, member.protocols == command.protocols)
     reason = _compute_reason(f"member {member_id} joins again", command)
     change = partial(_update, draft, command, member_id)

@@ -27,7 +27,7 @@ def handle_classic_leave(
     results, gone = [], []
     for leaving in command.members:
         try:
-            member_id = find_leaving(draft.value(), leaving)
+            member_id = find_leaving(draft, leaving)
         except GroupError as error:
             results.append(error.code)
             continue
@@ -42,7 +42,7 @@ def handle_classic_leave(
     return draft.finish(response)
 
 
-def find_leaving(group: ClassicGroup, leaving: LeavingMember) -> MemberId:
+def find_leaving(group: ClassicGroup | ClassicDraft, leaving: LeavingMember) -> MemberId:
     """Who is meant: a member, an instance, or an id that was handed out and not used yet."""
     member_id, instance_id = leaving.member_id, leaving.instance_id
     if not member_id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator.core.classic_draft import ClassicDraft
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
 from coordinator.core.outcome import ArmClassicDeadline
 from coordinator.core.shard import Shard
@@ -35,7 +36,7 @@ def check_group(shard: Shard, group_id: GroupId) -> ClassicGroup:
 
 
 def check_member(
-    group: ClassicGroup, member_id: MemberId, instance_id: InstanceId | None
+    group: ClassicGroup | ClassicDraft, member_id: MemberId, instance_id: InstanceId | None
 ) -> ClassicMember:
     """The member of that id, which has to be the instance where one is named. Rows J3, J4."""
     if instance_id is not None:

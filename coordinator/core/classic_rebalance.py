@@ -17,6 +17,7 @@ from coordinator.core.classic_group import (
     ClassicMember,
     InitialDelay,
     Phase,
+    compute_next_generation,
     compute_subscribed_topics,
 )
 from coordinator.core.classic_states import ClassicEvent, ClassicGroupState, Reaction
@@ -26,6 +27,9 @@ from model.errors import GroupError, RebalanceInProgress
 from model.ids import MemberId, compute_java_hash
 from model.responses import JoinedMember, JoinGroupResponse
 from model.settings import CoordinatorSettings
+
+LEAST_WAIT_MS = 1_000
+"""Between two ends of one join phase, where the members' rebalance timeout may be 0."""
 
 REBALANCING = "The group is rebalancing: join it again."
 
@@ -115,10 +119,10 @@ def complete_join(draft: ClassicDraft) -> None:
         if member.awaits is not Phase.JOIN and member.instance_id is None:
             draft.remove(member.member_id)
     if draft.members and not _elect_leader(draft):
-        draft.arm(ClassicDeadline.JOIN, draft.rebalance_timeout_ms)
+        draft.arm(ClassicDeadline.JOIN, max(draft.rebalance_timeout_ms, LEAST_WAIT_MS))
         return
     draft.move(ClassicEvent.JOINED if draft.members else ClassicEvent.DESERTED)
-    draft.generation += 1
+    draft.generation = compute_next_generation(draft.generation)
     draft.initial_delay = None
     draft.pending_syncs.clear()
     if draft.members:

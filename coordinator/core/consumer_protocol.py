@@ -50,6 +50,11 @@ def check_subscriptions(command: JoinGroup, most: int) -> None:
                 raise InvalidRequest(f"A member cannot subscribe to more than {most} topics.")
 
 
+def count_subscribed_topics(metadata: bytes) -> int:
+    """How many topics a subscription says that it has; nothing is decoded."""
+    return int.from_bytes(metadata[2:6], "big", signed=True)
+
+
 def decode_subscription(metadata: bytes) -> MemberSubscription | None:
     """A subscription as a whole; ``None`` for bytes that are none."""
     try:

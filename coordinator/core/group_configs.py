@@ -44,7 +44,8 @@ from model.settings import CoordinatorSettings
 OwnConfigs = Mapping[str, str]
 """What a group has of its own, by name."""
 
-_NUMBER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?\d{1,100}")
+"""Python refuses to read one of some thousand digits."""
 
 _PARSERS: Mapping[str, Callable[[list[str]], object]] = {PINS: parse_pins, WEIGHTS: parse_weights}
 

@@ -54,6 +54,7 @@ from model.errors import (
     GroupIdNotFound,
     GroupMaxSizeReached,
     UnknownMemberId,
+    UnknownServerError,
     UnsupportedAssignor,
 )
 from model.ids import GroupId, MemberId, TopicName
@@ -73,6 +74,8 @@ from model.records import (
 from model.responses import ConsumerGroupHeartbeatResponse
 
 T = TypeVar("T")
+
+LAST_EPOCH = (1 << 31) - 1
 
 
 # --------------------------------------------------------------------------------- first half
@@ -270,8 +273,15 @@ def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ..
 def compute_epoch_bump(
     shard: Shard, group: ConsumerGroup | None, group_id: GroupId, names: Iterable[TopicName]
 ) -> list[Record]:
-    """The records of a new group epoch over these subscribed names."""
+    """The records of a new group epoch over these subscribed names.
+
+    Raises ``UnknownServerError`` where there is none: members compare epochs, none may be lower.
+    """
     epoch = (group.group_epoch if group is not None else 1) + 1
+    if epoch > LAST_EPOCH:
+        raise UnknownServerError(
+            f"Group {group_id} has the last epoch that there is: it has to be deleted."
+        )
     metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
     value = ConsumerGroupMetadataValue(epoch, metadata_hash)
     records = [Record(ConsumerGroupMetadataKey(group_id), value)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from coordinator.core.classic_leave import handle_classic_leave
 from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
 from coordinator.core.downgrade import compute_downgrade, is_to_downgrade
-from coordinator.core.heartbeat import compute_epoch_bump, compute_target_effect
+from coordinator.core.heartbeat import LAST_EPOCH, compute_epoch_bump, compute_target_effect
 from coordinator.core.outcome import CancelRebalanceTimeout, Effect, Outcome
 from coordinator.core.regexes import compute_names_after, compute_regex_tombstones
 from coordinator.core.shard import Shard
@@ -124,7 +124,8 @@ def compute_removal(
     gone = [member.metadata for member in members]
     records += compute_regex_tombstones(group, gone)
     names = compute_names_after(group, gone, ())
-    records += compute_epoch_bump(shard, group, group_id, names)
+    if group.group_epoch < LAST_EPOCH:  # Else it can at least become empty, and be deleted.
+        records += compute_epoch_bump(shard, group, group_id, names)
     if group.member_count <= len(members):
         return tuple(records), ()
     return tuple(records), (compute_target_effect(shard, group, group_id),)

@@ -3,8 +3,11 @@
 Rebuilt on load, never in the log. Deadlines are data; the shell asks ``next_deadline_ms`` when to
 come back. They are kept in buckets of 100 ms: when one begins, nearly all of its members have been
 heard from since and go to later ones. What is left falls within the bucket, and is kept to the
-millisecond. A tick that comes late moves every deadline by as much: all times here are on a clock
-that stands still while the process does.
+millisecond. All times here are on a clock that stands still while the process does, for nobody
+could be heard from meanwhile. But turns that take long, one after another, are no pause: what came
+before each of them was handled. So a pause is forgiven once in ``PARDON_AGAIN_MS``, and of all else
+that comes late ``GRACE_MS`` in as long. A member that is not heard from is put out, whatever the
+load, after its timeout and a fifth of it, 2 s, and up to one pause in 10 s.
 
 A member on a stream was promised a session timeout, and believes for so long after each renewal
 that it owns its partitions (``muster.lease``). No deadline takes them from it earlier:
@@ -39,6 +42,15 @@ CLASSIC_AGAIN_MS = 5_000
 
 LATE_MS = 50
 """Less is the resolution of timers, not a stall."""
+
+
+GRACE_MS = 2_000
+"""What is not more, and comes more often than a pause, is forgiven so far: a third of the shortest
+session timeout that Kafka allows, within which its clients send a heartbeat.
+"""
+
+PARDON_AGAIN_MS = 10_000
+"""So long the process has to run before a pause is forgiven again. Who is alive was heard then."""
 
 
 class RebalanceDeadline(NamedTuple):
@@ -123,7 +135,10 @@ class Liveness:
         self.classic = ClassicDeadlines()
         """Those of classic groups, on the clock of this."""
         self.stalled_ms = 0
-        """How long the process has stood still in all, as far as ticks came late."""
+        """How long the clock here has stood still in all."""
+        self._pardoned_ms = -PARDON_AGAIN_MS
+        self._grace_ms = GRACE_MS
+        self._grace_since_ms = -PARDON_AGAIN_MS
         self.late_after_ms = NEVER_MS
         """From then on the shell is late, and whoever comes first calls ``catch_up``."""
 
@@ -342,9 +357,20 @@ class Liveness:
         if now_ms <= self.late_after_ms:
             return 0
         late_ms = now_ms - (self.late_after_ms - LATE_MS)
-        self.stalled_ms += late_ms
+        self.stalled_ms += self._forgive(late_ms, now_ms - late_ms - self.stalled_ms)
         self.late_after_ms += late_ms
         return late_ms
+
+    def _forgive(self, late_ms: int, at_ms: int) -> int:
+        """For how much of it the clock here stands still; it began ``at_ms`` on that clock."""
+        if late_ms > GRACE_MS and at_ms - self._pardoned_ms >= PARDON_AGAIN_MS:
+            self._pardoned_ms = at_ms
+            return late_ms
+        if at_ms - self._grace_since_ms >= PARDON_AGAIN_MS:
+            self._grace_ms, self._grace_since_ms = GRACE_MS, at_ms
+        forgiven_ms = min(late_ms, self._grace_ms)
+        self._grace_ms -= forgiven_ms
+        return forgiven_ms
 
     def due(self, now_ms: int) -> list[ExpireMember | ExpireClassicDeadline]:
         """Commands for what has passed. Each comes once; the core checks that it still holds."""

@@ -185,7 +185,7 @@ def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Read
     """What becomes of a group when the first member of the new protocol joins it."""
     reasons: list[Reason] = []
     if group.members:
-        reasons += _check_group(group, rules)
+        reasons += compute_group_reasons(group, rules)
         for member in group.members:
             reasons += _check_member(group, member, rules)
     elif group.protocol_type not in (PROTOCOL_TYPE, None, ""):
@@ -201,7 +201,8 @@ def compute_verdict(reasons: Collection[Reason]) -> Verdict:
     return Verdict.WARN if reasons else Verdict.READY
 
 
-def _check_group(group: Candidate, rules: MigrationRules) -> list[Reason]:
+def compute_group_reasons(group: Candidate, rules: MigrationRules) -> list[Reason]:
+    """Those of the group itself, for which nothing of its members has to be read."""
     found: list[Reason] = []
     if not rules.allows_upgrade:
         detail = (

@@ -1,7 +1,9 @@
 """Patterns of ``subscribed_topic_regex``: RE2, by KIP-848's contract, and matched in full.
 
-RE2 takes time linear in the name, whatever the pattern, and a program is bounded in size, so no
-pattern can hold anybody up. Kafka uses RE2/J, which is the same language.
+RE2 takes time linear in the name, whatever the pattern, and a program is bounded in size. But
+compiling some thousand bytes may take most of a second, and matching one name a millisecond: what a
+pattern costs is estimated before it is compiled, and what is matched at a time is counted in it.
+Kafka uses RE2/J, which is the same language.
 """
 
 from __future__ import annotations
@@ -12,16 +14,20 @@ from typing import Any
 
 import re2
 
+from coordinator.core.regex_cost import PATTERN_COST_MAX, compute_pattern_cost
 from model.errors import InvalidRegularExpression
 from model.ids import TopicName
 
-PROGRAM_MAX_BYTES = 2 * 1024 * 1024
+PROGRAM_MAX_BYTES = 768 * 1024
 """Of a compiled pattern and the automata that are made of it."""
 
-KEPT_PATTERNS = 1_024
+SMALL_PROGRAM_MAX_BYTES = 64 * 1024
+"""The same of one that costs no more than ``SMALL_COST``, as nearly all do."""
 
-KEPT_PROGRAMS = 128
-"""Compiled patterns that are kept: 256 MiB at most."""
+SMALL_COST = 256
+
+KEPT_PROGRAMS_MAX_BYTES = 32 * 1024 * 1024
+"""Of all compiled patterns of either size that are kept."""
 
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
@@ -42,7 +48,7 @@ def check_regex(regex: str, max_bytes: int) -> None:
     if len(regex) > max_bytes or len(regex.encode()) > max_bytes:
         raise InvalidRegularExpression(f"SubscribedTopicRegex is longer than {max_bytes} bytes.")
     try:
-        _compile(regex)
+        _find_program(regex)
     except re2.error as error:
         raise InvalidRegularExpression(
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_describe(error)}."
@@ -55,16 +61,33 @@ def compute_matches(regex: str, names: Iterable[TopicName]) -> frozenset[TopicNa
     A pattern that is none matches nothing: a log may bring one that somebody else had accepted.
     """
     try:
-        fullmatch = _compile(regex).fullmatch
+        fullmatch = _find_program(regex).fullmatch
     except re2.error:
         return frozenset()
     return frozenset(name for name in names if fullmatch(name) is not None)
 
 
-@lru_cache(maxsize=KEPT_PROGRAMS)
-def _compile(regex: str) -> Any:
+def _find_program(regex: str) -> Any:
+    """The compiled pattern. Raises ``re2.error``."""
+    cost = compute_pattern_cost(regex)
+    if cost > PATTERN_COST_MAX:
+        raise re2.error("pattern too large - compile failed")
+    return _find_small(regex) if cost <= SMALL_COST else _find_large(regex)
+
+
+@lru_cache(maxsize=KEPT_PROGRAMS_MAX_BYTES // SMALL_PROGRAM_MAX_BYTES)
+def _find_small(regex: str) -> Any:
+    return _compile(regex, SMALL_PROGRAM_MAX_BYTES)
+
+
+@lru_cache(maxsize=KEPT_PROGRAMS_MAX_BYTES // PROGRAM_MAX_BYTES)
+def _find_large(regex: str) -> Any:
+    return _compile(regex, PROGRAM_MAX_BYTES)
+
+
+def _compile(regex: str, max_bytes: int) -> Any:
     options = re2.Options()
-    options.max_mem = PROGRAM_MAX_BYTES
+    options.max_mem = max_bytes
     options.never_capture = True
     options.log_errors = False
     return re2.compile(regex, options)

@@ -18,6 +18,7 @@ from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, Clas
 from coordinator.core.consumer_group import JOIN_EPOCH
 from coordinator.core.consumer_protocol import (
     PROTOCOL_TYPE,
+    count_subscribed_topics,
     decode_subscription,
     decode_user_data,
 )
@@ -29,7 +30,10 @@ from coordinator.core.heartbeat import (
 )
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.migration_readiness import (
+    MigrationRules,
+    Reason,
     compute_candidate,
+    compute_group_reasons,
     compute_migration_readiness,
     compute_migration_rules,
     subscription_of,
@@ -161,14 +165,37 @@ def check_upgrade(
 
     User data of an assignor is in the way, unless the newcomer brings an assignor for it.
     """
+    limit = settings.group_subscriptions_max
     rules = replace(compute_migration_rules(settings), keeps_user_data=keeps_user_data)
-    readiness = compute_migration_readiness(compute_candidate(group), rules)
-    for reason in readiness.reasons:
+    key = rules.allows_upgrade, rules.max_size, keeps_user_data, limit
+    refusal = group.upgrade_checks.get(key)
+    if refusal is None:
+        # A heartbeat of some bytes asks for it, and members may have said very much.
+        refusal = group.upgrade_checks[key] = _find_refusal(group, rules, limit)
+    if refusal:
+        raise GroupIdNotFound(
+            f"Group {group.group_id} is a classic group and stays one: {refusal}."
+        )
+
+
+def _find_refusal(group: ClassicGroup, rules: MigrationRules, limit: int) -> str:
+    """What is in the way; nothing is decoded before what is cheap to see."""
+    candidate = compute_candidate(group)
+    if not (found := _describe_blocking(compute_group_reasons(candidate, rules))):
+        for member in candidate.members:
+            if (topics := count_subscribed_topics(member.subscription)) > limit:
+                whose = f"(client {member.client_id})"
+                return f"a member subscribes to {topics} topics, more than {limit} {whose}"
+        found = _describe_blocking(compute_migration_readiness(candidate, rules).reasons)
+    return found
+
+
+def _describe_blocking(reasons: Iterable[Reason]) -> str:
+    for reason in reasons:
         if reason.is_blocking:
             whose = "" if reason.client_id is None else f" (client {reason.client_id})"
-            raise GroupIdNotFound(
-                f"Group {group.group_id} is a classic group and stays one: {reason.detail}{whose}."
-            )
+            return f"{reason.detail}{whose}"
+    return ""
 
 
 def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, ...]:

@@ -28,6 +28,10 @@ Reply: TypeAlias = Callable[[Answer], None]
 """Called exactly once, on the loop, never before ``submit`` returns for a command that writes."""
 
 
+def ignore_answer(answer: Answer) -> None:
+    """The reply of the coordinator's own commands."""
+
+
 class MemberTicket(Protocol):
     """What makes a repeated heartbeat cheap: valid as long as its answer cannot have changed.
 

@@ -103,10 +103,14 @@ class Assignments:
         computation.finish(result)
         self._start_next()
 
-    def report(self, problem: TargetProblem, failure: Failure) -> None:
-        """The target in force stays: count it, and say why."""
+    def count(self, failure: Failure) -> None:
+        """There is no target for now."""
         counts = self._stats.assignor_failures_by_reason
         counts[failure.reason] = counts.get(failure.reason, 0) + 1
+
+    def report(self, problem: TargetProblem, failure: Failure) -> None:
+        """The target in force stays: count it, and say why."""
+        self.count(failure)
         log.error(
             "assignor_failed",
             group_id=problem.group_id,

@@ -134,6 +134,11 @@ class Scheduler(Protocol):
     ) -> None:
         """As ``run_blocking``, in a lane of its own, for work that computes for long."""
 
+    def run_matching(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        """As ``run_computing``, in a lane of its own, for the patterns of groups."""
+
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         """As ``run_computing``, beside everything else, for work that may never end."""
 
@@ -178,6 +183,7 @@ class AsyncioScheduler:
         self._loop = loop
         self._blocking = Lane(loop, "muster-sync")
         self._computing = Lane(loop, "muster-assignor")
+        self._matching = Lane(loop, "muster-patterns")
         self._pace = SyncPace()
 
     def call_soon(self, callback: Callable[[], None]) -> object:
@@ -223,6 +229,11 @@ class AsyncioScheduler:
     ) -> None:
         self._computing.put(work, done)
 
+    def run_matching(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._matching.put(work, done)
+
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         def run() -> None:
             result: T | BaseException
@@ -239,3 +250,4 @@ class AsyncioScheduler:
         """Let the threads end; work that was handed over is finished first."""
         self._blocking.close()
         self._computing.close()
+        self._matching.close()

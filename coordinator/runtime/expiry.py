@@ -96,8 +96,6 @@ class OffsetExpiry:
         self._next_ms = 0
         self._is_stopped = False
         self._now_ms = 0
-        self._waiting: dict[LogPartition, set[bytes]] = {}
-        """Of the current turn."""
 
     def begin(self) -> None:
         """The first walk is one interval from now."""
@@ -129,7 +127,6 @@ class OffsetExpiry:
         if not self._write_gathered():
             self._scheduler.call_later_ms(STALL_RETRY_MS, partial(self._step, walk))
             return
-        self._waiting.clear()
         self._now_ms = self._clock.now().wall_ms
         left = SLICE
         try:
@@ -197,7 +194,7 @@ class OffsetExpiry:
     def _expire(self, shard: Shard, group_id: GroupId, found: list[_Found]) -> int:
         """What it cost. The walk may have found them long ago: what counts is how they are now."""
         partition = shard.partition
-        waiting = self._waiting_keys(partition)
+        waiting = shard.open_transactions.unstable(group_id)
         rule = compute_expiry_rule(shard, group_id)
         retention_ms = compute_retention_ms(shard, group_id)
         keys = [entry.key for entry, _ in found]
@@ -208,12 +205,14 @@ class OffsetExpiry:
             )
             if current is not None
             and current.offset == entry.offset
-            and entry.key not in waiting
+            and (stored.topic, stored.partition) not in waiting
             and rule is not None
             and self._is_expired(rule, stored, retention_ms)
         }
-        removes_group = is_removable(shard, group_id) and not self._has_others(
-            partition, group_id, expired.keys(), waiting
+        removes_group = (
+            is_removable(shard, group_id)
+            and not waiting
+            and not self._has_others(partition, group_id, expired.keys())
         )
         if expired or removes_group:
             offsets = tuple((stored.topic, stored.partition) for stored in expired.values())
@@ -224,25 +223,14 @@ class OffsetExpiry:
             self._submit(command, partial(self._note, shard, command))
         return REMOVAL_COST + len(found)
 
-    def _waiting_keys(self, partition: LogPartition) -> set[bytes]:
-        """The keys of offsets that wait for the end of a transaction."""
-        keys = self._waiting.get(partition)
-        if keys is None:
-            keys = {entry.key for _, entry in self._store.pending(partition)}
-            self._waiting[partition] = keys
-        return keys
-
     def _has_others(
         self,
         partition: LogPartition,
         group_id: GroupId,
         keys: Collection[bytes],
-        waiting: set[bytes],
     ) -> bool:
-        """Whether the group has offsets beside these, or waits for the end of a transaction."""
+        """Whether the group has offsets beside these."""
         prefix = encode_offset_group_prefix(group_id)
-        if waiting and any(key.startswith(prefix) for key in waiting):
-            return True
         left = islice(self._store.latest(partition, prefix), len(keys) + 1)
         return any(entry.key not in keys for entry in left)
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-import structlog
-
 from coordinator.core.describe import begin_description, describe_classic_group, list_groups
 from coordinator.core.migration_plan import compute_migration_plan
 from coordinator.core.shard import Shard
@@ -36,8 +34,6 @@ from model.responses import (
 SLICE = 500
 """Members, or groups, that are described in one turn, each in some 10 µs."""
 
-log = structlog.get_logger()
-
 
 class GroupReads:
     """Answers reads. ``answer`` is given the answer of these groups when it is known."""
@@ -59,16 +55,16 @@ class GroupReads:
 
     def submit(self, command: ReadCommand, reply: Reply) -> None:
         """Read; the answer comes when what it shows is durable."""
-        self._slices.run(self._read(command, reply))
-
-    def _read(self, command: ReadCommand, reply: Reply) -> Steps[None]:
         group_ids = () if isinstance(command, ListGroups) else command.group_ids
-        try:
-            answer = yield from read_groups(self._shards, command)
-        except Exception as bug:
-            log.exception("reading_failed", command=type(command).__name__)
-            self._answer(group_ids, reply, UnknownServerError(repr(bug)))
-            return
+        self._slices.run(
+            self._read(command, group_ids, reply),
+            lambda bug: self._answer(group_ids, reply, UnknownServerError(repr(bug))),
+        )
+
+    def _read(
+        self, command: ReadCommand, group_ids: tuple[GroupId, ...], reply: Reply
+    ) -> Steps[None]:
+        answer = yield from read_groups(self._shards, command)
         # What was read in earlier turns is durable by then, too.
         if isinstance(command, ListGroups):
             generation = self._durability.generation_of_all()

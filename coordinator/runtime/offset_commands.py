@@ -88,7 +88,11 @@ class OffsetCommands:
 
     def fetch(self, command: OffsetFetch, reply: Reply) -> None:
         """Read from the store; the answer comes when what it shows is durable."""
-        self._slices.run(self._fetch(command, reply))
+        group_ids = (command.group_id,)
+        self._slices.run(
+            self._fetch(command, reply),
+            lambda bug: self._answer_error(group_ids, reply, UnknownServerError(repr(bug))),
+        )
 
     def _fetch(self, command: OffsetFetch, reply: Reply) -> Steps[None]:
         group_id = command.group_id
@@ -214,6 +218,8 @@ class OffsetCommands:
 
     def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
         """Who lost an offset while an abort was being written was not looked at: this may be it."""
-        for group_id in groups:
-            self._on_offsets_lost(group_id)
-        reply(answer)
+        try:
+            for group_id in groups:
+                self._on_offsets_lost(group_id)
+        finally:
+            reply(answer)

@@ -20,7 +20,7 @@ from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.durability import Durability
-from coordinator.runtime.offset_reads import encode_offset_group_prefix
+from coordinator.runtime.offset_reads import encode_offset_group_prefix, fits_in_key
 from coordinator.runtime.slices import Slices, Steps
 from coordinator.runtime.writer import Writer
 from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
@@ -67,7 +67,11 @@ class OffsetDeletion:
 
     def submit(self, command: DeletionCommand, reply: Reply) -> None:
         """Handle, replay and gather; the answer comes when it is durable."""
-        self._slices.run(self._delete(command, reply))
+        group_ids = (command.group_id,)
+        self._slices.run(
+            self._delete(command, reply),
+            lambda bug: self._answer_error(group_ids, reply, UnknownServerError(repr(bug))),
+        )
 
     def _delete(self, command: DeletionCommand, reply: Reply) -> Steps[None]:
         group_id = command.group_id
@@ -93,8 +97,10 @@ class OffsetDeletion:
             shard.offset_groups.discard(group_id)
 
         def answer_and_forget(answer: Answer) -> None:
-            self.forget_if_offsetless(group_id)
-            reply(answer)
+            try:
+                self.forget_if_offsetless(group_id)
+            finally:
+                reply(answer)
 
         if not outcome.records and isinstance(command, DeleteGroup):
             assert outcome.response is not None
@@ -159,6 +165,7 @@ class OffsetDeletion:
         places: list[tuple[TopicName, int]] = [
             (name, partition)
             for name, partitions in command.topics
+            if fits_in_key(name)
             for partition in dict.fromkeys(partitions)
             if partition >= 0
         ]

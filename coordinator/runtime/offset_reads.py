@@ -41,6 +41,9 @@ SLICE = 2_000
 SCANS_MAX = 32
 """Topics that are scanned each by itself; of more the whole group is."""
 
+KEY_STRING_MAX_BYTES = 32_767
+"""Of a group or a topic in a key; what is longer has no offset."""
+
 _KEY_HEAD = struct.Struct(">hh")
 _KEY_PARTITION_BYTES = 4
 
@@ -71,6 +74,11 @@ def decode_stored_offsets(entries: Iterable[LatestEntry]) -> Iterator[StoredOffs
         value = _decode_value(entry)
         if isinstance(key, OffsetCommitKey) and value is not None:
             yield StoredOffset(key.group, key.topic, key.partition, value, entry.offset)
+
+
+def fits_in_key(name: str) -> bool:
+    """Whether a key can name it: a request may ask for what no record can be of."""
+    return len(name) <= KEY_STRING_MAX_BYTES and len(name.encode()) <= KEY_STRING_MAX_BYTES
 
 
 def encode_offset_group_prefix(group_id: GroupId) -> bytes:
@@ -141,9 +149,9 @@ def read_offsets(
     the store that begin then.
     """
     if command.topics is None:
-        entries = _scan(store, partition, [encode_offset_group_prefix(command.group_id)])
-        found = entries if has_offsets else iter(())
-        topics = yield from _read_all(found, partition, image, deleted)
+        prefixes = [encode_offset_group_prefix(command.group_id)] if has_offsets else ()
+        entries = _scan(store, partition, prefixes)
+        topics = yield from _read_all(entries, partition, image, deleted)
     elif sum(1 + len(wanted.partitions) for wanted in command.topics) <= SLICE:
         topics = tuple(
             _read_topic(store, partition, image, command.group_id, wanted, has_offsets, deleted)
@@ -203,7 +211,7 @@ def _read_topic(
 ) -> FetchedTopic:
     name = _name_of(image, wanted)
     values: list[_Value | None] = [None] * len(wanted.partitions)
-    if name is not None and has_offsets:
+    if name is not None and has_offsets and fits_in_key(name):
         keys = [encode_key(OffsetCommitKey(group_id, name, n)) for n in wanted.partitions]
         entries = store.get_many_latest(partition, keys)
         for index, entry in enumerate(entries):
@@ -229,12 +237,8 @@ def _read_many(
     """
     assert command.topics is not None
     names = [_name_of(image, wanted) for wanted in command.topics]
-    prefixes = [encode_offset_group_prefix(command.group_id)]
-    if len(names) <= SCANS_MAX:
-        distinct = dict.fromkeys(name for name in names if name is not None)
-        keys = (encode_key(OffsetCommitKey(command.group_id, name, 0)) for name in distinct)
-        prefixes = [key[:-_KEY_PARTITION_BYTES] for key in keys]
-    entries = _scan(store, partition, prefixes if has_offsets else ())
+    prefixes = _compute_prefixes(command.group_id, names) if has_offsets else ()
+    entries = _scan(store, partition, prefixes)
     found: dict[tuple[TopicName | None, int], _Value] = {}
     while taken := list(islice(entries, SLICE)):
         for stored in _decode_shown(taken, partition, deleted):
@@ -258,6 +262,15 @@ def _read_many(
             left = SLICE
             yield
     return tuple(topics)
+
+
+def _compute_prefixes(group_id: GroupId, names: Sequence[TopicName | None]) -> list[bytes]:
+    """What the keys of all offsets of these topics begin with; of very many that of the group."""
+    if len(names) > SCANS_MAX:
+        return [encode_offset_group_prefix(group_id)]
+    distinct = dict.fromkeys(name for name in names if name is not None and fits_in_key(name))
+    keys = (encode_key(OffsetCommitKey(group_id, name, 0)) for name in distinct)
+    return [key[:-_KEY_PARTITION_BYTES] for key in keys]
 
 
 def _name_of(image: TopicImage, wanted: TopicToFetch) -> TopicName | None:

@@ -2,7 +2,8 @@
 
 A group's patterns are resolved together: when a member brings a new one, when a topic that one of
 them matches comes or goes, and again after an interval, for rights may have changed (KAFKA-18961).
-Between two resolutions of a group there is a least time. Who may describe what is asked in the
+Between two resolutions of a group there is a least time, which doubles while they follow each
+other. Who may describe what is asked in the
 rights of all members of a pattern that were heard from: what one of them may not see none of
 them gets by it. Rights are not in the log, so that a group is not resolved after a start before
 one of its members is heard from; it goes on with what the log has.
@@ -13,18 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 import structlog
 
 from coordinator.core.consumer_group import ConsumerGroup, regex_of
-from coordinator.core.metadata_hash import TopicHashes, compute_metadata_hash
-from coordinator.core.regex_matching import KEPT_PATTERNS, compute_matches
 from coordinator.core.regex_resolution import InstallRegexes
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.authorizer import AllowAll, Authorizer, Operation, ResourceType
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
+from coordinator.runtime.regex_matches import SLICE_TOPICS, MatchingLane, RegexMatches, Slice
+from coordinator.runtime.slices import Steps
 from model.commands import ConsumerGroupHeartbeat
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
@@ -35,62 +37,14 @@ log = structlog.get_logger()
 
 RETRY_MS = 1_000
 
-KEPT_NAMES = 1_000_000
-"""So many names that patterns match are kept, all patterns together: some 64 MiB."""
+LONGEST_INTERVAL_MS = 10_000
+"""Between two resolutions of a group, where one is due as soon as the last is over: Kafka's."""
 
 Right: TypeAlias = tuple[str, str]
 """Principal and host."""
 
 _ANYBODY: Right = ("", "")
 """Stands for all, where all may do everything."""
-
-
-class RegexMatches:
-    """The topics of each pattern, kept from one image to the next: only what came is matched."""
-
-    def __init__(self) -> None:
-        self._image = TopicImage()
-        self._known: dict[str, frozenset[TopicName]] = {}
-        self._hashes: TopicHashes = {}
-
-    def topics_of(
-        self, regexes: Iterable[str], image: TopicImage
-    ) -> dict[str, frozenset[TopicName]]:
-        """For each pattern the names that it matches."""
-        self._follow(image)
-        if len(self._known) > KEPT_PATTERNS or sum(map(len, self._known.values())) > KEPT_NAMES:
-            self._known.clear()
-        found = {}
-        for regex in regexes:
-            topics = self._known.get(regex)
-            if topics is None:
-                topics = self._known[regex] = compute_matches(regex, image.by_name)
-            found[regex] = topics
-        return found
-
-    def compute_hashes(
-        self, found: Collection[frozenset[TopicName]], image: TopicImage
-    ) -> TopicHashes:
-        """The hashes of these topics."""
-        for topics in found:
-            compute_metadata_hash(topics, image, self._hashes)
-        return {
-            topic.topic_id: self._hashes[topic.topic_id]
-            for topics in found
-            for topic in map(image.by_name.get, topics)
-            if topic is not None
-        }
-
-    def _follow(self, image: TopicImage) -> None:
-        if image is self._image:
-            return
-        old, new = self._image.by_name.keys(), image.by_name.keys()
-        come, gone = new - old, old - new
-        for regex, topics in self._known.items():
-            matched = compute_matches(regex, come)
-            if matched or not topics.isdisjoint(gone):
-                self._known[regex] = (topics - gone) | matched
-        self._image = image
 
 
 @dataclass(slots=True, eq=False)
@@ -104,13 +58,14 @@ class _Group:
     regexes: frozenset[str] = frozenset()
     asked: frozenset[tuple[str, Right]] = frozenset()
     began_ms: int | None = None
+    interval_ms: int = 0
     is_in_flight: bool = False
     is_due: bool = False
     timer: Cancellable | None = None
 
 
 class Regexes:
-    """Resolves the patterns of groups in the computing lane.
+    """Resolves the patterns of groups in the matching lane.
 
     ``find_group`` gives a group by its id, ``image`` the topics as they are. ``install`` takes
     what was found.
@@ -135,6 +90,7 @@ class Regexes:
         self._image = image
         self._install = install
         self._matches = RegexMatches()
+        self._lane = MatchingLane(scheduler)
         self._groups: dict[GroupId, _Group] = {}
         self._groups_by_regex: dict[str, set[GroupId]] = {}
         self._changed_topics: set[TopicName] = set()
@@ -184,11 +140,7 @@ class Regexes:
 
     def _look_at_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, set()
-        regexes = tuple(self._groups_by_regex)
-        self._scheduler.run_computing(
-            lambda: [regex for regex in regexes if compute_matches(regex, names)],
-            self._topics_looked_at,
-        )
+        self._lane.run(_find_matching(tuple(self._groups_by_regex), names), self._topics_looked_at)
 
     def _topics_looked_at(self, found: list[str] | BaseException) -> None:
         self._is_looking_at_topics = False
@@ -225,8 +177,20 @@ class Regexes:
     def _compute_wait_ms(self, known: _Group) -> int:
         if known.began_ms is None:
             return 0
-        interval_ms = self._settings.group_consumer_regex_batch_refresh_min_interval_ms
-        return known.began_ms + interval_ms - self._clock.monotonic_ms()
+        return known.began_ms + known.interval_ms - self._clock.monotonic_ms()
+
+    def _note_begun(self, known: _Group) -> None:
+        """The more often a group is resolved, the longer until the next time.
+
+        Each time may write all names that its patterns match, and make an epoch.
+        """
+        least_ms = self._settings.group_consumer_regex_batch_refresh_min_interval_ms
+        now_ms, before_ms = self._clock.monotonic_ms(), known.began_ms
+        known.began_ms = now_ms
+        if before_ms is None or now_ms - before_ms >= 2 * known.interval_ms:
+            known.interval_ms = least_ms
+        else:
+            known.interval_ms = max(min(2 * known.interval_ms, LONGEST_INTERVAL_MS), least_ms)
 
     def _look_later(self, group_id: GroupId, known: _Group, delay_ms: int) -> None:
         def look() -> None:
@@ -238,7 +202,7 @@ class Regexes:
     def _begin(self, group: ConsumerGroup, known: _Group) -> None:
         known.is_due = False
         known.is_in_flight = True
-        known.began_ms = self._clock.monotonic_ms()
+        self._note_begun(known)
         known.asked = self._compute_asked(group, known)
         self._note_regexes(group.group_id, known, frozenset(group.regexes))
         rights: dict[str, list[Right]] = {}
@@ -247,12 +211,12 @@ class Regexes:
         image, timestamp_ms = self._image(), self._clock.now().wall_ms
         group_id = group.group_id
 
-        def resolve() -> InstallRegexes:
-            topics = self._resolve(rights, image)
-            hashes = self._matches.compute_hashes(topics.values(), image)
+        def resolve() -> Steps[InstallRegexes]:
+            topics = yield from self._resolve(rights, image)
+            hashes = yield from self._matches.find_hashes(topics.values(), image)
             return InstallRegexes(group_id, topics, image.version, timestamp_ms, hashes)
 
-        self._scheduler.run_computing(resolve, partial(self._resolved, group_id, known))
+        self._lane.run(resolve(), partial(self._resolved, group_id, known))
 
     def _compute_asked(self, group: ConsumerGroup, known: _Group) -> frozenset[tuple[str, Right]]:
         if self._authorizer is None:
@@ -263,25 +227,29 @@ class Regexes:
 
     def _resolve(
         self, rights: Mapping[str, list[Right]], image: TopicImage
-    ) -> dict[str, frozenset[TopicName]]:
-        """Runs in the computing lane."""
-        found = self._matches.topics_of(rights, image)
-        authorizer = self._authorizer
-        if authorizer is None:
+    ) -> Steps[dict[str, frozenset[TopicName]]]:
+        """Runs in the matching lane."""
+        found = yield from self._matches.find(rights, image)
+        if self._authorizer is None:
             return found
-        return {
-            regex: frozenset(
-                topic
-                for topic in topics
-                if all(
-                    authorizer.authorize(
-                        principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic
-                    )
-                    for principal, host in rights[regex]
-                )
-            )
-            for regex, topics in found.items()
-        }
+        shown = {}
+        for regex, topics in found.items():
+            seen: list[TopicName] = []
+            left, at_once = iter(topics), SLICE_TOPICS // len(rights[regex]) + 1
+            while taken := list(islice(left, at_once)):
+                seen += (topic for topic in taken if self._may_describe(topic, rights[regex]))
+                if len(taken) == at_once:
+                    yield
+            shown[regex] = frozenset(seen)
+        return shown
+
+    def _may_describe(self, topic: TopicName, rights: Iterable[Right]) -> bool:
+        assert self._authorizer is not None, "else all may"
+        authorize = self._authorizer.authorize
+        return all(
+            authorize(principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+            for principal, host in rights
+        )
 
     def _resolved(
         self, group_id: GroupId, known: _Group, found: InstallRegexes | BaseException
@@ -319,3 +287,13 @@ class Regexes:
     def _forget(self, group_id: GroupId, known: _Group) -> None:
         self._note_regexes(group_id, known, frozenset())
         del self._groups[group_id]
+
+
+def _find_matching(regexes: Iterable[str], names: Collection[TopicName]) -> Steps[list[str]]:
+    """Those of the patterns that match any of the names."""
+    rest = Slice()
+    found = []
+    for regex in regexes:
+        if (yield from rest.match(regex, names)):
+            found.append(regex)
+    return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
 
 import structlog
 
@@ -30,7 +29,7 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
-from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.api import Answer, Reply, ignore_answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
@@ -202,7 +201,7 @@ class Runtime:
             self.settings,
             self._assignors,
             shard_of=self._shard_of,
-            submit=lambda command: self._submit_to_shard(command, _ignore),
+            submit=lambda command: self._submit_to_shard(command, ignore_answer),
             request_flush=self._writer.request_flush,
         )
         self._turns = Turns(
@@ -445,7 +444,7 @@ class Runtime:
 
     def _submit_internal(self, command: Command, reply: Reply | None = None) -> None:
         if not self._is_stopping:
-            self.submit(command, reply or _ignore)
+            self.submit(command, reply or ignore_answer)
 
     def _submit_to_shard(
         self, command: ShardCommand, reply: Reply, shard: Shard | None = None
@@ -594,7 +593,3 @@ class Runtime:
 
     def _is_low_on_space(self) -> bool:
         return self._space.is_low(self._clock.monotonic_ms())
-
-
-def _ignore(answer: Any) -> None:
-    """The reply of the coordinator's own commands."""

@@ -17,6 +17,9 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 """Stops after each slice, and returns what it comes to."""
 
+_Work: TypeAlias = tuple[Steps[None], Callable[[Exception], None]]
+"""What is done, and who is told that it failed."""
+
 log = structlog.get_logger()
 
 
@@ -25,7 +28,7 @@ class Slices:
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
-        self._waiting: deque[Steps[None]] = deque()
+        self._waiting: deque[_Work] = deque()
         self._is_stepping = False
 
     @property
@@ -33,44 +36,58 @@ class Slices:
         """Whether there is work that goes on in a later turn."""
         return bool(self._waiting)
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: Steps[None], on_failure: Callable[[Exception], None]) -> None:
         """Do the first slice now, unless other work goes on, and the others in later turns.
 
-        ``steps`` answers whoever waits for it, also of what it raises.
+        ``on_failure`` is told what ``steps`` raises, to answer whoever waits for it.
         """
-        if self._waiting or self._is_stepping or self._step(steps):
-            self.go_on(steps)
+        work = steps, on_failure
+        if self._waiting or self._is_stepping or self._step(work):
+            self._add(work)
 
-    def go_on(self, steps: Steps[None]) -> None:
+    def go_on(self, steps: Steps[None], on_failure: Callable[[Exception], None]) -> None:
         """Do the next slice in a later turn: the first is done already."""
-        self._waiting.append(steps)
+        self._add((steps, on_failure))
+
+    def _add(self, work: _Work) -> None:
+        self._waiting.append(work)
         if len(self._waiting) == 1:
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
         """One slice, after what takes less than one."""
         while self._waiting:
-            steps = self._waiting[0]
-            goes_on = self._step(steps)
+            work = self._waiting[0]
+            goes_on = self._step(work)
             self._waiting.popleft()
             if goes_on:
-                self._waiting.append(steps)
+                self._waiting.append(work)
                 self._call_soon(self._turn)
                 return
 
-    def _step(self, steps: Steps[None]) -> bool:
+    def _step(self, work: _Work) -> bool:
         """Do one slice; whether there are more."""
+        steps, on_failure = work
         self._is_stepping = True
         try:
             next(steps)
         except StopIteration:
             return False
-        except Exception:
+        except Exception as bug:
             log.exception("slice_failed")
+            _tell(on_failure, bug)
             return False
         finally:
             self._is_stepping = False
         return True
+
+
+def _tell(on_failure: Callable[[Exception], None], bug: Exception) -> None:
+    try:
+        on_failure(bug)
+    except Exception:
+        # The work of others goes on.
+        log.exception("telling_of_failure_failed")
 
 
 def run_at_once(steps: Steps[T]) -> T:

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import structlog
+
 from coordinator.core.shard import Shard
 from coordinator.core.target import InstallTarget
 from coordinator.core.target_install import Preparation, prepare_target
 from coordinator.runtime.clock import Scheduler
 from model.ids import GroupId
 from storage.codec.records import encode_key, encode_value
+
+log = structlog.get_logger()
 
 SLICE = 300
 """So many records are made in one turn, each in some 20 µs."""
@@ -23,8 +27,7 @@ SLICE = 300
 class TargetInstalls:
     """Installs targets, at once or in slices.
 
-    ``shard_of`` gives the shard of a group; ``submit`` carries out an install; ``installed`` is
-    told of each that was not carried out at once.
+    ``shard_of`` gives the shard of a group; ``submit`` carries out an install.
     """
 
     def __init__(
@@ -43,27 +46,45 @@ class TargetInstalls:
         """What is not installed by now is not."""
         self._is_stopped = True
 
-    def install(self, command: InstallTarget, installed: Callable[[], None]) -> bool:
-        """Whether it is done; if not, ``installed`` is called when it is."""
+    def install(
+        self, command: InstallTarget, installed: Callable[[Exception | None], None]
+    ) -> bool:
+        """Whether it is done; if not, ``installed`` is called when it is, or with why it is not."""
         if command.problem.problem.members > SLICE:
             preparation = prepare_target(self._shard_of(command.group_id), command)
             if preparation is not None and preparation.left > SLICE:
-                self._scheduler.call_soon(lambda: self._go_on(command, preparation, installed))
+                self._scheduler.call_soon(lambda: self._turn(command, preparation, installed))
                 return False
         self._submit(command)
         return True
 
-    def _go_on(
-        self, command: InstallTarget, preparation: Preparation, installed: Callable[[], None]
+    def _turn(
+        self,
+        command: InstallTarget,
+        preparation: Preparation,
+        installed: Callable[[Exception | None], None],
     ) -> None:
         if self._is_stopped:
             return
+        try:
+            is_done = self._go_on(command, preparation)
+        except Exception as bug:
+            # The group would wait for it for ever.
+            log.exception("installing_target_failed", group_id=command.group_id)
+            installed(bug)
+            return
+        if is_done:
+            installed(None)
+        else:
+            self._scheduler.call_soon(lambda: self._turn(command, preparation, installed))
+
+    def _go_on(self, command: InstallTarget, preparation: Preparation) -> bool:
+        """Make a slice of the records, and install when that was the last."""
         for made in preparation.prepare(SLICE):
             key, value = made.record
             assert value is not None, "no tombstone is made"
             made.encoded = encode_key(key), encode_value(value)
         if preparation.left:
-            self._scheduler.call_soon(lambda: self._go_on(command, preparation, installed))
-            return
+            return False
         self._submit(replace(command, prepared=preparation.prepared))
-        installed()
+        return True

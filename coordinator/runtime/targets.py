@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import islice
 
+import structlog
+
 from assignors.registry import Assignors
 from coordinator.core.move_steps import ContinueMoves
 from coordinator.core.shard import Shard
@@ -22,6 +24,8 @@ from coordinator.runtime.target_installs import TargetInstalls
 from coordinator.runtime.target_rests import TargetRests
 from model.ids import GroupId
 from model.settings import CoordinatorSettings
+
+log = structlog.get_logger()
 
 ALWAYS_INLINE_SIZE = 20_000
 """Members and partitions of a problem that is quick whatever a cold or busy machine measured."""
@@ -155,7 +159,16 @@ class Targets:
             for group_id in group_ids:
                 del self._marked[group_id]
                 if group_id not in self._in_flight:
-                    self._compute_rested(group_id)
+                    self._compute_alone(group_id)
+
+    def _compute_alone(self, group_id: GroupId) -> None:
+        """What fails is this group's alone: the batch has those of others, and what they wrote."""
+        try:
+            self._compute_rested(group_id)
+        except Exception as bug:
+            log.exception("computing_target_failed", group_id=group_id)
+            self._in_flight.discard(group_id)
+            self._ask_again(group_id, bug)
 
     def _compute_rested(self, group_id: GroupId) -> None:
         wait_ms = self._compute_wait_ms(group_id)
@@ -217,7 +230,11 @@ class Targets:
         self._last_ms[problem.group_id] = self._now_ms() - began_ms
         if self._is_stopped:
             return
-        self._done(problem, result)
+        try:
+            self._done(problem, result)
+        except Exception as bug:
+            log.exception("installing_target_failed", group_id=problem.group_id)
+            self._ask_again(problem.group_id, bug)
         self._request_flush()
 
     def _done(self, problem: TargetProblem, command: Result) -> None:
@@ -233,22 +250,31 @@ class Targets:
         if _compute_size(problem) > ALWAYS_INLINE_SIZE:
             self._rests.begin(problem, self._now_ms())
         self._stats.targets_installed += 1
-        if self._installs.install(command, lambda: self._installed(command)):
+        if self._installs.install(command, lambda bug: self._installed(command, bug)):
             self._moves.note(command)
         else:
             self._in_flight.add(command.group_id)
 
-    def _installed(self, command: InstallTarget) -> None:
+    def _installed(self, command: InstallTarget, bug: Exception | None) -> None:
         self._in_flight.discard(command.group_id)
-        self._moves.note(command)
+        if bug is not None:
+            self._ask_again(command.group_id, bug)
+        else:
+            self._moves.note(command)
         self._request_flush()
+
+    def _ask_again(self, group_id: GroupId, bug: Exception) -> None:
+        """The target in force stays; whatever is in the way may be gone later."""
+        self._assignments.count(Failure("raised", repr(bug)))
+        self._wait(group_id)
 
     def _put_off(self, problem: TargetProblem, failure: Failure) -> None:
         """Custom assignors, and what takes too long, are asked again by themselves, and later."""
-        group_id = problem.group_id
+        if failure.reason == "late" or self._assignments.is_custom(problem.assignor):
+            self._wait(problem.group_id)
+
+    def _wait(self, group_id: GroupId) -> None:
         failures = self._failures[group_id] = self._failures.get(group_id, 0) + 1
-        if failure.reason != "late" and not self._assignments.is_custom(problem.assignor):
-            return
         wait_ms = min(FIRST_WAIT_MS << min(failures - 1, 8), LONGEST_WAIT_MS)
         self._put_off_until_ms[group_id] = self._now_ms() + wait_ms
         self._mark_later(group_id, wait_ms)

@@ -1,8 +1,8 @@
 """Deadlines of members, on the loop: one timer, armed for the earliest.
 
 A deadline fires only after everything that had arrived before it was handled: a tick first lets
-the loop read its sockets once, then looks. A tick that comes late moves all deadlines by as much,
-so that members never expire for a stall of our own.
+the loop read its sockets once, then looks; what it finds waits behind the commands that have come.
+A tick that comes late for the process stood still moves deadlines (``core/liveness.py``).
 """
 
 from __future__ import annotations
@@ -80,9 +80,13 @@ class Timers:
 
     def _tick(self) -> None:
         self._catch_up()
+        self._settle(self._look)
+
+    def _settle(self, then: Callable[[], None]) -> None:
+        """Let the loop read its sockets once."""
         self._at_ms = self._clock.monotonic_ms() + SETTLE_MS
         self._liveness.expect(self._at_ms)
-        self._timer = self._scheduler.call_later_ms(SETTLE_MS, self._look)
+        self._timer = self._scheduler.call_later_ms(SETTLE_MS, then)
 
     def _catch_up(self) -> bool:
         late_ms = self._liveness.catch_up(self._clock.monotonic_ms())
@@ -91,11 +95,16 @@ class Timers:
 
     def _look(self) -> None:
         if self._catch_up():
-            # The process stood still after all: what came meanwhile is still to be read.
-            self._set(SETTLE_MS)
+            # The process stood still after all: what came meanwhile is still to be read. Once:
+            # where every turn is late nobody would expire.
+            self._settle(self._look_after_all)
             return
-        self._timer = None
+        self._look_after_all()
+
+    def _look_after_all(self) -> None:
+        self._catch_up()
         self._liveness.expect(NEVER_MS)
+        self._timer = None
         if self._is_stopped:
             return
         if self._is_held():

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+import structlog
+
 from coordinator.core.handle import ShardCommand
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.writer import Writer
 from model.commands import ExpireClassicDeadline, ExpireMember, ReconcileMember
+from model.errors import UnknownServerError
 from model.responses import Done
+
+log = structlog.get_logger()
 
 SLICE = 64
 """So many heartbeats, or second halves of them, in one turn; each takes up to 0.2 ms."""
@@ -68,7 +73,7 @@ class Turns:
         if isinstance(command, ExpireMember | ExpireClassicDeadline) and self._is_void(command):
             reply(Done())
         else:
-            self._handle(command, reply, None)
+            self._handle_alone(command, reply, None)
 
     def follow_up(self, shard: Shard, command: ReconcileMember, reply: Reply) -> None:
         """The second half of a heartbeat, for the end of the batch that is gathered."""
@@ -83,7 +88,15 @@ class Turns:
                 return
             follow_ups, self._follow_ups = self._follow_ups, []
             for shard, command, reply in follow_ups:
-                self._handle(command, reply, shard)
+                self._handle_alone(command, reply, shard)
+
+    def _handle_alone(self, command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
+        """Nobody but the client of the command hears of what fails: others are in this turn."""
+        try:
+            self._handle(command, reply, shard)
+        except Exception as bug:
+            log.exception("handling_failed", group_id=command.group_id)
+            reply(UnknownServerError(repr(bug)))
 
     def _has_room(self) -> bool:
         return self._handled < SLICE and len(self._follow_ups) < SLICE

@@ -31,6 +31,8 @@ _BY_SPEAKER = attrgetter("speaker")
 SLICE = 100
 """So many members of a group are told in one turn of the loop; each submits a heartbeat."""
 
+BUSY_RETRY_MS = 2
+
 
 def ignore_drop() -> None:
     """For a watch whose end nobody has to hear of."""
@@ -183,7 +185,12 @@ class Watches:
 
     def _tell_slice(self) -> None:
         self._is_slice_due = False
-        left = 0 if self._is_busy() else SLICE
+        if self._is_busy():
+            # Maybe for as long as the store takes nothing: no turn of the loop is to ask again.
+            self._is_slice_due = True
+            self._scheduler.call_later_ms(BUSY_RETRY_MS, self._tell_slice)
+            return
+        left = SLICE
         while self._to_look_at and left:
             group_id = self._to_look_at[0]
             while self._left and left:

@@ -41,7 +41,7 @@ class ServerProcess:
         self._time = time
         self._blocking_ms = blocking_ms
         self._computing_ms = computing_ms
-        self._lane_free_at_ms = {"blocking": 0, "computing": 0}
+        self._lane_free_at_ms = {"blocking": 0, "computing": 0, "matching": 0}
         self.is_dead = False
         self._stalls = 0
         self._deferred: list[Call] = []
@@ -109,6 +109,11 @@ class ServerProcess:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._run_in_lane("computing", self._computing_ms(), work, done)
+
+    def run_matching(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._run_in_lane("matching", self._computing_ms(), work, done)
 
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         self.run_computing(work, done)

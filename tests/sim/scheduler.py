@@ -9,6 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+LANES = ("blocking", "computing", "matching")
 START_WALL_MS = 1_700_000_000_000
 
 
@@ -42,7 +43,7 @@ class VirtualScheduler:
         self._ready: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[int, int, Timer]] = []
         self._sequence = 0
-        self._lane_free_at_ms = {"blocking": 0, "computing": 0}
+        self._lane_free_at_ms = dict.fromkeys(LANES, 0)
 
     # ------------------------------------------------------------------------ Clock, Scheduler
 
@@ -99,6 +100,11 @@ class VirtualScheduler:
     ) -> None:
         self._run_in_lane("computing", self.computing_ms(), work, done)
 
+    def run_matching(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._run_in_lane("matching", self.computing_ms(), work, done)
+
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         self.run_computing(work, done)
 
@@ -138,6 +144,16 @@ class VirtualScheduler:
                 return True
         return False
 
+    def take_turn(self, duration_ms: int) -> None:
+        """One turn as a real loop has it, timers that are due behind what is ready, so long."""
+        while self._timers and self._timers[0][0] <= self.now_ms:
+            timer = heapq.heappop(self._timers)[2]
+            if not timer.is_cancelled:
+                self._ready.append(timer.callback)
+        for _ in range(len(self._ready)):
+            self._ready.popleft()()
+        self.now_ms += duration_ms
+
     def next_event_ms(self) -> int | None:
         """When the next turn is due; now where something is ready."""
         if self._ready:
@@ -160,4 +176,4 @@ class VirtualScheduler:
         """The process died: what was to come does not."""
         self._ready.clear()
         self._timers.clear()
-        self._lane_free_at_ms = {"blocking": 0, "computing": 0}
+        self._lane_free_at_ms = dict.fromkeys(LANES, 0)

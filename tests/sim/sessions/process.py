@@ -45,7 +45,7 @@ class LoopScheduler:
     def __init__(self, loop: VirtualLoop, takes_s: Callable[[], float]) -> None:
         self._loop = loop
         self._takes_s = takes_s
-        self._free_at_s = {"blocking": 0.0, "computing": 0.0}
+        self._free_at_s = {"blocking": 0.0, "computing": 0.0, "matching": 0.0}
 
     def wall_ms(self) -> int:
         return START_WALL_MS + self.monotonic_ms()
@@ -80,6 +80,11 @@ class LoopScheduler:
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
         self._run("computing", work, done)
+
+    def run_matching(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None:
+        self._run("matching", work, done)
 
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         self.run_computing(work, done)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core.liveness import Liveness
+from coordinator.core.liveness import GRACE_MS, PARDON_AGAIN_MS, Liveness
 from model.commands import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 
@@ -189,6 +189,34 @@ def test_less_than_the_resolution_of_timers_is_no_stall() -> None:
     liveness.expect(1_000)
     assert liveness.catch_up(1_050) == 0
     assert liveness.catch_up(1_051) == 51
+
+
+def come_late(liveness: Liveness, at_ms: int, late_ms: int) -> int:
+    """How much of it is forgiven."""
+    before_ms = liveness.stalled_ms
+    liveness.expect(at_ms)
+    assert liveness.catch_up(at_ms + late_ms) == late_ms
+    return liveness.stalled_ms - before_ms
+
+
+def test_a_pause_is_forgiven_once_until_everybody_could_be_heard() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    assert come_late(liveness, 1_000, 20_000) == 20_000
+    assert come_late(liveness, 21_500, 1_500) == 1_500
+    assert come_late(liveness, 24_000, 30_000) == GRACE_MS - 1_500
+    ran_ms = 24_000 - 20_000 - 1_500
+    at_ms = 54_000 + PARDON_AGAIN_MS - ran_ms
+    assert come_late(liveness, at_ms, 30_000) == 30_000
+
+
+def test_what_comes_late_all_the_time_is_forgiven_for_a_part_of_it() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    now_ms = 0
+    while now_ms < 100_000:
+        come_late(liveness, now_ms, 80)
+        now_ms += 80
+    windows = 1 + (now_ms - liveness.stalled_ms) // PARDON_AGAIN_MS
+    assert liveness.stalled_ms <= windows * GRACE_MS
 
 
 def test_whoever_comes_first_after_a_stall_notes_it() -> None:

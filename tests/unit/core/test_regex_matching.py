@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import NoReturn
 
 import pytest
+import re2
 
 from coordinator.core.regex_matching import check_regex, compute_matches
 from model.errors import ErrorCode, InvalidRegularExpression
@@ -100,3 +102,44 @@ def test_no_pattern_takes_long(regex: str) -> None:
     else:
         compute_matches(regex, names)
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "(.*){1,1000}",
+        "(.*){1000}",
+        "(.*){1000,}",
+        "((a.*){1,99}){1,99}",
+        r"\pL" * 1_000,
+        "|".join([r"\pL\p{Greek}\PN"] * 300),
+        r"[\pL\pN]" * 400,
+        "." * 4_096,
+        "(?i)" + "[a-zà-ÿ]{1,50}" * 70,
+        "a{9999999999}",
+    ],
+)
+def test_what_would_take_long_is_refused_before_it_is_compiled(
+    regex: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise AssertionError("it is compiled")
+
+    monkeypatch.setattr(re2, "compile", fail)
+    with pytest.raises(InvalidRegularExpression, match="it is too large"):
+        check_regex(regex[:MAX_BYTES], MAX_BYTES)
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "|".join(f"orders-{number:05d}" for number in range(300)),
+        "|".join(f".*{number:03x}.*" for number in range(400)),
+        r"(?i)[\w.-]{1,249}",
+        r"(\pL+[-_.]){0,5}\pN*",
+        r"\Qa.b{1000}\E|[[:alpha:]]{3,}\d{1,9}",
+        ".*(eu|us)-(east|west)-[0-9]+",
+    ],
+)
+def test_what_people_write_is_taken(regex: str) -> None:
+    check_regex(regex[:MAX_BYTES], MAX_BYTES)

@@ -99,6 +99,7 @@ REFUSED: list[tuple[Change, Any]] = [
     ((SESSION, SET, ""), invalid_int("")),
     ((SESSION, SET, "5_000"), invalid_int("5_000")),
     ((SESSION, SET, "99999999999"), invalid_int("99999999999")),
+    ((SESSION, SET, "9" * 5_000), invalid_int("9" * 5_000)),
     (
         (SESSION, SET, "0"),
         (BAD, f"Invalid value 0 for configuration {SESSION}: Value must be at least 1"),

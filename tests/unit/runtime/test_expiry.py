@@ -408,3 +408,24 @@ def test_a_removed_group_leaves_no_record() -> None:
     server.advance(INTERVAL_MS)
     assert groups(server) == []
     assert list(server.store.latest(LogPartition(0))) == []
+
+
+def test_what_waits_for_markers_is_known_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: each turn of a walk read all that waits in the log partition."""
+    server = VirtualServer({"foo": 4}, settings=SETTINGS)
+    server.ask(server.commit_command("g", "", None, "foo", {0: 1}))
+    offsets = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(1, 5, None, ""),)),)
+    server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(7), 3, offsets))
+    read = 0
+    pending = server.store.pending
+
+    def count(*where: int) -> object:
+        nonlocal read
+        read += 1
+        return pending(*where)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(server.store, "pending", count)
+    server.advance(MINUTE_MS + 2 * INTERVAL_MS)
+    assert server.fetch("g", "foo", 0) == -1
+    assert server.runtime._shard_of(GroupId("g")).open_transactions.has_group(GroupId("g"))
+    assert read <= 2, "by the batch of the tombstone, and by the check of what is written"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import deque
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, lists, sampled_from, sets, tuples
 
 from coordinator.core import regex_matching
+from coordinator.runtime import regex_matches
 from coordinator.runtime import regexes as regexes_module
 from coordinator.runtime.authorizer import Operation, ResourceType
-from coordinator.runtime.regexes import RegexMatches
+from coordinator.runtime.regex_matches import RegexMatches
+from coordinator.runtime.slices import Steps, run_at_once
 from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.settings import CoordinatorSettings
@@ -80,7 +85,7 @@ class RegexServer(VirtualServer):
 
 
 @pytest.fixture
-def rights() -> Iterator[Rights]:
+def rights() -> Rights:
     return Rights()
 
 
@@ -206,46 +211,141 @@ def image_of(*names: str) -> TopicImage:
     )
 
 
+def find(matches: RegexMatches, regexes: list[str], image: TopicImage) -> dict[str, set[str]]:
+    found = run_at_once(matches.find(regexes, image))
+    return {regex: set(topics) for regex, topics in found.items()}
+
+
 def test_matches_follow_the_topics_and_match_only_what_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matched: list[str] = []
 
-    def compute(regex: str, names: object) -> frozenset[TopicName]:
-        listed = list(names)  # type: ignore[call-overload]
-        matched.extend(listed)
-        return regex_matching.compute_matches(regex, listed)
+    def compute(regex: str, names: list[TopicName]) -> frozenset[TopicName]:
+        matched.extend(names)
+        return regex_matching.compute_matches(regex, names)
 
-    monkeypatch.setattr(regexes_module, "compute_matches", compute)
+    monkeypatch.setattr(regex_matches, "compute_matches", compute)
     matches = RegexMatches()
     image = image_of("f1", "f2", "b1")
-    assert matches.topics_of(["f.*"], image) == {"f.*": {"f1", "f2"}}
+    assert find(matches, ["f.*"], image) == {"f.*": {"f1", "f2"}}
     matched.clear()
-    assert matches.topics_of(["f.*"], image) == {"f.*": {"f1", "f2"}}
-    assert matches.topics_of(["f.*"], image_of("f1", "f3", "b1", "b2")) == {"f.*": {"f1", "f3"}}
+    assert find(matches, ["f.*"], image) == {"f.*": {"f1", "f2"}}
+    assert find(matches, ["f.*"], image_of("f1", "f3", "b1", "b2")) == {"f.*": {"f1", "f3"}}
     assert sorted(matched) == ["b2", "f3"]
     gone = compute_image_without(image, TopicName("f1"))
-    assert matches.topics_of(["f.*", "b.*"], gone) == {"f.*": {"f2"}, "b.*": {"b1"}}
+    assert find(matches, ["f.*", "b.*"], gone) == {"f.*": {"f2"}, "b.*": {"b1"}}
 
 
-def test_matches_keep_no_more_patterns_than_they_may() -> None:
-    matches, image = RegexMatches(), image_of("f1")
-    for number in range(2 * regex_matching.KEPT_PATTERNS):
-        assert matches.topics_of([f"f{number}"], image) == {
-            f"f{number}": {"f1"} if number == 1 else set()
-        }
-    assert len(matches._known) <= regex_matching.KEPT_PATTERNS + 1
-
-
-def test_names_that_patterns_match_are_bounded_over_all_patterns(
-    monkeypatch: pytest.MonkeyPatch,
+@given(
+    steps=lists(
+        tuples(
+            sampled_from(["f.*", "b.*", ".*1", "x"]), sets(sampled_from(["f1", "f2", "b1", "b2"]))
+        ),
+        max_size=8,
+    ),
+    turns=lists(integers(0, 7), max_size=60),
+    keeps=sampled_from([0, 1_100, 1 << 20]),
+)
+def test_matches_are_those_of_their_image_whoever_else_asks_meanwhile(
+    steps: list[tuple[str, set[str]]], turns: list[int], keeps: int
 ) -> None:
-    """Bug: a thousand patterns kept all names of 20,000 topics each."""
-    monkeypatch.setattr(regexes_module, "KEPT_NAMES", 1_000)
-    matches = RegexMatches()
-    topics = tuple(Topic(TopicName(f"t{n}"), TopicId(n.to_bytes(16, "big")), 1) for n in range(100))
-    image = compute_image_of(topics, len(topics))
+    """Slices of several groups are done in turns, each with the topics of when it began."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regex_matches, "SLICE_STEPS", 1)
+        patch.setattr(regex_matches, "KEPT_MAX_BYTES", keeps)
+        matches = RegexMatches()
+        waiting: deque[tuple[str, set[str], Steps[dict[str, frozenset[TopicName]]]]] = deque()
+        for regex, names in steps:
+            work = matches.find([regex, ".*2"], image_of(*sorted(names)))
+            waiting.append((regex, names, work))
+        order = iter(turns)
+        while waiting:
+            waiting.rotate(next(order, 0))
+            regex, names, work = waiting[0]
+            try:
+                next(work)
+            except StopIteration as end:
+                waiting.popleft()
+                found = end.value
+            else:
+                continue
+            for each in (regex, ".*2"):
+                assert found[each] == {n for n in names if re.fullmatch(each, n)}
+        assert matches.kept_bytes <= keeps
+
+
+def test_matches_keep_no_more_bytes_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_matches, "KEPT_MAX_BYTES", 100_000)
+    names = [f"f{number}" for number in range(100)]
+    matches, image = RegexMatches(), image_of(*names)
+    for number in range(100):
+        find(matches, [f"f.*|{number}"], image)
+        assert matches.kept_bytes <= 100_000
+    assert 10 < len(matches._known) < 20
     for number in range(50):
-        found = matches.topics_of((f"t.*|{number}",), image)
-        assert [len(names) for names in found.values()] == [100]
-        assert sum(map(len, matches._known.values())) <= 1_100
+        find(matches, ["none"], image_of(*names, f"g{number}"))
+    assert matches._changed_names <= 2 * 101 + 1_000
+
+
+@pytest.mark.parametrize("pattern", ["fN", "|".join(["f.*f.*N"] * 20)])
+def test_programs_keep_no_more_bytes_than_they_may(pattern: str) -> None:
+    """As many as that, each of at most so many bytes; what is costly counts as more."""
+    caches = {
+        regex_matching.SMALL_PROGRAM_MAX_BYTES: regex_matching._find_small,
+        regex_matching.PROGRAM_MAX_BYTES: regex_matching._find_large,
+    }
+    limit = regex_matching.KEPT_PROGRAMS_MAX_BYTES
+    for number in range(600):
+        regex_matching.check_regex(pattern.replace("N", str(number)), 4_096)
+        for size, cache in caches.items():
+            assert cache.cache_info().currsize * size <= limit
+
+
+# ------------------------------------------------------------------------------------ the lane
+
+
+def test_a_costly_pattern_of_one_group_does_not_delay_those_of_others() -> None:
+    server = RegexServer(None, **{f"t{number:04d}": 1 for number in range(3_000)})
+    server.takes_ms = 1
+    for number in range(6):
+        evil = "(.*){1,900}" + "x" * number
+        server.say("m", evil, group=GroupId(f"evil{number}"))
+    server.say("a", "t0001|t0002")
+    jobs = server.jobs
+    while server.topics_of("t0001|t0002") is None:
+        server.advance(1)
+    assert server.jobs - jobs <= 3 * 7
+    assert server.runtime._regexes._lane._jobs, "the others go on"
+
+
+def test_no_target_waits_for_patterns() -> None:
+    server = RegexServer(None, **{f"t{number:04d}": 1 for number in range(1_000)})
+    server.takes_ms = 50
+    server.say("m", "(.*){1,900}", group=GroupId("evil"))
+    server.settle()
+    began_ms = server.scheduler.now_ms
+    computed: list[int] = []
+    server.scheduler.run_computing(lambda: None, lambda _: computed.append(server.scheduler.now_ms))
+    server.advance(200)
+    assert computed == [began_ms + 50]
+
+
+def test_topics_that_come_one_after_another_are_written_less_and_less_often() -> None:
+    """Bug: all names were written for each topic that came, ten times a second."""
+    server = RegexServer(foo=1)
+    server.say("a", ".*")
+    server.advance(1_000)
+    server.jobs = 0
+    for number in range(300):
+        server.create(f"t{number}", 1)
+        server.advance(100)
+    resolved = server.jobs - 300
+    assert resolved <= 7 + 30_000 // regexes_module.LONGEST_INTERVAL_MS + 1
+    for _ in range(2):
+        server.say("a", ".*")
+        server.advance(20_000)
+    assert len(server.topics_of(".*") or ()) == 301
+    server.create("last", 1)
+    server.advance(1)
+    assert len(server.topics_of(".*") or ()) == 302

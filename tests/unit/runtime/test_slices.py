@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NoReturn
 
 import pytest
 
@@ -12,12 +13,15 @@ from coordinator.runtime import group_reads, offset_reads
 from coordinator.runtime.offset_reads import read_highest_offsets
 from coordinator.runtime.slices import Slices, Steps, run_at_once
 from model.commands import (
+    Command,
     ConsumerGroupDescribe,
+    DeleteGroup,
+    DeleteOffsets,
     ListGroups,
     OffsetFetch,
     TopicToFetch,
 )
-from model.errors import ErrorCode
+from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicId, TopicName
 from model.responses import (
     ConsumerGroupDescribeResponse,
@@ -78,6 +82,9 @@ class Loop:
         self.done: list[str] = []
         self.slices = Slices(self.ready.append)
 
+    def run(self, steps: Steps[None]) -> None:
+        self.slices.run(steps, lambda bug: self.done.append(str(bug)))
+
     def work(self, name: str, slices: int) -> Steps[None]:
         for number in range(slices):
             self.done.append(f"{name}{number}")
@@ -93,8 +100,8 @@ class Loop:
 
 def test_one_slice_of_all_work_in_a_turn() -> None:
     loop = Loop()
-    loop.slices.run(loop.work("a", 3))
-    loop.slices.run(loop.work("b", 2))
+    loop.run(loop.work("a", 3))
+    loop.run(loop.work("b", 2))
     assert loop.done == ["a0"]
     assert [loop.turn() for _ in range(3)] == [["a1"], ["b0"], ["a2", "b1"]]
     assert not loop.ready
@@ -103,9 +110,9 @@ def test_one_slice_of_all_work_in_a_turn() -> None:
 
 def test_what_takes_less_than_a_slice_waits_for_one_turn_at_most() -> None:
     loop = Loop()
-    loop.slices.run(loop.work("a", 3))
+    loop.run(loop.work("a", 3))
     for short in "bcd":
-        loop.slices.run(loop.work(short, 1))
+        loop.run(loop.work(short, 1))
     assert [loop.turn() for _ in range(2)] == [["a1"], ["b0", "c0", "d0", "a2"]]
 
 
@@ -113,11 +120,11 @@ def test_work_that_work_begins_waits() -> None:
     loop = Loop()
 
     def begin() -> Steps[None]:
-        loop.slices.run(loop.work("b", 1))
+        loop.run(loop.work("b", 1))
         loop.done.append("a")
         yield from ()
 
-    loop.slices.run(begin())
+    loop.run(begin())
     assert loop.done == ["a"]
     assert loop.turn() == ["b0"]
 
@@ -129,11 +136,27 @@ def test_work_that_fails_ends_alone() -> None:
         yield
         raise ValueError("a bug")
 
-    loop.slices.run(fail())
-    loop.slices.run(loop.work("a", 2))
-    while loop.ready:
-        loop.turn()
+    loop.run(fail())
+    loop.run(loop.work("a", 2))
+    assert [loop.turn() for _ in range(2)] == [["a bug", "a0"], ["a1"]]
     assert not loop.slices.is_busy
+
+
+def test_whoever_began_the_work_is_told_that_it_failed() -> None:
+    loop = Loop()
+
+    def fail() -> Steps[None]:
+        raise ValueError("a bug in the first slice")
+        yield
+
+    def tell(bug: Exception) -> None:
+        loop.done.append(str(bug))
+        raise ValueError("a bug of whoever is told")
+
+    loop.slices.run(fail(), tell)
+    assert loop.done == ["a bug in the first slice"]
+    loop.run(loop.work("a", 1))
+    assert loop.done[1:] == ["a0"]
 
 
 def test_run_at_once_is_all_slices() -> None:
@@ -270,6 +293,67 @@ def test_offsets_are_those_of_one_time(
     commit(server, "foo", dict.fromkeys(range(40), 2))
     assert offsets_of(fetched) == {"foo": list(before.items())}
     assert server.fetch(GROUP, "foo", 39) == 2
+
+
+LONG = "x" * 40_000
+"""Longer than a key of a record can say."""
+
+
+@pytest.mark.parametrize(
+    "many", [pytest.param(False, id="few"), pytest.param(True, id="very-many")]
+)
+def test_what_no_key_can_name_has_no_offset(server: VirtualServer, many: bool) -> None:
+    commit(server, "foo", {0: 7})
+    partitions = range(SLICE + 1) if many else range(2)
+    fetched = server.submit(make_fetch(name(LONG, *partitions), name("foo", 0)))
+    server.settle()
+    nothing = [(number, -1) for number in partitions]
+    assert offsets_of(fetched) == {LONG: nothing, "foo": [(0, 7)]}
+
+
+def test_a_group_whose_id_no_key_can_have_has_no_offsets(server: VirtualServer) -> None:
+    fetched = server.submit(OffsetFetch(CALLER, GroupId(LONG), None))
+    server.settle()
+    assert offsets_of(fetched) == {}
+
+
+def test_an_offset_that_no_key_can_name_is_not_there_to_be_deleted(server: VirtualServer) -> None:
+    commit(server, "foo", {0: 7})
+    topics = ((TopicName(LONG), (0,)), (TopicName("foo"), (0,)))
+    assert not isinstance(server.ask(DeleteOffsets(CALLER, GroupId(GROUP), topics)), GroupError)
+    assert server.fetch(GROUP, "foo", 0) == -1
+
+
+DELETION = DeleteOffsets(CALLER, GroupId(GROUP), ((TopicName("foo"), (0,)),))
+
+
+@pytest.mark.parametrize(
+    ("command", "at"),
+    [
+        (make_fetch(), "latest"),
+        (make_fetch(name("foo", *range(40))), "latest"),
+        (make_fetch(name("foo", 0)), "get_many_latest"),
+        (DeleteGroup(CALLER, GroupId(GROUP)), "latest"),
+        (DELETION, "get_many_latest"),
+        pytest.param(DELETION, "latest", id="DeleteOffsets-written"),
+        (ConsumerGroupDescribe(CALLER, (GroupId(GROUP),)), "read_groups"),
+        (ListGroups(CALLER), "read_groups"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_whatever_fails_in_a_slice_is_answered(
+    server: VirtualServer, monkeypatch: pytest.MonkeyPatch, command: Command, at: str
+) -> None:
+    commit(server, "foo", dict.fromkeys(range(40), 1))
+
+    def fail(*_: object) -> NoReturn:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(group_reads if at == "read_groups" else server.store, at, fail)
+    pending = server.submit(command)
+    server.settle()
+    assert pending.is_answered
+    assert not server.runtime._is_busy()
 
 
 async def test_highest_offsets_are_read_in_slices(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from coordinator.runtime import target_installs
@@ -85,3 +87,26 @@ def test_a_stop_between_slices_installs_nothing(server: VirtualServer) -> None:
     server.runtime._targets._installs.stop()
     server.settle()
     assert server.group("g").target_epoch == 1
+
+
+@pytest.mark.parametrize("failing", ["prepare_target", "encode_key"])
+def test_a_target_that_cannot_be_installed_is_asked_for_again(
+    server: VirtualServer, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """At once, or in one of its slices: the group is not left without a target for ever."""
+
+    def fail(*_: object) -> NoReturn:
+        raise ZeroDivisionError("a bug")
+
+    server.join("other", "o", ["foo"])
+    with monkeypatch.context() as patch:
+        patch.setattr(target_installs, failing, fail)
+        joins = [server.submit(server.join_command("g", name, ["foo"])) for name in MEMBERS]
+        server.advance(500)
+        assert all(join.is_answered for join in joins)
+        assert server.runtime._targets.in_flight == 0
+        assert server.group("g").target_epoch < server.group("g").group_epoch
+        assert server.join("other", "p", ["foo"]).assignment is not None
+    server.advance(10_000)
+    assert given(server) == dict.fromkeys(MEMBERS, 2)
+    assert not server.failures

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.core.liveness import GRACE_MS, PARDON_AGAIN_MS
 from coordinator.runtime import turns
 from coordinator.runtime.api import Answer
 from coordinator.runtime.space import Space
 from model.commands import Command
+from model.ids import GroupId, MemberId
 from model.responses import ClassicHeartbeatResponse, ConsumerGroupHeartbeatResponse
 from model.settings import CoordinatorSettings
 from tests.sim.server import VirtualServer
 from tests.unit.runtime.test_signs_of_life import join_classic
 
 SESSION_MS = 45_000
+OTHER = GroupId("other")
 
 
 def members(server: VirtualServer) -> list[str]:
@@ -76,6 +79,56 @@ def test_a_stall_of_our_own_expires_nobody(stall_at_ms: int) -> None:
     server.advance(SESSION_MS - 1)
     assert members(server) == ["a"]
     server.advance(300)
+    assert members(server) == []
+
+
+@pytest.mark.parametrize("session_ms", [6_000, 45_000])
+@pytest.mark.parametrize("turn_ms", [40, 51, 80, 500, 1_999, 5_000, 30_000])
+def test_a_silent_member_expires_under_load_of_any_kind(turn_ms: int, session_ms: int) -> None:
+    """Bug: where each turn took more than 50 ms, each moved all deadlines, and nobody expired."""
+    server = joined(
+        group_consumer_session_timeout_ms=session_ms,
+        group_consumer_min_session_timeout_ms=session_ms,
+    )
+    for number in range(session_ms // 100):
+        # Whatever is due then, there is a tick every 100 ms.
+        server.runtime.liveness.heard(OTHER, MemberId(f"m{number}"), server.scheduler.now_ms)
+        server.advance(100)
+    server.beat(server.heartbeat("g", "a", 2))
+    heard_ms = server.scheduler.now_ms
+    late_ms = turn_ms if turn_ms > GRACE_MS else GRACE_MS
+    bound_ms = session_ms + (1 + session_ms // PARDON_AGAIN_MS) * late_ms
+    while members(server):
+        server.scheduler.take_turn(turn_ms)
+        silent_ms = server.scheduler.now_ms - heard_ms
+        assert silent_ms <= bound_ms + 6 * turn_ms
+    assert silent_ms >= session_ms
+
+
+def test_a_pause_of_20_s_expires_nobody_who_speaks_right_after() -> None:
+    server = joined(
+        group_consumer_session_timeout_ms=6_000, group_consumer_min_session_timeout_ms=6_000
+    )
+    server.advance(5_900)
+    server.scheduler.take_turn(20_000)
+    server.scheduler.take_turn(90)
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(5_900)
+    assert members(server) == ["a"]
+
+
+def test_commands_that_wait_are_handled_before_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trigger: the heartbeat has come in time, and waits behind those of very many others."""
+    monkeypatch.setattr(turns, "SLICE", 1)
+    server = joined()
+    server.advance(SESSION_MS - 1)
+    for _ in range(40):
+        server.submit(server.heartbeat("nobody", "x", 2))
+    server.submit(server.heartbeat("g", "a", 2))
+    while server.runtime._turns.is_busy:
+        server.scheduler.take_turn(25)
+    assert members(server) == ["a"]
+    server.advance(SESSION_MS)
     assert members(server) == []
 
 

@@ -10,6 +10,7 @@ from coordinator.runtime import turns
 from coordinator.runtime.api import Reply
 from coordinator.runtime.turns import Turns
 from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave, ReconcileMember
+from model.errors import UnknownServerError
 from model.ids import GroupId, MemberId
 from tests.sim.server import CALLER, VirtualServer
 
@@ -82,3 +83,22 @@ def test_a_server_that_stops_handles_what_waits(server: VirtualServer) -> None:
     server.settle()
     assert not server.runtime._turns.is_busy
     assert all(join.is_answered for join in joins)
+
+
+@pytest.mark.parametrize("failing", [ConsumerGroupHeartbeat, ReconcileMember])
+def test_what_fails_in_a_turn_is_answered_and_is_nobody_elses(
+    server: VirtualServer, monkeypatch: pytest.MonkeyPatch, failing: type
+) -> None:
+    handle = server.runtime._turns._handle
+
+    def fail(command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
+        if isinstance(command, failing) and getattr(command, "member_id", None) == "m6":
+            raise ZeroDivisionError("a bug")
+        handle(command, reply, shard)
+
+    monkeypatch.setattr(server.runtime._turns, "_handle", fail)
+    joins = [server.submit(server.join_command("g", f"m{n}", ["foo"])) for n in range(10)]
+    server.settle()
+    refused = [n for n, join in enumerate(joins) if isinstance(join.answer, UnknownServerError)]
+    assert refused == [6]
+    assert not server.failures

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.runtime.watches import SLICE, Watches
+from coordinator.runtime.watches import BUSY_RETRY_MS, SLICE, Watches
 from model.commands import (
     ClassicHeartbeat,
     Command,
@@ -274,3 +274,22 @@ def test_members_of_one_stream_are_told_one_after_another() -> None:
     scheduler.run_for(0)
     even, odd = range(0, SLICE + 2, 2), range(1, SLICE + 2, 2)
     assert calls == [f"m{number}" for number in (*even, *odd)]
+
+
+def test_while_others_are_busy_the_loop_is_not_asked_in_every_turn() -> None:
+    """Bug: while the store took nothing, which keeps turns busy, this took a whole processor."""
+    scheduler, calls = VirtualScheduler(), list[str]()
+    asked = 0
+
+    def is_busy() -> bool:
+        nonlocal asked
+        asked += 1
+        return scheduler.now_ms < 1_000
+
+    watches = Watches(scheduler, NewsForAll(), is_busy)
+    watches.add(G, A, note(calls, "a"))
+    watches.look_at([G])
+    for _ in range(1_000):
+        if not calls:
+            scheduler.step()
+    assert (calls, asked) == (["a"], 1_000 // BUSY_RETRY_MS + 1)

@@ -481,6 +481,9 @@ def test_a_stall_writes_nothing_and_passes(tmp_path: Path) -> None:
     [
         ("Result incomplete: Write stall", StoreStalled),
         ("IO error: While lock file: /x/LOCK: Resource temporarily unavailable", StoreLocked),
+        ("IO error: lock hold by current process, acquire time 1: /x/LOCK", StoreLocked),
+        ("IO error: No space left on device: /mnt/blockstore/000012.sst", StoreFailed),
+        ("IO error: Input/output error: While pread block in /locks/000012.sst", StoreFailed),
         ("Corruption: block checksum mismatch in /x/000012.sst", StoreCorrupt),
         ("IO error: No space left on device: While appending to file", StoreFailed),
         ("Shutdown in progress", StoreFailed),

@@ -1,0 +1,1 @@
+"""What things cost is linear: counted, at n, 2n and 4n."""
