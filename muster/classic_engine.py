@@ -224,18 +224,20 @@ class ClassicEngine:
     # -------------------------------------------------------------------------------- the loop
 
     async def _run(self) -> None:
-        backoff_s = _BACKOFF_MIN_S
+        backoff_s, waits = _BACKOFF_MIN_S, False
         try:
             while True:
                 try:
+                    if waits:
+                        waits = False
+                        await self._pause(backoff_s)
+                        backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
                     await self._go_round()
                     backoff_s = _BACKOFF_MIN_S
                 except _Lost as lost:
                     await self._on_lost(lost)
                 except _Again as again:
-                    if again.waits:
-                        await self._pause(backoff_s)
-                        backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
+                    waits = again.waits
         except _Closing:
             return
         except MusterError as failure:

@@ -17,7 +17,7 @@ import muster
 from assignors.embedded import encode_subscription, make_subscription
 from model.commands import INTERNAL, ClassicDeadline, GrowTopic
 from model.ids import GroupId, MemberId, TopicName
-from muster.classic_engine import Phase
+from muster.classic_engine import Phase, _Again, _Lost
 from muster.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
 from muster.v1 import legacy_pb2
@@ -570,4 +570,29 @@ async def test_an_assignment_that_comes_after_its_lease_is_not_held_untaken() ->
             await asyncio.sleep(0)
         engine._lease.note_renewed(read_clock())
         await until(lambda: member.assignment == ALL)
+        await member.close()
+
+
+async def test_who_is_lost_while_it_waits_to_join_again_joins_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: the member had failed for good, and its application read nothing any more."""
+    async with running_stand(
+        min_classic_session_timeout_ms=100, initial_rebalance_delay_ms=0
+    ) as stand:
+        member = make_classic(stand)
+        await member.join()
+        await until(lambda: member.assignment == ALL)
+        engine = member._engine
+        assert engine is not None
+        go_round, generation = engine._go_round, engine.generation
+
+        async def be_told_to_wait() -> None:
+            monkeypatch.setattr(engine, "_go_round", go_round)
+            asyncio.get_running_loop().call_soon(engine._lose, _Lost("put out", forgets_id=False))
+            raise _Again(waits=True)
+
+        monkeypatch.setattr(engine, "_go_round", be_told_to_wait)
+        engine.rejoin("a test")
+        await until(lambda: engine.generation > generation and member.poll() == ALL)
         await member.close()
