@@ -14,7 +14,6 @@ import logging
 import random
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -22,8 +21,8 @@ import grpc
 import grpc.aio
 
 from assignors.classic import JoinedMember
-from muster.arguments import check_ms, check_text
 from muster.callbacks import is_in_callback
+from muster.classic_options import ClassicOptions
 from muster.classic_protocol import (
     NO_GENERATION,
     UNKNOWN_SERVER_ERROR,
@@ -77,41 +76,6 @@ class Phase(Enum):
     JOINING = "joining"
     SYNCING = "syncing"
     MEMBER = "member"
-
-
-@dataclass(frozen=True, slots=True)
-class ClassicOptions:
-    """What a member says of itself when it joins, and how it behaves."""
-
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    heartbeat_interval_ms: int
-    metadata_refresh_ms: int
-    client_id: str
-    instance_id: str
-    rejoin: bool
-
-
-def make_options(
-    session_timeout_ms: int,
-    rebalance_timeout_ms: int,
-    heartbeat_interval_ms: int,
-    metadata_refresh_ms: int,
-    client_id: str,
-    instance_id: str,
-    *,
-    rejoin: bool,
-) -> ClassicOptions:
-    """Raises ``TypeError`` or ``ValueError`` for what cannot be said."""
-    return ClassicOptions(
-        check_ms("session_timeout_ms", session_timeout_ms),
-        check_ms("rebalance_timeout_ms", rebalance_timeout_ms),
-        check_ms("heartbeat_interval_ms", heartbeat_interval_ms),
-        check_ms("metadata_refresh_ms", metadata_refresh_ms),
-        check_text("client_id", client_id),
-        check_text("instance_id", instance_id),
-        rejoin,
-    )
 
 
 class _Lost(Exception):
@@ -252,18 +216,20 @@ class ClassicEngine:
     # -------------------------------------------------------------------------------- the loop
 
     async def _run(self) -> None:
-        backoff_s = _BACKOFF_MIN_S
+        backoff_s, waits = _BACKOFF_MIN_S, False
         try:
             while True:
                 try:
+                    if waits:
+                        waits = False
+                        await self._pause(backoff_s)
+                        backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
                     await self._go_round()
                     backoff_s = _BACKOFF_MIN_S
                 except _Lost as lost:
                     await self._on_lost(lost)
                 except _Again as again:
-                    if again.waits:
-                        await self._pause(backoff_s)
-                        backoff_s = min(2 * backoff_s, _BACKOFF_MAX_S)
+                    waits = again.waits
         except _Closing:
             return
         except MusterError as failure:

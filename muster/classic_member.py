@@ -11,8 +11,9 @@ from muster.arguments import check_int, check_ms, check_text, check_texts
 from muster.callbacks import Callback, Callbacks
 from muster.changes import iterate_changes, wait_until_joined
 from muster.classic_consumer import ConsumerGroupProtocol
-from muster.classic_engine import ClassicEngine, ClassicOptions, Phase, make_options
+from muster.classic_engine import ClassicEngine, Phase
 from muster.classic_offsets import commit_offsets, fetch_offsets
+from muster.classic_options import ClassicOptions, make_options
 from muster.classic_protocol import NO_GENERATION, GroupProtocol
 from muster.classic_worker_protocol import Assign, Metadata, OnAssignment, OnEnd, WorkerProtocol
 from muster.client import Client, acquire_shared_client, release_shared_client

@@ -9,6 +9,7 @@ import pytest
 
 import muster
 from muster import client as client_module
+from muster.classic_engine import _Again, _Lost
 from muster.lease import read_clock
 from muster.membership import Partitions
 from tests.unit.sdk.classic_stand import make_classic
@@ -289,3 +290,28 @@ async def test_topics_that_there_are_not_are_told(
         await stand.create_topic("typo", 2)
         await until(lambda: len(member.assignment) == 6)
         assert member.unknown_topics == frozenset()
+
+
+async def test_who_is_lost_while_it_waits_to_join_again_joins_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bug: the member had failed for good, and its application read nothing any more."""
+    async with running_stand(
+        min_classic_session_timeout_ms=100, initial_rebalance_delay_ms=0
+    ) as stand:
+        member = make_classic(stand)
+        await member.join()
+        await until(lambda: member.assignment == ALL)
+        engine = member._engine
+        assert engine is not None
+        go_round, generation = engine._go_round, engine.generation
+
+        async def be_told_to_wait() -> None:
+            monkeypatch.setattr(engine, "_go_round", go_round)
+            asyncio.get_running_loop().call_soon(engine._lose, _Lost("put out", forgets_id=False))
+            raise _Again(waits=True)
+
+        monkeypatch.setattr(engine, "_go_round", be_told_to_wait)
+        engine.rejoin("a test")
+        await until(lambda: engine.generation > generation and member.poll() == ALL)
+        await member.close()

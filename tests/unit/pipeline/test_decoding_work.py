@@ -1,0 +1,53 @@
+"""Commits are decoded by columns: what Python does grows with batches, not with records."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from bench.pipeline.commit_segment import PARTITIONS, write_segments
+from pipeline.decoding.bounds import ALL
+from pipeline.schema import RECORDS
+from pipeline.source.options import Decode, LogOptions
+from pipeline.source.reading import open_log, read_slices
+
+CALLS_OF_RECORD = 0.2
+"""At most, of Python and of C; decoding one record by itself takes a hundred of them."""
+
+
+def count_calls(work: Callable[[], None]) -> int:
+    calls = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def count_decoding(folder: Path, records: int) -> int:
+    log = open_log(str(write_segments(folder, 1, records=records)))
+    ((part,),) = log.plan([(partition, ALL) for partition in log.partitions], None)
+    options = LogOptions(str(folder), decode=Decode.RECORDS)
+
+    def decode() -> None:
+        rows = sum(batch.num_rows for batch in read_slices([part], options, RECORDS))
+        assert rows == records
+
+    return count_calls(decode)
+
+
+def test_a_segment_of_commits_is_decoded_by_columns(tmp_path: Path) -> None:
+    small, large = (
+        count_decoding(tmp_path / str(commits), commits * PARTITIONS) for commits in (200, 800)
+    )
+    assert large / (800 * PARTITIONS) < CALLS_OF_RECORD
+    assert large <= 4 * small
