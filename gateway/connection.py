@@ -35,13 +35,10 @@ from gateway.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.shared import Shared
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
 from gateway.turns import ANSWER_BYTES, TURN_S
-from model.commands import Caller
+from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
 
 logger = logging.getLogger("muster.gateway")
-
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""Kafka's name for a client that has not authenticated, which none need do yet."""
 
 _SIZE: Final = struct.Struct(">i")
 _HEARTBEAT_ROUTE: Final = struct.pack(">hb", HEARTBEAT_KEY, 0)
@@ -62,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._routes = shared.routes.known
         self._hearts = shared.node.heartbeats
         self.heartbeats = ConnectionHeartbeats()
-        self._transport: asyncio.Transport | None = None
+        self.transport: asyncio.Transport | None = None
         self._peer = "?"
         self._host = "/?"
         self._advertised = ("", 0)
@@ -92,7 +89,7 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------------------- asyncio's calls
 
     def connection_made(self, transport: Any) -> None:
-        self._transport = transport
+        self.transport = transport
         peername = transport.get_extra_info("peername")
         self._peer = describe_peer(peername)
         self._host = compute_java_host(peername)
@@ -105,11 +102,12 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._settings.gateway_response_buffer_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self.transport = None
         self._shared.connections.discard(self)
         self._shared.held.answers -= self._unsent
         self._unsent = 0
         self._arriving.drop()
+        self._large = None
         queue, self._queue = self._queue, deque()
         for context in queue:
             try:
@@ -143,8 +141,6 @@ class Connection(asyncio.Protocol):
             return
         self._serve(data, 0)
 
-    # ---------------------------------------------------------------------- repeated requests
-
     def _serve_repeated(self, data: bytes) -> bool:
         """A lone request like the last one of its kind; ``False`` where it must be looked at.
 
@@ -161,10 +157,10 @@ class Connection(asyncio.Protocol):
                 or not data.startswith(steady.start)
                 or not self._hearts.is_at_rest(heartbeats, steady)
                 or not steady.ticket.touch(int(self._heard_at * 1_000))
-                or self._transport is None
+                or self.transport is None
             ):
                 return False
-            self._transport.write(steady.head + data[8:12] + steady.tail)
+            self.transport.write(steady.head + data[8:12] + steady.tail)
             return True
         if len(queue) >= self._settings.gateway_pipelined_requests_max - 1:
             return False
@@ -190,10 +186,10 @@ class Connection(asyncio.Protocol):
         self._out_bytes = 0
         pos = self._serve_frames(data, start, out)
         self._out = None
-        if self._transport is None:
+        if self.transport is None:
             return
         if out:
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            self.transport.write(out[0] if len(out) == 1 else b"".join(out))
             if self._out_bytes >= _JOIN_LIMIT:
                 self._note_answers()
         if pos > start:
@@ -334,7 +330,7 @@ class Connection(asyncio.Protocol):
             return False
         raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
         self._handle(route, data[pos + 4 : pos + 8], request, raw)
-        return self._transport is not None
+        return self.transport is not None
 
     def _decode_long(self, route: Route, data: bytes, pos: int, body_at: int, end: int) -> None:
         """Nothing more of the connection is handled until the request is decoded."""
@@ -343,7 +339,7 @@ class Connection(asyncio.Protocol):
 
         def done(request: Any, error: Exception | None) -> None:
             self._is_decoding = False
-            if self._transport is None:
+            if self.transport is None:
                 return
             if error is not None:
                 self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
@@ -412,7 +408,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def closed(self) -> bool:
-        return self._transport is None
+        return self.transport is None
 
     def is_latest(self, context: RequestContext) -> bool:
         return bool(self._queue) and self._queue[-1] is context
@@ -461,8 +457,8 @@ class Connection(asyncio.Protocol):
         if self._out is not None:
             self._out.append(data)
             self._out_bytes += len(data)
-        elif self._transport is not None:
-            self._transport.write(data)
+        elif self.transport is not None:
+            self.transport.write(data)
             if len(data) >= _JOIN_LIMIT:
                 self._note_answers()
 
@@ -472,8 +468,8 @@ class Connection(asyncio.Protocol):
 
     def measure_answers(self, now: float) -> float:
         """Count what is made and not sent; its weight is how much for how long."""
-        assert self._transport is not None
-        size = self._transport.get_write_buffer_size() + self._answer_bytes
+        assert self.transport is not None
+        size = self.transport.get_write_buffer_size() + self._answer_bytes
         self._shared.held.answers += size - self._unsent
         self._unsent = size
         stalled = self._stalled_since
@@ -488,22 +484,26 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, reason: str, detail: str) -> None:
         """Close the connection for what it sent, after the answers that it has coming."""
-        transport = self._transport
+        transport = self.transport
         self._shared.refusals.refuse(reason, self._peer, detail)
         self.close()
         if transport is not None and transport.get_write_buffer_size() > _JOIN_LIMIT:
             transport.abort()
 
     def cut(self, reason: str, detail: str) -> None:
-        """Close the connection at once; what it has not read is lost."""
+        """Close the connection at once for what it does; what it has not read is lost."""
         self._shared.refusals.refuse(reason, self._peer, detail)
-        if self._transport is not None:
-            self._transport.abort()
+        self.abort()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self.transport is not None:
+            self.transport.abort()
             self.connection_lost(None)
 
     def close(self) -> None:
         """Close after what was answered is sent; requests that wait are abandoned."""
-        transport = self._transport
+        transport = self.transport
         if transport is None:
             return
         if self._out:
@@ -519,12 +519,12 @@ class Connection(asyncio.Protocol):
 
     def _update_reading(self) -> None:
         """Read while few answers are outstanding and the client takes those there are."""
-        if self._transport is None or self._transport.is_closing():
+        if self.transport is None or self.transport.is_closing():
             return
         if self._is_held or self._is_draining or self._stalled_since is not None:
-            self._transport.pause_reading()
+            self.transport.pause_reading()
         else:
-            self._transport.resume_reading()
+            self.transport.resume_reading()
 
     def _ask_for_a_turn(self) -> None:
         """Go on with the frames that had to wait, in a later turn; not if they still have to."""
@@ -545,7 +545,7 @@ class Connection(asyncio.Protocol):
     def take_turn(self) -> None:
         """Go on, unless the client has gone or is owed too much by now."""
         self._has_turn_coming = False
-        transport = self._transport
+        transport = self.transport
         if transport is None or transport.is_closing() or self._is_draining:
             return
         if not self._may_go_on():

@@ -17,6 +17,7 @@ from gateway.apis.heartbeat_wire import encode_heartbeat_response
 from gateway.apis.registry import APIS
 from gateway.clock import Clock, Timer
 from gateway.connection import Connection
+from gateway.hang_ups import find_hung_up
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
 from gateway.held_bytes import HeldBytes, check_answers
@@ -104,12 +105,14 @@ class KafkaServer:
         return int(self._server.sockets[0].getsockname()[1])
 
     def _sweep(self) -> None:
-        """Close what is idle or too slow."""
+        """Close what is idle, too slow or gone."""
         assert self._shared is not None
         clock = self._shared.node.clock
         now = clock.time()
         for connection in list(self._shared.connections):
             connection.check_deadlines(now)
+        for connection in find_hung_up(self._shared.connections):
+            connection.abort()
         for connection in self._shared.connections:
             connection.measure_answers(now)
         check_answers(self._shared)

@@ -18,3 +18,6 @@ class Caller:
 
 INTERNAL: Final = Caller("", "", "")
 """The coordinator itself: timers, targets, topic changes."""
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a caller that has not authenticated, as Kafka calls it."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Final
 from urllib.parse import unquote
 
-from model.commands import Caller
-
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of a caller that has not authenticated, as Kafka calls it."""
+from model.caller import ANONYMOUS, Caller
 
 
 def compute_caller(peer: str, client_id: str) -> Caller:

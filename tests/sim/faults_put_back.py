@@ -105,8 +105,8 @@ def commit_answered_too_early(patch: pytest.MonkeyPatch) -> None:
             context = queue.popleft()
             if isinstance(context, RequestContext):
                 self._write_answer(context)
-            elif self._transport is not None:
-                self._transport.write(context.frame)
+            elif self.transport is not None:
+                self.transport.write(context.frame)
         if self._is_held:
             self._ask_for_a_turn()
 

@@ -232,7 +232,8 @@ def test_settings_of_kafka_without_effect_are_one_warning(tmp_path: Path) -> Non
     file = tmp_path / "server.properties"
     file.write_text("num.network.threads=3\nlog.dirs=/tmp/x\nnode.id=7\n")
     with MusterServer(tmp_path / "data", "--config", str(file)) as server:
-        (warning,) = [event for event in events(server) if event["level"] == "warning"]
+        said = [event for event in events(server) if event["event"] == "settings_without_effect"]
+        (warning,) = [event for event in said if event["level"] == "warning"]
         assert warning["cause"] == (
             "these settings of Kafka have no effect here: log.dirs, num.network.threads"
         )

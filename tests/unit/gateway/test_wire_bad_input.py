@@ -128,10 +128,10 @@ async def test_row_03_one_clear_line_in_the_log(rig: Rig, caplog: pytest.LogCapt
     await asyncio.sleep(1.1)  # a reason is said once a second
     caplog.clear()
     await check_closed_by(rig, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
-    [line] = [record.getMessage() for record in caplog.records]
-    assert "reason=tls" in line
-    assert "peer=127.0.0.1:" in line
-    assert "\n" not in line
+    [said] = [vars(record) for record in caplog.records]
+    assert said["reason"] == "tls"
+    assert said["peer"].startswith("127.0.0.1:")
+    assert "\n" not in said["detail"]
 
 
 # ------------------------------------------------------------------------------ rows 4 to 9

@@ -74,7 +74,7 @@ async def check_served(rig: Rig) -> None:
         ("(a+)+$", 0),
         ("(a*)*b", 0),
         ("(a|a)*b", 0),
-        ("(.*){1,1000}", 0),
+        ("(.*){1,1000}", INVALID_PATTERN),
         ("a{1000}{1000}", INVALID_PATTERN),
         ("(" * 2_000 + ")" * 2_000, 0),
         ("a" * 32_767, INVALID_PATTERN),

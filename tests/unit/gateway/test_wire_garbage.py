@@ -30,6 +30,7 @@ from storage.memory import MemoryLogStore
 from tests.garbage import count_left, run_as_served
 from tests.unit.gateway.topics.store_rig import a_batch
 from tests.unit.gateway.wire_rig import beat, join, make_request, parse, topic_id_of
+from tests.unit.service.stand import until
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, COMMIT, OFFSET_FETCH, FIND = 0, 1, 2, 3, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST, VERSIONS = 11, 12, 13, 14, 15, 16, 18
@@ -43,8 +44,11 @@ MANY = 1_000
 class Served:
     """A server, and connections to it that leave nothing themselves."""
 
-    def __init__(self, port: int, topics: LocalTopics, runtime: Runtime) -> None:
+    def __init__(
+        self, port: int, topics: LocalTopics, runtime: Runtime, server: KafkaServer
+    ) -> None:
         self.port = port
+        self.server = server
         self.topics = topics
         self.runtime = runtime
         self.end = 0
@@ -97,7 +101,7 @@ async def serving(folder: Path) -> AsyncIterator[Served]:
     server = KafkaServer(runtime, AllowAll(), topics, GatewaySettings(gateway_park_ms=60))
     port = await server.start("127.0.0.1", 0)
     try:
-        yield Served(port, topics, runtime)
+        yield Served(port, topics, runtime, server)
     finally:
         await server.stop()
         await topics.stop()
@@ -213,7 +217,8 @@ async def fetches_that_are_left(served: Served, times: int) -> None:
             client.send(FETCH, 12, **fetch_fields(60_000))
         await client.writer.drain()
         await client.close()
-    await asyncio.sleep(0.1)
+    # The second fetch waits for the first, and nothing is read: the server looks once a second.
+    await until(lambda: not served.server.connections)
 
 
 async def produced(served: Served, times: int) -> None:

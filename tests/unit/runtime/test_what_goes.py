@@ -26,9 +26,9 @@ SETTINGS = CoordinatorSettings(
     group_consumer_regex_refresh_interval_ms=10_000,
 )
 _NOT_THE_RUNTIMES = (MemoryLogStore, VirtualScheduler, FunctionType, MethodType, Stats, type)
-_BOUNDED_OTHERWISE = ("PartitionNumbers.", "RegexMatches._known")
+_BOUNDED_OTHERWISE = ("PartitionNumbers.", "RegexMatches.", "_Known.")
 """Numbers of partitions are a group's as long as it is in memory, some 12 bytes each, and what
-patterns match is a cache with a bound of its own."""
+patterns match is a cache with a bound of its own (``test_regexes``)."""
 _OWN = ("assignors", "coordinator", "model", "storage", "tests")
 
 
