@@ -95,6 +95,8 @@ def ask(gateway: Gateway, exchange: Exchange) -> bytes:
     door = gateway.connect()
     request = bytes.fromhex(exchange["request"])
     door.send(struct.pack(">i", len(request)) + request)
+    # A description of many members is encoded in slices, in the next turns.
+    gateway.clock.advance(1)
     (answer,) = door.frames()
     return answer
 

@@ -11,7 +11,7 @@ from tests.sim.designated_classic import CLASSIC, mostly_classic
 from tests.sim.violations import focus
 
 SEEDS = 40
-DESIGNATED_SEEDS = 60
+DESIGNATED_SEEDS = 120
 """Some faults meet what is broken in few seeds only."""
 
 
