@@ -64,14 +64,19 @@ class DelayProxy:
         assert task is not None
         assert self.target is not None, "nobody comes before it is set"
         self._tasks.add(task)
+        writers = [writer]
         try:
             onward_reader, onward_writer = await asyncio.open_connection(*self.target)
+            writers.append(onward_writer)
             await asyncio.gather(
                 self._pass_on(reader, onward_writer), self._pass_on(onward_reader, writer)
             )
         except OSError:
-            writer.close()
+            pass
         finally:
+            # Who was stopped before it passed anything on has not come to close anything.
+            for one in writers:
+                one.close()
             self._tasks.discard(task)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
