@@ -86,7 +86,9 @@ class KafkaServer:
             settings=self._settings,
             clock=clock,
             heartbeats=heartbeats,
-            slices=Slices(lambda callback: clock.call_later(0, callback)),
+            slices=Slices(
+                lambda callback: clock.call_later(0, callback), lambda: time.monotonic() * 1_000
+            ),
             apis=self._apis,
             allows_all=isinstance(self._authorizer, AllowAll),
         )

@@ -226,7 +226,7 @@ class Runtime:
         self._news = GroupNews(self._shard_of)
         self._watches = Watches(scheduler, self._news, lambda: self._turns.is_busy)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
-        self._slices = Slices(scheduler.call_soon)
+        self._slices = Slices(scheduler.call_soon, self._clock.monotonic_ms)
         self._replayer = Replayer(self._writer, self._durability, self.liveness, self.stats)
         self._make_deputies(scheduler)
 

@@ -71,7 +71,7 @@ class Gateway:
             settings,
             clock,
             heartbeats,
-            Slices(process.call_soon),
+            Slices(process.call_soon, process.monotonic_ms),
             APIS,
             allows_all=True,
         )

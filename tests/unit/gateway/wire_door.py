@@ -90,7 +90,10 @@ class Gateway:
             settings,
             self.clock,
             self.heartbeats,
-            Slices(lambda callback: self.clock.call_later(0, callback)),
+            Slices(
+                lambda callback: self.clock.call_later(0, callback),
+                lambda: self.clock.time() * 1_000,
+            ),
             apis,
             allows_all=isinstance(authorizer, AllowAll),
         )

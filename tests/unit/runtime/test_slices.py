@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.runtime import group_reads, offset_reads
 from coordinator.runtime.offset_reads import read_highest_offsets
-from coordinator.runtime.slices import Slices, Steps, run_at_once
+from coordinator.runtime.slices import TURN_MS, Slices, Steps, run_at_once
 from model.commands import (
     Command,
     ConsumerGroupDescribe,
@@ -80,7 +80,10 @@ class Loop:
     def __init__(self) -> None:
         self.ready: deque[Callable[[], None]] = deque()
         self.done: list[str] = []
-        self.slices = Slices(self.ready.append)
+        self.now_ms = 0.0
+        self.takes_ms = 0.0
+        """Each slice."""
+        self.slices = Slices(self.ready.append, lambda: self.now_ms)
 
     def run(self, steps: Steps[None]) -> None:
         self.slices.run(steps, lambda bug: self.done.append(str(bug)))
@@ -88,6 +91,7 @@ class Loop:
     def work(self, name: str, slices: int) -> Steps[None]:
         for number in range(slices):
             self.done.append(f"{name}{number}")
+            self.now_ms += self.takes_ms
             if number < slices - 1:
                 yield
 
@@ -114,6 +118,20 @@ def test_what_takes_less_than_a_slice_waits_for_one_turn_at_most() -> None:
     for short in "bcd":
         loop.run(loop.work(short, 1))
     assert [loop.turn() for _ in range(2)] == [["a1"], ["b0", "c0", "d0", "a2"]]
+
+
+def test_what_takes_less_than_a_slice_is_done_for_a_few_milliseconds_of_a_turn() -> None:
+    """Bug: the last slices of all that waited were done in one turn, however many they were."""
+    loop = Loop()
+    loop.takes_ms = TURN_MS / 2
+    loop.run(loop.work("a", 2))
+    for number in range(10):
+        loop.run(loop.work(f"b{number}-", 1))
+    turns = []
+    while loop.ready:
+        turns.append(loop.turn())
+    assert max(map(len, turns)) == 2
+    assert sum(map(len, turns)) == 11
 
 
 def test_work_that_work_begins_waits() -> None:
