@@ -21,7 +21,7 @@ from pipeline.source.options import LogOptions, parse_options
 from pipeline.source.reading import open_log
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-_SHIPPED = ("model", "assignors", "storage", "pipeline")
+_SHIPPED = ("model", "assignors", "storage", "coordinator/core", "pipeline")
 """What an executor imports; numpy, pyarrow and the other packages have to be there."""
 
 
@@ -39,16 +39,16 @@ def make_session(
         master = "local[*]"
     if master is not None:
         builder = builder.master(master)
-    is_local = master is not None and master.startswith("local")
-    if is_local:
+    runs_here = master is not None and is_local(master)
+    if runs_here:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name, value in _compute_settings(is_local=is_local).items():
+    for name, value in _compute_settings(is_local=runs_here).items():
         builder = builder.config(name, value)
     for name, value in settings.items():
         builder = builder.config(name.replace("_", "."), value)
     spark = builder.getOrCreate()
     register(spark)
-    if not str(spark.sparkContext.master).startswith("local"):
+    if not is_local(str(spark.sparkContext.master)):
         ship_package(spark)
     return spark
 
@@ -93,17 +93,29 @@ def check(options: LogOptions) -> None:
         log.close()
 
 
+def is_local(master: str) -> bool:
+    """Whether executors are threads of this process; those of ``local-cluster`` are not."""
+    return master == "local" or master.startswith("local[")
+
+
 def ship_package(spark: SparkSession) -> None:
     """Sends what executors of a cluster import; on one machine they find it themselves."""
     # Executors fetch it when they start, so it stays as long as this process.
     folder = Path(mkdtemp(prefix="muster-package-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "muster-package.zip"
+    write_package(archive)
+    spark.sparkContext.addPyFile(str(archive))
+
+
+def write_package(archive: Path) -> None:
+    """What executors import, as a zip file that Python can import from."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
         for name in _SHIPPED:
+            for outer in Path(name).parents[:-1]:
+                package.write(_CHECKOUT / outer / "__init__.py", outer / "__init__.py")
             for file in sorted((_CHECKOUT / name).rglob("*.py")):
                 package.write(file, file.relative_to(_CHECKOUT))
-    spark.sparkContext.addPyFile(str(archive))
 
 
 def _compute_settings(*, is_local: bool) -> dict[str, str]:
