@@ -43,7 +43,7 @@ def audit(
     check_spark()
     check_format(file_format)
     progress = Progress(is_quiet=quiet)
-    with running_spark(master) as spark:
+    with running_spark(master, path) as spark:
         from pipeline.audit.job import audit_records, show_violation
         from pipeline.tables.records import read_records
 

@@ -52,7 +52,7 @@ def make_bulk(path: str, out: Path, options: BulkOptions, master: str | None) ->
     check_spark()
     from storage.import_refused import ImportRefused
 
-    with running_spark(master) as spark:
+    with running_spark(master, path) as spark:
         from pipeline.bulk import job
 
         try:

@@ -71,10 +71,15 @@ def import_bulk(
     compact wrote only what counts. The server must not be running.
     """
     from pipeline.bulk.options import BulkOptions
+    from pipeline.source.errors import NotALog
+    from pipeline.source.paths import find_path
     from storage.bulk import is_bulk, read_bulk
 
     known = find_topics(topics, bootstrap_server, command_config, timeout)
-    folder = Path(path)
+    try:
+        folder = find_path(path)
+    except NotALog as error:
+        raise CommandError(str(error), ExitCode.NOT_FOUND) from error
     with source_errors():
         side = compute_side(folder, known, keep_clock=keep_clock)
         if is_bulk(folder):

@@ -62,7 +62,7 @@ def readiness(
     check_format(file_format)
     rules = _make_rules(max_size, session_timeout_ms, patterns or [])
     progress = Progress(is_quiet=quiet)
-    with running_spark(master) as spark:
+    with running_spark(master, path) as spark:
         from pipeline.audit.readiness import compute_readiness
         from pipeline.tables.records import read_records
         from pipeline.tables.writing import TableFolder

@@ -61,8 +61,11 @@ def check_spark() -> None:
 
 
 @contextmanager
-def running_spark(master: str | None) -> Iterator[SparkSession]:
-    """A session for the time of a command; what goes wrong in it becomes a ``CommandError``."""
+def running_spark(master: str | None, path: str) -> Iterator[SparkSession]:
+    """A session for the time of a command; what goes wrong in it becomes a ``CommandError``.
+
+    That there is something at ``path`` is asked before Spark is started, which takes seconds.
+    """
     from pipeline.source.errors import (
         MissingConnector,
         NewerStore,
@@ -70,6 +73,7 @@ def running_spark(master: str | None) -> Iterator[SparkSession]:
         OptionError,
         SourceError,
     )
+    from pipeline.source.paths import find_path, is_of_other_system
 
     codes: dict[type[Exception], ExitCode] = {
         OptionError: ExitCode.USAGE,
@@ -78,6 +82,8 @@ def running_spark(master: str | None) -> Iterator[SparkSession]:
         MissingConnector: ExitCode.PRECONDITION,
     }
     try:
+        if not is_of_other_system(path):
+            find_path(path)
         with running_session(master) as spark:
             yield spark
     except NotInstalled as error:

@@ -111,7 +111,7 @@ def tables(
         return [*known, *asked]
 
     progress = Progress(is_quiet=quiet)
-    with running_spark(master) as spark:
+    with running_spark(master, path) as spark:
         from pipeline.source.reading import find_notes
         from pipeline.tables.stream import StreamOptions
 

@@ -23,8 +23,10 @@ from pipeline.decoding.bounds import Bounds
 from pipeline.schema import TRUNCATED
 from pipeline.source.errors import OptionError, SourceError
 from pipeline.source.group_log import SegmentSlice
+from pipeline.source.paths import find_path
 from pipeline.source.reading import open_log
 from pipeline.source.segment_log import SegmentLog
+from pipeline.tables.writing import escape
 from storage.bulk import BULK_FILE, Bulk, BulkPartition, is_bulk, write_bulk
 from storage.export_log import SIDE_FILE
 from storage.import_log import compute_partitions
@@ -51,14 +53,15 @@ def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -
     finally:
         log.close()
     least = max(partitions) + 1
-    count = compute_partitions(Path(path), least, len(partitions) == least, options.partitions)
+    folder = find_path(path)
+    count = compute_partitions(folder, least, len(partitions) == least, options.partitions)
     writing = out.with_name(f"{out.name}.writing")
     shutil.rmtree(writing, ignore_errors=True)
     writing.mkdir(parents=True)
     try:
         fold = _Fold(spark, tasks, writing, options)
         bulk = fold.run(count, partitions, notes)
-        side = Path(path) / SIDE_FILE
+        side = folder / SIDE_FILE
         if side.is_file():
             shutil.copy(side, writing)
         write_bulk(writing, bulk)
@@ -177,7 +180,7 @@ class _Fold:
     def _keep(self, name: str, rows: DataFrame, *partition_by: str) -> DataFrame:
         path = str(self._folder / _SCRATCH / name)
         rows.write.partitionBy(*partition_by).parquet(path)
-        return self._spark.read.schema(rows.schema).parquet(path)
+        return self._spark.read.schema(rows.schema).parquet(escape(path))
 
     def _collect_parts(self, scanned: DataFrame) -> dict[int, PartFound]:
         rows = scanned.where(col("kind") == PART).select("part", "detail").collect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,9 +12,10 @@ from pipeline.decoding.raw_rows import make_raw_rows
 from pipeline.decoding.record_rows import make_damage_row
 from pipeline.decoding.scan import Damage, Piece
 from pipeline.schema import DATA_LOSS
-from pipeline.source.errors import DataLoss, NotALog
+from pipeline.source.errors import DataLoss
 from pipeline.source.group_log import GroupLog, LossSlice, SegmentSlice, Slice, StoreSlice
 from pipeline.source.options import Decode, LogOptions
+from pipeline.source.paths import find_path, is_of_other_system
 from pipeline.source.segment_log import SegmentLog, read_segment_slice
 from pipeline.source.store_log import StoreLog, read_store_slices
 from storage.data_folder import find_store
@@ -23,9 +23,7 @@ from storage.data_folder import find_store
 
 def open_log(path: str) -> GroupLog:
     """Opens what is at a path: a store, a data folder, segments. Raises ``SourceError``."""
-    found = Path(path.removeprefix("file://") if path.startswith("file:///") else path)
-    if not found.exists():
-        raise NotALog(f"{path} does not exist")
+    found = find_path(path)
     store = find_store(found)
     return SegmentLog(found) if store is None else StoreLog(store)
 
@@ -33,9 +31,9 @@ def open_log(path: str) -> GroupLog:
 def find_notes(path: str) -> tuple[str, ...]:
     """Lines about what is at a path and is worth knowing, but no error; as ``open_log`` raises.
 
-    None of what is no path of a file system.
+    None of what is no path of this machine.
     """
-    if not Path(path).exists():
+    if is_of_other_system(path):
         return ()
     log = open_log(path)
     try:

@@ -17,7 +17,7 @@ from pipeline.tables.lag import compute_flapping, compute_group_lag, make_end_of
 from pipeline.tables.offsets import compute_offset_commits, compute_topic_names
 from pipeline.tables.record_files import CODECS, write_record_files
 from pipeline.tables.records import count_problems, read_records
-from pipeline.tables.writing import PARQUET, TableFolder
+from pipeline.tables.writing import PARQUET, TableFolder, escape
 
 RECORDS = "records"
 OFFSET_COMMITS = "offset_commits"
@@ -99,7 +99,7 @@ def derive_tables(
     kept = folder.scratch(_HISTORY)
     history = compute_group_history(written)
     history.write.mode("overwrite").partitionBy(KIND).parquet(kept)
-    history = spark.read.schema(history.schema).parquet(kept)
+    history = spark.read.schema(history.schema).parquet(escape(kept))
     tables = {name: select_table(history, name) for name in HISTORY_TABLES}
     tables[PARTITION_OWNERSHIP] = _name_topics(tables[PARTITION_OWNERSHIP], commits)
     for name, table in tables.items():

@@ -9,6 +9,7 @@ takes away or puts back.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ _DATE = "date"
 
 PARQUET, JSON = "parquet", "json"
 FORMATS = (PARQUET, JSON)
+
+_PATTERN = re.compile(r"[\\*?{}\[\]]")
 
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 """What Spark calls the folder of rows without a time."""
@@ -105,12 +108,19 @@ class TableFolder:
         dated = rows.withColumn(_DATE, sql.to_date("ts"))
         dated.write.mode("overwrite").format(self.format).partitionBy(_DATE).save(str(writing))
         prefix = f"batch-{batch:019}-"
-        for status in self._files.globStatus(self._make_path(self._at(name), f"*/{prefix}*")):
-            self._files.delete(status.getPath(), False)
+        self._delete_files(self._at(name), prefix)
         for day in self._files.listStatus(writing):
             if day.isDirectory():
                 self._move_files(day.getPath(), self._make_path(self._at(name), _name(day)), prefix)
         self._files.delete(writing, True)
+
+    def _delete_files(self, table: Any, prefix: str) -> None:
+        if not self._files.exists(table):
+            return
+        for day in self._files.listStatus(table):
+            for file in self._files.listStatus(day.getPath()) if day.isDirectory() else ():
+                if _name(file).startswith(prefix):
+                    self._files.delete(file.getPath(), False)
 
     def _move_files(self, day: Any, target: Any, prefix: str) -> None:
         self._files.mkdirs(target)
@@ -124,7 +134,7 @@ class TableFolder:
         """A table that was written, with the columns of another and its ``date``."""
         fields = [*like.schema.fields, StructField(_DATE, DateType())]
         schema = StructType(fields) if "ts" in like.columns else like.schema
-        return self._spark.read.schema(schema).format(self.format).load(str(self._at(name)))
+        return self._spark.read.schema(schema).format(self.format).load(escape(str(self._at(name))))
 
     def _swap(self, name: str, writing: Any) -> None:
         table, replaced = self._at(name), self._at(_REPLACED + name)
@@ -234,6 +244,11 @@ class TableFolder:
 
     def _at(self, name: str) -> Any:
         return self._make_path(self._root, name)
+
+
+def escape(path: str) -> str:
+    """A path for Spark to read, which takes ``[1]`` of a path as it is for a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def _name(status: Any) -> str:

@@ -42,7 +42,10 @@ def follow(spark: SparkSession, log: Path, out: Path, **options: Any) -> None:
 
 
 def list_offsets(spark: SparkSession, out: Path) -> list[int]:
-    return sorted(row["offset"] for row in spark.read.parquet(str(out / "records")).collect())
+    from pipeline.tables.writing import escape
+
+    rows = spark.read.parquet(escape(str(out / "records"))).collect()
+    return sorted(row["offset"] for row in rows)
 
 
 def list_files(out: Path) -> list[str]:
@@ -54,12 +57,12 @@ def test_a_folder_is_of_one_log_and_one_format(spark: SparkSession, tmp_path: Pa
     first, second = BrokerLog(tmp_path / "first"), BrokerLog(tmp_path / "second")
     first.append(make_commits(0, 3))
     second.append(make_commits(0, 3, time_ms=1), make_commits(3, 9))
-    out = tmp_path / "out"
+    out = tmp_path / "{out}"
     follow(spark, tmp_path / "first", out)
     files = list_files(out)
-    with pytest.raises(DataLoss, match=r"out has tables of another log than .*second is now"):
+    with pytest.raises(DataLoss, match=r"out} has tables of another log than .*second is now"):
         follow(spark, tmp_path / "second", out)
-    with pytest.raises(OptionError, match="out has tables as parquet, to which nothing is added"):
+    with pytest.raises(OptionError, match="out} has tables as parquet, to which nothing is added"):
         follow(spark, tmp_path / "first", out, file_format="json")
     assert list_files(out) == files
     first.append(make_commits(3, 2))
