@@ -10,8 +10,8 @@ import pyarrow as pa
 from pipeline.schema import TIMESTAMP
 from storage.columnar.batch_columns import BoolArray, Int64Array
 
-_FIRST_MS = -62_135_596_800_000
-_LAST_MS = 253_402_300_799_999
+FIRST_MS = -62_135_596_800_000
+LAST_MS = 253_402_300_799_999
 """The years 1 to 9999."""
 
 
@@ -27,7 +27,7 @@ def make_int32s(values: Int64Array, are_there: BoolArray | None = None) -> pa.Ar
 
 def make_timestamps(times_ms: Int64Array, are_there: BoolArray | None = None) -> pa.Array:
     """Wall ms as ``schema.TIMESTAMP``."""
-    fit = (times_ms >= _FIRST_MS) & (times_ms <= _LAST_MS)
+    fit = (times_ms >= FIRST_MS) & (times_ms <= LAST_MS)
     if are_there is not None:
         fit &= are_there
     micros = np.where(fit, times_ms, 0) * 1000

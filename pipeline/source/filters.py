@@ -91,7 +91,8 @@ class PushedFilters:
             case _:
                 return False
         self.bounds = self.bounds.intersect(bounds)
-        return True
+        # With ``<=>`` Spark does not ask that there is a time, which what cannot be read has not.
+        return not isinstance(condition, EqualNullSafe)
 
 
 def _compute_whole(condition: Filter) -> Bounds | None:

@@ -39,7 +39,8 @@ def read_end_offsets(path: Path, default_time: datetime) -> list[EndOffset]:
         whole = json.loads(text)
     except json.JSONDecodeError:
         return list(_read_lines(path, text, default_time))
-    if isinstance(whole, dict) and "topic" in whole:
+    # A topic may have the name topic.
+    if isinstance(whole, dict) and not isinstance(whole.get("topic", {}), dict):
         return [_read_line(path, 1, whole, default_time)]
     return list(_read_object(path, whole, default_time))
 
@@ -59,8 +60,7 @@ def _read_line(path: Path, number: int, entry: Any, default_time: datetime) -> E
     try:
         ts = entry.get("ts")
         time = default_time if ts is None else _read_time(ts)
-        partition, end_offset = int(entry["partition"]), int(entry["end_offset"])
-        return EndOffset(str(entry["topic"]), partition, end_offset, time)
+        return _make(str(entry["topic"]), entry["partition"], entry["end_offset"], time)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         raise EndOffsetsError(
             f'{path}, line {number}: expected {{"topic": ..., "partition": 0, "end_offset": 12}}'
@@ -71,11 +71,18 @@ def _read_object(path: Path, whole: Any, default_time: datetime) -> Iterator[End
     try:
         for topic, partitions in whole.items():
             for partition, end_offset in partitions.items():
-                yield EndOffset(topic, int(partition), int(end_offset), default_time)
-    except (AttributeError, TypeError, ValueError):
+                yield _make(topic, partition, end_offset, default_time)
+    except (AttributeError, TypeError, ValueError, OverflowError):
         raise EndOffsetsError(
             f'{path}: expected {{"topic": {{"0": 12}}}}, or a line each'
         ) from None
+
+
+def _make(topic: str, partition: Any, end_offset: Any, time: datetime) -> EndOffset:
+    found = EndOffset(topic, int(partition), int(end_offset), time)
+    if not (0 <= found.partition < 1 << 31 and 0 <= found.end_offset < 1 << 63):
+        raise ValueError(f"{found} is no place in a topic")
+    return found
 
 
 def _read_time(ts: Any) -> datetime:

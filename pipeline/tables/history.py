@@ -93,7 +93,7 @@ def compute_history(
     in_order = shuffled.sortWithinPartitions("log_partition", "group_id", "offset", "type_id")
 
     def follow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _follow(batches, tables, schema, make_observers)
+        yield from follow_history(batches, tables, make_observers)
 
     return in_order.mapInArrow(follow, from_arrow_schema(schema))
 
@@ -114,12 +114,13 @@ def _compute_union_schema(tables: dict[str, pa.Schema]) -> pa.Schema:
     return pa.schema([pa.field(KIND, pa.string()), *columns])
 
 
-def _follow(
+def follow_history(
     batches: Iterable[pa.RecordBatch],
     tables: dict[str, pa.Schema],
-    schema: pa.Schema,
     make_observers: MakeRowObservers,
 ) -> Iterator[pa.RecordBatch]:
+    """What a task makes of events that are sorted by group and offset."""
+    schema = _compute_union_schema(tables)
     rows = Rows()
     for _ in follow_groups(_read(batches), lambda partition, group_id: make_observers(rows)):
         if rows.count >= _ROWS_A_BATCH:

@@ -63,7 +63,7 @@ def compute_group_lag(
         _compute_windows(commits, end_offsets, window)
         .where(col("last").isNotNull() & ~col("last.is_tombstone"))
         .withColumn("committed", col("last.committed_offset"))
-        .withColumn("lag", _at_least_zero(col("end_offset") - col("committed")))
+        .withColumn("lag", _compute_lag())
         .withColumn("lag_before", sql.lag("lag").over(in_order))
         .withColumn("committed_before", sql.lag("committed").over(in_order))
         .withColumn("window", sql.window("window_start", window))
@@ -161,6 +161,11 @@ def _compute_lag_seconds() -> Column:
     passed_s = before_s + (col("committed") - before) / (after - before) * (after_s - before_s)
     seconds = _at_least_zero(_seconds(col("end_ts")) - passed_s)
     return when(col("lag").isNotNull(), when(col("lag") == 0, lit(0.0)).otherwise(seconds))
+
+
+def _compute_lag() -> Column:
+    """Unknown where an offset is committed that is none, so far below 0 that no lag holds it."""
+    return _at_least_zero(sql.try_subtract(col("end_offset"), col("committed")))
 
 
 def _at_least_zero(value: Column) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from pipeline.decoding.arrays import FIRST_MS, LAST_MS
 from pipeline.tables.group_log import LoggedRecord
 
 Row = dict[str, Any]
@@ -38,5 +39,5 @@ class Rows:
 
 
 def to_timestamp(ms: int | None) -> int | None:
-    """Microseconds, as Spark's timestamps have them."""
-    return None if ms is None else ms * 1000
+    """Microseconds, as Spark's timestamps have them; none of what is no time."""
+    return None if ms is None or not FIRST_MS <= ms <= LAST_MS else ms * 1000

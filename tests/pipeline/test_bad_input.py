@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.errors import ExitCode
+from model.ids import GroupId, MemberId, TopicName
+from model.records import (
+    ClassicGroupMember,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from pipeline.source.left_alone import list_left_alone, note_left_alone
 from storage.codec.batches import encode_batch
+from storage.codec.records import encode_key, encode_value
 from storage.rocks import open_store
 from storage.watermark import FORMAT_VERSION
 from tests.unit.cli.invoking import invoke_app
@@ -81,6 +90,38 @@ def test_bad_parts_are_rows_and_the_rest_is_there(spark: SparkSession, tmp_path:
     assert f"__consumer_offsets-0/{0:020}.log, byte " in kept[0, "bad_crc"]["problem_detail"]
     assert bytes(kept[2, "unknown_type"]["key"]) == b"\x00\x63\x00\x01g"
     assert spark.read.parquet(str(out / "offset_commits")).count() == 3 * COMMITS - 3
+
+
+def test_a_record_that_cannot_be_ends_no_run(spark: SparkSession, tmp_path: Path) -> None:
+    """Nor do folders whose names are patterns to Hadoop."""
+    member = ClassicGroupMember(MemberId("m"), None, "c", "h", 0, 0, b"", b"")
+    odd = GroupMetadataValue("consumer", 1, "range", None, 1 << 62, (member,))
+    records: list[tuple[bytes, bytes | None]] = [
+        (encode_key(GroupMetadataKey(GroupId("g"))), encode_value(odd)),
+        *(
+            (
+                encode_key(OffsetCommitKey(GroupId("g"), TopicName("t"), partition)),
+                encode_value(OffsetCommitValue(offset, -1, "", time_ms)),
+            )
+            for partition, offset, time_ms in ((0, -(1 << 63), 1 << 62), (1, (1 << 63) - 1, 0))
+        ),
+    ]
+    log, out = tmp_path / "log {1,2} *", tmp_path / "out[1] ?"
+    (log / "__consumer_offsets-0").mkdir(parents=True)
+    segment = log / "__consumer_offsets-0" / f"{0:020}.log"
+    segment.write_bytes(encode_batch(0, records, START_MS))
+    ends = tmp_path / "ends.json"
+    ends.write_text(json.dumps({"t": {"0": (1 << 63) - 1, "1": 0}}), encoding="utf-8")
+    arguments = ("--path", f"file:{log}/", "--out", out, "--end-offsets", ends, "-o", "json")
+    result = invoke_app("pipeline", "tables", *arguments)
+    assert result.exit_code == ExitCode.DONE, result.error
+    rows = {row["table"]: row["rows"] for row in json.loads(result.out)["tables"]}
+    assert (rows["records"], rows["offset_commits"], rows["classic_generations"]) == (3, 2, 1)
+    assert rows["group_lag"] == 4
+    page = tmp_path / "page.html"
+    result = invoke_app("pipeline", "report", "--path", out, "--out", page)
+    assert result.exit_code == ExitCode.DONE, result.error
+    assert page.stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("command", ["tables", "compact", "import"])

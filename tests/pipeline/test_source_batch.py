@@ -11,7 +11,7 @@ import pytest
 from pipeline.schema import TOPIC
 from pipeline.source.errors import NotALog
 from tests.pipeline.golden_rows import compute_golden_row, parse_json
-from tests.unit.pipeline.blocks import make_commits, make_log
+from tests.unit.pipeline.blocks import START_MS, make_commits, make_log
 from tests.unit.storage.golden import GOLDEN, golden_lines
 
 if TYPE_CHECKING:
@@ -106,6 +106,18 @@ def test_conditions_and_columns_are_answered_by_the_source(
     assert "partition#" not in filters
     assert "timestamp#" not in filters.replace("isnotnull(timestamp#", "")
     assert [row.offset for row in frame.orderBy("offset").collect()] == list(range(9, 15))
+
+
+def test_what_has_no_time_is_of_no_time(spark: SparkSession, tmp_path: Path) -> None:
+    from pipeline.session import read_records
+
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"".join(make_log(2)) + b"damage")
+    frame = read_records(spark, path, columns=["offset", "timestamp"])
+    assert frame.where("timestamp is null").count() == 1
+    for operator in ("=", "<=>"):
+        first = frame.where(f"timestamp {operator} timestamp_millis({START_MS})")
+        assert sorted(row.offset for row in first.collect()) == [0, 1, 2]
 
 
 def test_what_is_wrong_is_said_before_a_query_starts(spark: SparkSession, tmp_path: Path) -> None:
