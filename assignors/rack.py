@@ -41,8 +41,9 @@ def assign_rack(problem: Problem) -> Members:
     for which in range(graph.bundles):
         _improve_bundle(problem, places, which, target, work)
     if graph.bundles > 1:
-        is_local = places.is_local[:, places.rack_of_member]
-        exchange_across_bundles(problem, graph, bundle, places.kind, is_local, target)
+        exchange_across_bundles(
+            problem, graph, bundle, places.kind, places.is_local, places.rack_of_member, target
+        )
     if _is_as_good(problem, places, target):
         return places.owner
     return target
@@ -148,11 +149,13 @@ def _improve_bundle(
     if work.left > 0:
         improve(transport, work)
     rack = _choose_racks(kind, owner, places, transport.count[: len(kinds)])
-    before = target[partition]
+    if not is_whole:
+        target[partition] = _deal_in_racks(places, members, owner, rack, target[partition])
+        return
     for which in np.unique(rack).tolist():
         inside = np.flatnonzero(rack == which)
         here = members[places.rack_of_member[members] == which]
-        target[partition[inside]] = _deal_in_rack(problem, here, owner[inside], before, is_whole)
+        target[partition[inside]] = _deal_in_rack(problem, here, owner[inside])
 
 
 def _count(kind: Ints, rack: Ints, shape: tuple[int, int]) -> Ints:
@@ -200,27 +203,43 @@ def _choose_racks(kind: Ints, owner: Members, places: _Places, count: Ints) -> I
     return rack
 
 
-def _deal_in_rack(
-    problem: Problem, members: Ints, owner: Members, target: Members, is_whole: bool
+def _deal_in_racks(
+    places: _Places, members: Ints, owner: Members, rack: Ints, target: Members
 ) -> Members:
+    """Partitions to members in their racks; who is where they were keeps what it may.
+
+    Each member gets as many as it has of `target`.
+    """
+    members = members[np.argsort(places.rack_of_member[members], kind="stable")]
+    rack_of_holder = places.rack_of_member[members]
+    index = np.zeros(len(places.rack_of_member) + 1, dtype=np.int64)
+    index[members] = np.arange(1, len(members) + 1)
+    holder_plus_one = index[owner]
+    holder_plus_one[np.append(NOBODY, rack_of_holder)[holder_plus_one] != rack] = 0
+    held = np.bincount(holder_plus_one, minlength=len(members) + 1)[1:]
+    quota = np.bincount(index[target], minlength=len(members) + 1)[1:]
+    holder_plus_one[find_excess(holder_plus_one, held, quota)] = 0
+    free = np.flatnonzero(holder_plus_one == 0)
+    free = free[np.argsort(rack[free], kind="stable")]
+    turns = deal_in_turns(np.minimum(held, quota), quota)
+    holder_plus_one[free] = 1 + turns[np.argsort(rack_of_holder[turns], kind="stable")]
+    dealt: Members = members[holder_plus_one - 1].astype(np.int32)
+    return dealt
+
+
+def _deal_in_rack(problem: Problem, members: Ints, owner: Members) -> Members:
     """The partitions of a rack to its members; who is where they were keeps what it may.
 
-    `is_whole`: members may change their counts, as long as they are level. Else each gets as many
-    as it has of `target`.
+    Members may change their counts, as long as they are level.
     """
     index = np.full(problem.members + 1, 0)
     index[members] = np.arange(1, len(members) + 1)
-    index[NOBODY] = 0
     holder_plus_one = index[owner]
     held = np.bincount(holder_plus_one, minlength=len(members) + 1)[1:]
     fixed = np.zeros(len(members), dtype=np.int64)
-    if is_whole:
-        if problem.fixed is not None:
-            fixed = problem.fixed.partitions[members]
-        quota = pour(fixed, len(owner), first=held)
-    else:
-        had = np.append(NOBODY, target)
-        quota = np.bincount(index[had], minlength=len(members) + 1)[1:]
+    if problem.fixed is not None:
+        fixed = problem.fixed.partitions[members]
+    quota = pour(fixed, len(owner), first=held)
     holder_plus_one[find_excess(holder_plus_one, held, quota)] = 0
     free = holder_plus_one == 0
     holder_plus_one[free] = 1 + deal_in_turns(fixed + np.minimum(held, quota), fixed + quota)

@@ -22,12 +22,13 @@ def exchange_across_bundles(
     bundle: Ints,
     kind: Ints,
     is_local: Flags,
+    rack_of_member: Ints,
     target: Members,
 ) -> None:
     """Change `target` so that more of it is local, and loads stay as even.
 
     Not where there are so many shares to exchange between that it would not end in time.
-    `kind`: of each partition; `is_local`: per kind and member.
+    `kind`: of each partition; `is_local`: per kind and rack.
     """
     if _count_fine_shares(graph, bundle, kind) > _MOST_SHARES:
         return
@@ -35,7 +36,7 @@ def exchange_across_bundles(
     kind_of_bundle = np.zeros(fine.bundles, dtype=np.int64)
     assignable = fine_bundle != NO_BUNDLE
     kind_of_bundle[fine_bundle[assignable]] = kind[assignable]
-    local = is_local[kind_of_bundle[fine.bundle], fine.member]
+    local = is_local[kind_of_bundle[fine.bundle], rack_of_member[fine.member]]
     holder_plus_one = find_shares(fine, fine_bundle, problem.owner)
     held = np.bincount(holder_plus_one, minlength=fine.shares + 1)[1:]
     shares = Shares.keeping(

@@ -10,6 +10,7 @@ none takes fewer from the rack where they were (Klein's algorithm for flows of l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,28 +58,40 @@ def deal_locally(transport: Transport) -> None:
     rest, room = count.sum(axis=1).tolist(), count.sum(axis=0).tolist()
     count[:] = 0
     order = np.lexsort((np.arange(kinds), is_local.sum(axis=1))).tolist()
-    local = [np.flatnonzero(row).tolist() for row in is_local]
-    owned = [np.flatnonzero(row).tolist() for row in held]
-    anywhere = range(racks)
+    local, kept, away = (
+        _list_racks(which) for which in (is_local, is_local & (held > 0), ~is_local & (held > 0))
+    )
 
     def take(kind: int, rack: int, most: int) -> None:
         amount = min(most, rest[kind], room[rack])
-        count[kind, rack] += amount
-        rest[kind] -= amount
-        room[rack] -= amount
+        if amount:
+            count[kind, rack] += amount
+            rest[kind] -= amount
+            room[rack] -= amount
 
     for kind in order:
-        for rack in local[kind]:
+        for rack in kept[kind]:
             take(kind, rack, int(held[kind, rack]))
     for kind in order:
         for rack in sorted(local[kind], key=lambda rack: -room[rack]):
             take(kind, rack, rest[kind])
     for kind in order:
-        for rack in owned[kind] if rest[kind] else ():
-            take(kind, rack, max(0, int(held[kind, rack] - count[kind, rack])))
+        # What is local here is full by now, or has all of the kind.
+        for rack in away[kind] if rest[kind] else ():
+            take(kind, rack, int(held[kind, rack]))
+    first = 0
     for kind in order:
-        for rack in anywhere if rest[kind] else ():
-            take(kind, rack, rest[kind])
+        while rest[kind] and first < racks:
+            take(kind, first, rest[kind])
+            first += room[first] == 0
+
+
+def _list_racks(table: Flags) -> list[list[int]]:
+    """Of each kind, the racks for which a table says so."""
+    kind, rack = np.nonzero(table)
+    ends = np.searchsorted(kind, np.arange(len(table) + 1)).tolist()
+    racks = rack.tolist()
+    return [racks[start:end] for start, end in pairwise(ends)]
 
 
 def improve(transport: Transport, work: Work) -> None:
@@ -89,10 +102,12 @@ def improve(transport: Transport, work: Work) -> None:
         rings = _find_rings(prices.cost)
         if not rings:
             return
+        turned = []
         for ring in rings:
             steps = [(int(prices.kind[giver, taker]), giver, taker) for giver, taker in ring]
             _turn(transport, steps)
-        prices.update(transport, sorted({giver for ring in rings for giver, _ in ring}))
+            turned += steps
+        prices.update(transport, turned)
 
 
 @dataclass(slots=True, eq=False)
@@ -124,36 +139,46 @@ class _Prices:
             np.full(square, _FAR),
             work,
         )
-        found._look_at(transport, list(range(racks)))
+        found._look_at(transport, np.arange(len(transport.count)))
+        found.givers = [np.flatnonzero(column < _FAR) for column in found.giving.T]
         for giver in range(racks):
             found._compare_takers(giver)
         return found
 
-    def update(self, transport: Transport, changed: list[int]) -> None:
-        """These racks have other counts now."""
-        self._look_at(transport, changed)
+    def update(self, transport: Transport, steps: list[tuple[int, int, int]]) -> None:
+        """Other counts: of these kinds, in the racks that gave them and those that took them."""
+        self._look_at(transport, np.unique([kind for kind, _, _ in steps]))
+        for kind, giver, taker in steps:
+            self._note_giver(kind, giver)
+            self._note_giver(kind, taker)
+        changed = sorted({giver for _, giver, _ in steps})
         for giver in range(len(self.cost)):
             if giver in changed:
                 self._compare_takers(giver)
             else:
                 self._compare_takers(giver, changed)
 
-    def _look_at(self, transport: Transport, racks: list[int]) -> None:
-        count, held = transport.count[:, racks], transport.held[:, racks]
+    def _look_at(self, transport: Transport, kinds: Ints) -> None:
+        count, held = transport.count[kinds], transport.held[kinds]
         # More than all moves of one ring.
-        local = transport.is_local[:, racks] * (transport.count.shape[1] + 2)
-        self.giving[:, racks] = np.where(count > 0, local + (count <= held), _FAR)
-        room = transport.room[:, racks]
-        self.taking[:, racks] = np.where(room > 0, -local - (count < held), _FAR)
-        for rack in racks:
-            self.givers[rack] = np.flatnonzero(self.giving[:, rack] < _FAR)
+        local = transport.is_local[kinds] * (transport.count.shape[1] + 2)
+        self.giving[kinds] = np.where(count > 0, local + (count <= held), _FAR)
+        self.taking[kinds] = np.where(transport.room[kinds] > 0, -local - (count < held), _FAR)
+
+    def _note_giver(self, kind: int, rack: int) -> None:
+        kinds = self.givers[rack]
+        at = int(kinds.searchsorted(kind))
+        is_there = at < len(kinds) and int(kinds[at]) == kind
+        if is_there == (int(self.giving[kind, rack]) < _FAR):
+            return
+        self.givers[rack] = np.delete(kinds, at) if is_there else np.insert(kinds, at, kind)
 
     def _compare_takers(self, giver: int, takers: list[int] | None = None) -> None:
         """To all racks, or to these."""
         at = slice(None) if takers is None else np.array(takers)
         kinds = self.givers[giver]
         if len(kinds):
-            rows = self.taking[kinds] if takers is None else self.taking[kinds][:, takers]
+            rows = self.taking[kinds] if takers is None else self.taking[np.ix_(kinds, takers)]
             through = self.giving[kinds, giver, None] + rows
             self.work.left -= through.size
             cheapest = through.argmin(axis=0)
