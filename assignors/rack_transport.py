@@ -175,15 +175,16 @@ class _Prices:
 
     def _compare_takers(self, giver: int, takers: list[int] | None = None) -> None:
         """To all racks, or to these."""
-        at = slice(None) if takers is None else np.array(takers)
+        every = np.arange(len(self.cost))
+        at = every if takers is None else np.array(takers)
         kinds = self.givers[giver]
         if len(kinds):
-            rows = self.taking[kinds] if takers is None else self.taking[np.ix_(kinds, takers)]
+            rows = self.taking[kinds] if takers is None else self.taking[np.ix_(kinds, at)]
             through = self.giving[kinds, giver, None] + rows
             self.work.left -= through.size
             cheapest = through.argmin(axis=0)
             self.kind[giver, at] = kinds[cheapest]
-            self.cost[giver, at] = through[cheapest, np.arange(len(cheapest))]
+            self.cost[giver, at] = through[cheapest, every[: len(cheapest)]]
         else:
             self.cost[giver, at] = _FAR
         self.cost[giver, giver] = _FAR
