@@ -48,6 +48,8 @@ class CoordinatorSettings:
     transaction_max_timeout_ms: int = 900_000
     group_id_max_bytes: int = 32_767
     group_subscriptions_max: int = 10_000
+    group_member_metadata_max_bytes: int = 4 * 1024 * 1024
+    group_metadata_max_bytes: int = 128 * 1024 * 1024
     assignor_configs: AssignorConfigs = NO_ASSIGNOR_CONFIGS
     """Of a group alone; the server has none."""
     assignor_inline_budget_ms: int = 5

@@ -302,6 +302,22 @@ _GROUP_SETTINGS = (
         minimum=1,
     ),
     Setting(
+        "group.member.metadata.max.bytes",
+        Kind.INT,
+        4 * 1024 * 1024,
+        Scope.GROUP,
+        "Names and metadata of all protocols that a member says in a JoinGroup.",
+        minimum=1,
+    ),
+    Setting(
+        "group.metadata.max.bytes",
+        Kind.INT,
+        128 * 1024 * 1024,
+        Scope.GROUP,
+        "The same of all members of a classic group together: who says more finds the group full.",
+        minimum=1,
+    ),
+    Setting(
         "group.regex.max.bytes",
         Kind.INT,
         4_096,

@@ -16,6 +16,7 @@ from coordinator.core.classic_group import (
     InitialDelay,
     Phase,
     compute_group_record,
+    compute_size,
 )
 from coordinator.core.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.outcome import (
@@ -61,6 +62,7 @@ class ClassicDraft:
         self.pending_members = set(group.pending_members)
         self.pending_syncs = set(group.pending_syncs)
         self.initial_delay: InitialDelay | None = group.initial_delay
+        self.metadata_bytes = group.metadata_bytes
         self.records: list[Record] = []
         self.effects: list[Effect] = []
         self.releases: list[Release] = []
@@ -126,6 +128,7 @@ class ClassicDraft:
             frozenset(self.pending_members),
             frozenset(self.pending_syncs),
             self.initial_delay,
+            self.metadata_bytes,
         )
 
     def write(self) -> None:
@@ -201,6 +204,7 @@ class ClassicDraft:
         return member
 
     def _count(self, protocols: tuple[JoinProtocol, ...], by: int) -> None:
+        self.metadata_bytes += by * compute_size(protocols)
         counts = self.protocol_counts
         for name in {protocol.name for protocol in protocols}:
             count = counts.get(name, 0) + by

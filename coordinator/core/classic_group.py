@@ -12,7 +12,7 @@ PreparingRebalance until the first generation is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import Enum
 
@@ -71,6 +71,11 @@ class ClassicMember:
         return b""
 
 
+def compute_size(protocols: Iterable[JoinProtocol]) -> int:
+    """Bytes of what a member says of its protocols."""
+    return sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
+
+
 @value
 class InitialDelay:
     """An empty group fills: how long it waits now, and how much longer it may (KIP-134)."""
@@ -92,6 +97,7 @@ class ClassicGroup:
     ``instances`` are the static members, ``protocol_counts`` says how many members follow each
     protocol. ``pending_members`` have been given an id and are to join with it, ``pending_syncs``
     have not asked for their assignment yet. ``initial_delay`` is there while an empty group fills.
+    ``metadata_bytes`` is what all members say of their protocols.
     """
 
     group_id: GroupId
@@ -109,6 +115,7 @@ class ClassicGroup:
     pending_members: frozenset[MemberId] = frozenset()
     pending_syncs: frozenset[MemberId] = frozenset()
     initial_delay: InitialDelay | None = None
+    metadata_bytes: int = 0
     upgrade_checks: dict[object, str] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
@@ -140,6 +147,7 @@ def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> Clas
             if member.instance_id is not None
         },
         {record.protocol or "": len(members)} if members else {},
+        metadata_bytes=sum(compute_size(member.protocols) for member in members.values()),
     )
 
 

@@ -10,7 +10,13 @@ from dataclasses import replace
 from functools import partial
 
 from coordinator.core.classic_draft import ClassicDraft
-from coordinator.core.classic_group import ClassicGroup, ClassicMember, Phase, compute_new_group
+from coordinator.core.classic_group import (
+    ClassicGroup,
+    ClassicMember,
+    Phase,
+    compute_new_group,
+    compute_size,
+)
 from coordinator.core.classic_members import check_member, check_no_other_group
 from coordinator.core.classic_rebalance import (
     compute_event_of_rejoin,
@@ -29,6 +35,7 @@ from model.errors import (
     FencedInstanceId,
     GroupMaxSizeReached,
     InconsistentGroupProtocol,
+    InvalidRequest,
     InvalidSessionTimeout,
     MemberIdRequired,
     RebalanceInProgress,
@@ -51,6 +58,7 @@ def handle_join_group(shard: Shard, command: JoinGroup, now: Now) -> Outcome:
     if not _has_room(draft, settings, command.member_id):
         return _refuse_for_room(draft, settings, command)
     _check_protocols(draft, command)
+    _check_metadata(draft, settings, command)
     if command.member_id is None:
         return _join_new(draft, settings, command)
     return _join_known(draft, settings, command, command.member_id)
@@ -130,6 +138,32 @@ def _check_protocols(draft: ClassicDraft, command: JoinGroup) -> None:
     if not any(counts.get(name, 0) == size for name in names):
         raise InconsistentGroupProtocol(
             f"Not all members of the group can follow any of {', '.join(names)}."
+        )
+
+
+def check_member_metadata(settings: CoordinatorSettings, command: JoinGroup) -> None:
+    """What one member says is bounded, in a group of either type."""
+    size, most = compute_size(command.protocols), settings.group_member_metadata_max_bytes
+    if size > most:
+        raise InvalidRequest(
+            f"The member says {size} bytes of its protocols, and may say {most} "
+            "(group.member.metadata.max.bytes)."
+        )
+
+
+def _check_metadata(draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup) -> None:
+    """What all members say is bounded. Who says no more than it did may always join again."""
+    member_id = command.member_id
+    if command.instance_id is not None:
+        member_id = draft.instances.get(command.instance_id, member_id)
+    known = None if member_id is None else draft.members.get(member_id)
+    before = 0 if known is None else compute_size(known.protocols)
+    more = compute_size(command.protocols) - before
+    most = settings.group_metadata_max_bytes
+    if more > 0 and draft.metadata_bytes + more > most:
+        raise GroupMaxSizeReached(
+            f"The members say {draft.metadata_bytes} bytes of their protocols, this one {more} "
+            f"more, and all together may say {most} (group.metadata.max.bytes)."
         )
 
 

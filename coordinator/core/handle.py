@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias, assert_never
 
-from coordinator.core.classic_join import check_session_timeout, handle_join_group
+from coordinator.core.classic_join import (
+    check_member_metadata,
+    check_session_timeout,
+    handle_join_group,
+)
 from coordinator.core.classic_leave import handle_expire_classic_deadline
 from coordinator.core.classic_sync import handle_classic_heartbeat, handle_sync_group
 from coordinator.core.classic_translator_join import (
@@ -166,6 +170,7 @@ def handle_second_half(shard: Shard, command: ReconcileMember, now: Now) -> Outc
 def handle_classic(shard: Shard, command: ClassicCommand, now: Now) -> Outcome:
     """What classic members ask, in a group of either type, and what their deadlines bring."""
     if isinstance(command, JoinGroup):
+        check_member_metadata(shard.settings, command)
         check_subscriptions(command, shard.settings.group_subscriptions_max)
     group = shard.consumer_groups.get(command.group_id)
     if group is not None and group.member_count:
