@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -34,6 +35,7 @@ from muster.partitions import TopicPartition
 from muster.unary import ask
 from muster.v1 import admin_pb2
 
+_LOG: Final = logging.getLogger("muster")
 _PAGE: Final = 1_000
 _TIMEOUT_S: Final = 30.0
 
@@ -51,6 +53,7 @@ class ConsumerGroupProtocol:
     def __init__(
         self,
         client: Client,
+        group_id: str,
         topics: Iterable[str],
         assignors: Sequence[str],
         rack_id: str,
@@ -61,6 +64,7 @@ class ConsumerGroupProtocol:
         """What is owned; a partition that was given up, or lost, and got again has a new number."""
         self._granted = 0
         self._client = client
+        self._group_id = group_id
         self._assignors = tuple(find_assignor(name) for name in assignors)
         self._is_cooperative = all(each.is_cooperative for each in self._assignors)
         self._rack_id = rack_id or None
@@ -69,6 +73,8 @@ class ConsumerGroupProtocol:
         self._generation = NO_GENERATION
         self._counts: Mapping[str, int] = {}
         self._subscribed: Collection[str] = ()
+        self.unknown_topics: frozenset[str] = frozenset()
+        """Of all members' topics those that there are not, as found when this one last led."""
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -191,6 +197,14 @@ class ConsumerGroupProtocol:
             topic for member in generation.members for topic in _read_topics(member)
         }
         self._counts = await self._fetch_counts(self._subscribed)
+        self._note_unknown(frozenset(self._subscribed) - self._counts.keys())
+
+    def _note_unknown(self, topics: frozenset[str]) -> None:
+        if topics - self.unknown_topics:
+            _LOG.warning(
+                "unknown_topics group=%s topics=%s", self._group_id, ",".join(sorted(topics))
+            )
+        self.unknown_topics = topics
 
     async def _fetch_counts(self, topics: Collection[str]) -> dict[str, int]:
         counts: dict[str, int] = {}

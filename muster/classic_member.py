@@ -247,6 +247,15 @@ class ClassicMember(ClassicBase):
             return frozenset()
         return frozenset(protocol.owned)
 
+    @property
+    def unknown_topics(self) -> frozenset[str]:
+        """Of ``topics``, those that there are not, as far as it knows: who leads looks them up.
+
+        The leader logs those of all members. They are read as soon as they are created.
+        """
+        protocol = self._protocol
+        return frozenset() if protocol is None else protocol.unknown_topics & set(self._topics)
+
     def poll(self) -> Partitions:
         """The assignment. Raises ``CallbackFailed``, or why the member is out for good."""
         self._raise_failure()
@@ -303,7 +312,12 @@ class ClassicMember(ClassicBase):
 
     def _make_protocol(self, client: Client) -> GroupProtocol:
         self._protocol = ConsumerGroupProtocol(
-            client, self._topics, self._assignors, self._rack_id, self._callbacks
+            client,
+            self.group_id,
+            self._topics,
+            self._assignors,
+            self._rack_id,
+            self._callbacks,
         )
         return self._protocol
 

@@ -117,6 +117,18 @@ async def test_the_leader_sees_topics_grow(stand: Stand) -> None:
         await until_shared(one, two, of=grown)
 
 
+async def test_topics_that_there_are_not_are_told(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = ["orders", "typo"]
+    async with make_classic(stand, topics=topics, metadata_refresh_ms=50) as member:
+        await until(lambda: member.unknown_topics == {"typo"})
+        assert "unknown_topics group=billing topics=typo" in caplog.text
+        await stand.create_topic("typo", 2)
+        await until(lambda: len(member.assignment) == 6)
+        assert member.unknown_topics == frozenset()
+
+
 async def test_changes_are_told(stand: Stand) -> None:
     seen: list[int] = []
     async with make_classic(stand) as one:
