@@ -10,7 +10,7 @@ import grpc.aio
 from coordinator.runtime.authorizer import Operation
 from coordinator.service import describe
 from coordinator.service.caller import compute_caller
-from coordinator.service.decode import check_topic_name, decode_offset_group_id, decode_racks
+from coordinator.service.decode import check_topic_name, decode_any_group_id, decode_racks
 from coordinator.service.errors import InvalidField
 from coordinator.service.group_administration import GroupAdministration
 from coordinator.service.guard import Guard
@@ -81,7 +81,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         context: _Context[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse],
     ) -> admin_pb2.DescribeGroupResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_any_group_id(request.group_id, self._door.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
             if not request.HasField("as_of"):
@@ -136,7 +136,10 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             return await run_steps(steps)
         assert isinstance(consumer, ConsumerGroupDescribeResponse)
         (group,) = consumer.groups
-        raise _as_error(group.error, group.error_message or "")
+        message = group.error_message or ""
+        if message.endswith("is not a consumer group."):
+            message = f"{message[:-1]}, nor a classic one: it is listed, and not described."
+        raise _as_error(group.error, message)
 
     def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
         """Of a classic group, as of a consumer group: what its bytes name is shown by name here."""

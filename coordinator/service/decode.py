@@ -188,7 +188,7 @@ def decode_fetch(
         )
     return OffsetFetch(
         caller=caller,
-        group_id=decode_offset_group_id(request.group_id, limits),
+        group_id=decode_any_group_id(request.group_id, limits),
         topics=topics,
         member_id=decode_member_id(request.member_id, limits) if request.member_id else None,
         member_epoch=request.member_epoch if request.HasField("member_epoch") else None,
@@ -200,6 +200,11 @@ def decode_group_id(group_id: str, limits: Limits) -> GroupId:
     """For heartbeats: Kafka calls a group id that is blank an invalid request."""
     if not group_id.strip():
         raise InvalidRequest("group_id is missing")
+    return _check_group_id_length(group_id, limits)
+
+
+def decode_any_group_id(group_id: str, limits: Limits) -> GroupId:
+    """For what Kafka also takes for the empty id, by which old clients have committed offsets."""
     return _check_group_id_length(group_id, limits)
 
 

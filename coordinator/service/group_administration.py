@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from coordinator.runtime.authorizer import Operation
 from coordinator.service.caller import compute_caller
-from coordinator.service.decode import check_id, decode_offset_group_id
+from coordinator.service.decode import check_id, decode_any_group_id, decode_offset_group_id
 from coordinator.service.describe import encode_plan
 from coordinator.service.door import Door
 from coordinator.service.errors import InvalidField, encode_error
@@ -78,7 +78,7 @@ class GroupAdministration:
         context: _Context[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse],
     ) -> admin_pb2.DeleteGroupResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_any_group_id(request.group_id, self._door.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DELETE, group_id)
 

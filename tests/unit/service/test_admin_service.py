@@ -15,8 +15,10 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 import muster
 from coordinator.core.replay import replay
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
-from model.ids import GroupId, InstanceId, MemberId
+from model.commands import INTERNAL, OffsetCommit, PartitionOffset, TopicOffsets
+from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.records import ClassicGroupMember, GroupMetadataValue, Record
+from model.responses import OffsetCommitResponse
 from muster.v1 import admin_pb2, group_pb2
 from tests.scenarios.imported import make_imported
 from tests.unit.service.session_client import SessionClient
@@ -183,8 +185,9 @@ async def test_groups_that_are_not_served_are_listed(stand: Stand) -> None:
     states = [admin_pb2.GROUP_STATE_NOT_READY]
     response = await stub.ListGroups(admin_pb2.ListGroupsRequest(states=states))
     assert [group.group_id for group in response.groups] == ["t"]
-    code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="s")))
-    assert (code, detail.reason) == (grpc.StatusCode.NOT_FOUND, "GROUP_ID_NOT_FOUND")
+    code, status = await failure(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="s")))
+    assert code is grpc.StatusCode.NOT_FOUND
+    assert "not a consumer group, nor a classic one: it is listed, and not" in status.message
 
 
 async def test_a_group_that_is_not_there(stand: Stand) -> None:
@@ -193,8 +196,23 @@ async def test_a_group_that_is_not_there(stand: Stand) -> None:
     assert code is grpc.StatusCode.NOT_FOUND
     assert (detail.reason, detail.domain) == ("GROUP_ID_NOT_FOUND", "muster")
     assert dict(detail.metadata) == {"kafka_error_code": "69", "group_id": "x"}
-    code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest()))
+    code, detail = await info(stub.PlanMigration(admin_pb2.PlanMigrationRequest()))
     assert (code, detail.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_GROUP_ID")
+
+
+async def test_offsets_of_no_group_are_described_and_deleted(stand: Stand) -> None:
+    """Old clients commit under the empty id, and Kafka serves it so far."""
+    topics = (TopicOffsets(TopicName("orders"), None, (PartitionOffset(0, 5, -1, ""),)),)
+    commit = OffsetCommit(INTERNAL, GroupId(""), MemberId(""), None, topics)
+    assert isinstance(await stand.runtime.call(commit), OffsetCommitResponse)
+    admin, groups = stand.admin_stub(), stand.group_stub()
+    described = await admin.DescribeGroup(admin_pb2.DescribeGroupRequest())
+    assert described.group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
+    fetched = await groups.FetchOffsets(group_pb2.FetchOffsetsRequest())
+    assert [topic.topic_name for topic in fetched.topics] == ["orders"]
+    await admin.DeleteGroup(admin_pb2.DeleteGroupRequest())
+    code, _ = await info(admin.DescribeGroup(admin_pb2.DescribeGroupRequest()))
+    assert code is grpc.StatusCode.NOT_FOUND
 
 
 async def test_a_topic_lives(stand: Stand) -> None:
