@@ -6,7 +6,8 @@ its members, and is refused with GROUP_ID_NOT_FOUND where the policy does not al
 is not of the type ``consumer``, has more members than a consumer group may have, has a member
 whose embedded subscription or assignment cannot be read, or whose assignment carries user data,
 which only a leader's own assignor understands. The version of the embedded protocol is not looked
-at. A group without members is deleted and made anew, whatever it was.
+at. A group without members is deleted and made anew, whatever it was. Not Kafka's: a member that
+names more topics than one may.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from assignors.embedded import (
     leaves_out_owned,
 )
 from coordinator.core.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.consumer_protocol import count_subscribed_topics
 from coordinator.core.regex_matching import check_regex
 from model.errors import InvalidRegularExpression
 from model.migration_policy import allows_upgrade
@@ -30,6 +32,7 @@ from model.value import value
 
 UNLIMITED = (1 << 31) - 1
 DEFAULT_SESSION_TIMEOUT_MS = 45_000
+DEFAULT_SUBSCRIPTIONS_MAX = 10_000
 FIRST_VERSION_WITH_RACK = 3
 
 _COOPERATIVE = "cooperative-sticky"
@@ -52,6 +55,7 @@ class Hindrance(Enum):
     POLICY = "migration_policy"
     PROTOCOL_TYPE = "protocol_type"
     GROUP_SIZE = "group_size"
+    SUBSCRIPTION_SIZE = "subscription_size"
     MALFORMED_SUBSCRIPTION = "malformed_subscription"
     MALFORMED_ASSIGNMENT = "malformed_assignment"
     ASSIGNMENT_USER_DATA = "assignment_user_data"
@@ -69,6 +73,7 @@ BLOCKING = (
     Hindrance.POLICY,
     Hindrance.PROTOCOL_TYPE,
     Hindrance.GROUP_SIZE,
+    Hindrance.SUBSCRIPTION_SIZE,
     Hindrance.MALFORMED_SUBSCRIPTION,
     Hindrance.MALFORMED_ASSIGNMENT,
     Hindrance.ASSIGNMENT_USER_DATA,
@@ -113,6 +118,7 @@ class MigrationRules:
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     patterns: Mapping[str, str] | None = None
     keeps_user_data: bool = False
+    subscriptions_max: int = DEFAULT_SUBSCRIPTIONS_MAX
 
 
 @value
@@ -178,6 +184,7 @@ def compute_migration_rules(settings: CoordinatorSettings) -> MigrationRules:
         allows_upgrade(settings.group_consumer_migration_policy),
         settings.group_consumer_max_size,
         settings.group_consumer_session_timeout_ms,
+        subscriptions_max=settings.group_subscriptions_max,
     )
 
 
@@ -233,7 +240,7 @@ def _check_member(group: Candidate, member: CandidateMember, rules: MigrationRul
         found.append(Reason(hindrance, detail, member.member_id, member.client_id))
 
     if group.protocol_type == PROTOCOL_TYPE:
-        for hindrance, detail in _check_embedded(member):
+        for hindrance, detail in _check_embedded(member, rules):
             if hindrance is not Hindrance.ASSIGNMENT_USER_DATA or not rules.keeps_user_data:
                 add(hindrance, detail)
     pattern = (rules.patterns or {}).get(member.client_id)
@@ -257,8 +264,18 @@ def _check_member(group: Candidate, member: CandidateMember, rules: MigrationRul
     return found
 
 
-def _check_embedded(member: CandidateMember) -> list[tuple[Hindrance, str]]:
+def describe_too_many_topics(member: CandidateMember, rules: MigrationRules) -> str:
+    """That its subscription is larger than there may be, for which it is not decoded."""
+    topics = count_subscribed_topics(member.subscription)
+    if topics <= rules.subscriptions_max:
+        return ""
+    return f"a member subscribes to {topics} topics, more than {rules.subscriptions_max}"
+
+
+def _check_embedded(member: CandidateMember, rules: MigrationRules) -> list[tuple[Hindrance, str]]:
     found: list[tuple[Hindrance, str]] = []
+    if detail := describe_too_many_topics(member, rules):
+        return [(Hindrance.SUBSCRIPTION_SIZE, detail)]
     try:
         decode_subscription(member.subscription)
     except MalformedProtocolError as error:

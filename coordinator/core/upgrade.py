@@ -18,7 +18,6 @@ from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, Clas
 from coordinator.core.consumer_group import JOIN_EPOCH
 from coordinator.core.consumer_protocol import (
     PROTOCOL_TYPE,
-    count_subscribed_topics,
     decode_subscription,
     decode_user_data,
 )
@@ -36,6 +35,7 @@ from coordinator.core.migration_readiness import (
     compute_group_reasons,
     compute_migration_readiness,
     compute_migration_rules,
+    describe_too_many_topics,
     subscription_of,
 )
 from coordinator.core.outcome import (
@@ -165,27 +165,25 @@ def check_upgrade(
 
     User data of an assignor is in the way, unless the newcomer brings an assignor for it.
     """
-    limit = settings.group_subscriptions_max
     rules = replace(compute_migration_rules(settings), keeps_user_data=keeps_user_data)
-    key = rules.allows_upgrade, rules.max_size, keeps_user_data, limit
+    key = rules.allows_upgrade, rules.max_size, keeps_user_data, rules.subscriptions_max
     refusal = group.upgrade_checks.get(key)
     if refusal is None:
         # A heartbeat of some bytes asks for it, and members may have said very much.
-        refusal = group.upgrade_checks[key] = _find_refusal(group, rules, limit)
+        refusal = group.upgrade_checks[key] = _find_refusal(group, rules)
     if refusal:
         raise GroupIdNotFound(
             f"Group {group.group_id} is a classic group and stays one: {refusal}."
         )
 
 
-def _find_refusal(group: ClassicGroup, rules: MigrationRules, limit: int) -> str:
+def _find_refusal(group: ClassicGroup, rules: MigrationRules) -> str:
     """What is in the way; nothing is decoded before what is cheap to see."""
     candidate = compute_candidate(group)
     if not (found := _describe_blocking(compute_group_reasons(candidate, rules))):
         for member in candidate.members:
-            if (topics := count_subscribed_topics(member.subscription)) > limit:
-                whose = f"(client {member.client_id})"
-                return f"a member subscribes to {topics} topics, more than {limit} {whose}"
+            if detail := describe_too_many_topics(member, rules):
+                return f"{detail} (client {member.client_id})"
         found = _describe_blocking(compute_migration_readiness(candidate, rules).reasons)
     return found
 

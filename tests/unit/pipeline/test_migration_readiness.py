@@ -29,6 +29,7 @@ from tests.pipeline.planted_groups import list_records, read_partition
 
 RULES = MigrationRules(max_size=2)
 ASSIGNED = Assignment((TopicPartitions("t", (0, 1)),))
+MANY_TOPICS = [f"t{number}" for number in range(10_001)]
 MEMBER = CandidateMember(
     "member-1",
     None,
@@ -58,6 +59,12 @@ def test_a_group_of_todays_clients_is_ready() -> None:
     [
         (replace(GROUP, protocol_type="connect"), Hindrance.PROTOCOL_TYPE),
         (replace(GROUP, members=(MEMBER,) * 3), Hindrance.GROUP_SIZE),
+        (
+            with_member(
+                subscription=encode_subscription(make_subscription(map(str, range(10_001))))
+            ),
+            Hindrance.SUBSCRIPTION_SIZE,
+        ),
         (with_member(subscription=b"\0\3"), Hindrance.MALFORMED_SUBSCRIPTION),
         (with_member(subscription=b""), Hindrance.MALFORMED_SUBSCRIPTION),
         (
