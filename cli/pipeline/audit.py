@@ -55,11 +55,14 @@ def audit(
             file_format=file_format,
             tell=progress.tell,
         )
-    progress.say(f"{found.records} records of {found.groups} groups")
+    progress.say(f"{found.records} records of {found.groups} groups, deleted ones among them")
     for explanation, count in sorted(found.deletions.items()):
         progress.say(f"offsets deleted, {explanation}: {count}")
     for line in show_problems(found.problems):
         progress.say(line)
+    for damage in found.damages:
+        where = f"partition {damage.log_partition}, offset {damage.offset}"
+        progress.say(f"{where}: {damage.problem}: {damage.detail or 'it cannot be'}")
     rows = [(v.rule, v.log_partition, v.offset, v.group_id, v.detail) for v in found.violations]
     content = {
         "path": path,
@@ -68,6 +71,7 @@ def audit(
         "counts": found.counts,
         "deletions": found.deletions,
         "problems": found.problems,
+        "damages": [damage._asdict() for damage in found.damages],
         "violations": [asdict(violation) for violation in found.violations],
     }
     columns = ("RULE", "PARTITION", "OFFSET", "GROUP", "DETAIL")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
@@ -27,6 +28,8 @@ DEFAULT_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 SHOWN_VIOLATIONS = 1_000
 """How many are shown with their records; all are counted."""
 
+SHOWN_DAMAGES = 10
+
 _AUDITED = (
     "log_partition",
     "offset",
@@ -47,6 +50,7 @@ _AUDITED = (
     "commit_ts",
     "expire_ts",
     "problem",
+    "problem_detail",
 )
 _NEVER = (1 << 63) - 1
 _HARMLESS = {UNKNOWN_TYPE, UNKNOWN_VERSION}
@@ -64,9 +68,21 @@ class Violation:
     record: dict[str, object] | None
 
 
+class Damage(NamedTuple):
+    """What could not be read, and where: ``detail`` has its file and byte where there is one."""
+
+    log_partition: int
+    offset: int
+    problem: str
+    detail: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit came to. ``counts`` has all violations by rule, ``violations`` the first."""
+    """What an audit came to. ``counts`` has all violations by rule, ``violations`` the first.
+
+    ``damages`` are the first parts of the log that could not be read.
+    """
 
     records: int
     groups: int
@@ -74,6 +90,7 @@ class Audit:
     violations: list[Violation]
     deletions: dict[str, int] = field(default_factory=dict)
     problems: dict[str, int] = field(default_factory=dict)
+    damages: tuple[Damage, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -85,11 +102,14 @@ class Audit:
 
     def verdict(self) -> str:
         """What is wrong, in one line."""
-        parts = [f"{rule}: {count}" for rule, count in sorted(self.counts.items())]
+        parts = []
+        if self.counts:
+            rules = ", ".join(f"{rule}: {count}" for rule, count in sorted(self.counts.items()))
+            parts.append(f"the log breaks invariants of groups: {rules}")
         damaged = sum(self.problems[name] for name in self.problems.keys() - _HARMLESS)
         if damaged:
-            parts.append(f"could not be read: {damaged}")
-        return "the log breaks invariants of groups: " + ", ".join(parts)
+            parts.append(f"parts of the log could not be read: {damaged}")
+        return "; ".join(parts)
 
 
 def prune_records(records: DataFrame) -> DataFrame:
@@ -218,10 +238,18 @@ def audit_records(
             _show_violations(violations, pruned) if counts else [],
             {row["explanation"]: row["count"] for row in deletions},
             count_problems(pruned),
+            _find_damages(pruned),
         )
     finally:
         findings.unpersist()
         pruned.unpersist()
+
+
+def _find_damages(records: DataFrame) -> tuple[Damage, ...]:
+    is_damage = col("problem").isNotNull() & ~col("problem").isin(*_HARMLESS)
+    found = records.where(is_damage).select("log_partition", "offset", "problem", "problem_detail")
+    first = found.orderBy("log_partition", "offset").limit(SHOWN_DAMAGES).collect()
+    return tuple(Damage(*row) for row in first)
 
 
 def _show_violations(violations: DataFrame, records: DataFrame) -> list[Violation]:

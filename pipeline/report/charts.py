@@ -106,8 +106,14 @@ def draw_lines(
     window_ms: int,
     show: Callable[[float], str],
     y: Axis | None = None,
+    *,
+    is_at_end: bool = False,
 ) -> str:
-    """A line a series, broken where nothing is known; lone points are dots."""
+    """A line a series, broken where nothing is known; lone points are dots.
+
+    A value is drawn in the middle of its window, or, ``is_at_end``, where that ends.
+    """
+    within = 1.0 if is_at_end else 0.5
     count = max((len(values) for values in series.values()), default=0)
     highest = max((v for values in series.values() for v in values if v is not None), default=0)
     frame = _Frame(words, start_ms, start_ms + count * window_ms, highest, show, y=y)
@@ -116,7 +122,7 @@ def draw_lines(
         points = [
             None
             if value is None
-            else (frame.x.place(start_ms + (index + 0.5) * window_ms), frame.y.place(value))
+            else (frame.x.place(start_ms + (index + within) * window_ms), frame.y.place(value))
             for index, value in enumerate(values)
         ]
         marks.append(

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, lit
 
 from pipeline.report.expiry_figures import compute_expiry, find_last_generations
 from pipeline.report.figures import LogFacts, Report
@@ -100,7 +100,8 @@ def compute_report(tables: WrittenTables, path: str, options: ReportOptions) -> 
     rebalances = tables.read(REBALANCES).persist()
     generations = tables.read(CLASSIC_GENERATIONS)
     latest = compute_latest_offsets(tables.read(OFFSET_COMMITS)).persist()
-    busiest, slowest = compute_rankings(rebalances, windows, options.top)
+    types = find_types(tables.read(GROUP_EPOCHS), generations).persist()
+    busiest, slowest = compute_rankings(rebalances, types, windows, options.top)
     names = list(dict.fromkeys(options.groups))
     if not names:
         worst = [ranking.groups[0].group_id for ranking in (slowest, busiest) if ranking.groups]
@@ -115,7 +116,7 @@ def compute_report(tables: WrittenTables, path: str, options: ReportOptions) -> 
             end_ms,
             tables.counts[RECORDS],
             tables.counts[OFFSET_COMMITS],
-            _count_groups(tables.read(GROUP_EPOCHS), generations, latest),
+            _count_groups(types, latest),
             tables.problems,
         ),
         compute_series(rebalances, windows),
@@ -129,19 +130,35 @@ def compute_report(tables: WrittenTables, path: str, options: ReportOptions) -> 
         ),
         [name for name in names if name not in shown] if options.groups else [],
     )
-    rebalances.unpersist()
-    latest.unpersist()
+    for kept in (rebalances, latest, types):
+        kept.unpersist()
     return report
 
 
-def _count_groups(epochs: DataFrame, generations: DataFrame, latest: DataFrame) -> dict[str, int]:
-    """Groups that are there in the end, by type."""
+def find_types(epochs: DataFrame, generations: DataFrame) -> DataFrame:
+    """``group_type`` of each group that has a record of its own in the end.
+
+    Share and streams groups have no table, and are not among them.
+    """
     last = epochs.groupBy("group_id").agg(
         sql.max_by(sql.struct("group_epoch"), "offset").alias("last")
     )
     consumer = last.where(col("last.group_epoch").isNotNull()).select("group_id")
     classic = find_last_generations(generations).select("group_id")
-    typed = consumer.union(classic)
-    alone = latest.select("group_id").distinct().join(typed, "group_id", "left_anti")
-    counts = {CONSUMER: consumer.count(), CLASSIC: classic.count(), _OFFSETS_ALONE: alone.count()}
+    return consumer.withColumn("group_type", lit(CONSUMER)).union(
+        classic.withColumn("group_type", lit(CLASSIC))
+    )
+
+
+def _count_groups(types: DataFrame, latest: DataFrame) -> dict[str, int]:
+    """Groups that are there in the end, by type."""
+    found = {
+        row["group_type"]: row["count"] for row in types.groupBy("group_type").count().collect()
+    }
+    alone = latest.select("group_id").distinct().join(types, "group_id", "left_anti")
+    counts = {
+        CONSUMER: found.get(CONSUMER, 0),
+        CLASSIC: found.get(CLASSIC, 0),
+        _OFFSETS_ALONE: alone.count(),
+    }
     return {name: count for name, count in counts.items() if count}

@@ -51,13 +51,15 @@ def show_lag(lag: LagFigures | None) -> Section:
     )
     rows = [
         (show_time(lag.start_ms + i * lag.window_ms), *values)
-        for i, values in enumerate(zip(*drawn.values(), strict=True))
+        for i, values in enumerate(zip(*drawn.values(), strict=True), 1)
         if any(value is not None for value in values)
     ]
-    columns = ("From", *drawn)
+    columns = ("At", *drawn)
     content = [
-        draw_lines(words, drawn, lag.start_ms, lag.window_ms, show_short),
-        make_table(f"Lag in each {window}", columns, rows, numeric=range(1, len(columns))),
+        draw_lines(words, drawn, lag.start_ms, lag.window_ms, show_short, is_at_end=True),
+        make_table(
+            f"Lag at the end of each {window}", columns, rows, numeric=range(1, len(columns))
+        ),
         _show_statuses(lag),
         _show_lagging(lag),
     ]

@@ -135,12 +135,18 @@ def _get(row: Any, name: str) -> int | None:
 # ------------------------------------------------------------------------------ worst groups
 
 
-def compute_rankings(rebalances: DataFrame, windows: Windows, top: int) -> tuple[Ranking, Ranking]:
-    """The groups with the most rebalances, and those whose rebalances took longest in all."""
+def compute_rankings(
+    rebalances: DataFrame, types: DataFrame, windows: Windows, top: int
+) -> tuple[Ranking, Ranking]:
+    """The groups with the most rebalances, and those whose rebalances took longest in all.
+
+    ``types`` has the type of each group that is there in the end; of others the last rebalance
+    says it.
+    """
     groups = (
         rebalances.groupBy("group_id")
         .agg(
-            sql.max_by("protocol", "offset").alias("protocol"),
+            sql.max_by("protocol", "offset").alias("last_protocol"),
             sql.count("*").alias("rebalances"),
             sql.count(when(_never(), 1)).alias("never"),
             sql.percentile_approx("duration_ms", 0.5).alias("p50"),
@@ -148,6 +154,8 @@ def compute_rankings(rebalances: DataFrame, windows: Windows, top: int) -> tuple
             sql.coalesce(sql.sum("duration_ms"), lit(0)).alias("total"),
             sql.coalesce(sql.sum("partitions_moved"), lit(0)).alias("moved"),
         )
+        .join(types, "group_id", "left")
+        .withColumn("protocol", sql.coalesce("group_type", "last_protocol"))
         .persist()
     )
     whole = groups.agg(

@@ -79,6 +79,10 @@ def test_an_audit_prints_the_records_that_offend(
     assert "S5: 1" in result.error
     assert "could not be read: 1" in result.error
     content = json.loads(result.out)
+    (damage,) = content["damages"]
+    where = f"partition {damage['log_partition']}, offset {damage['offset']}: {damage['problem']}"
+    assert f"{where}: {damage['detail']}" in result.error
+    assert f"{0:020}.log, byte " in damage["detail"]
     (violation,) = [found for found in content["violations"] if found["rule"] == "S5"]
     assert (violation["log_partition"], violation["offset"]) == (5, 127)
     assert violation["record"]["type"] == "CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT"

@@ -237,6 +237,31 @@ def test_groups_are_counted_by_type(report: Report, lives: dict[str, Life]) -> N
     }
 
 
+def test_a_group_is_of_the_type_that_it_is_in_the_end(spark: SparkSession) -> None:
+    """A conversion is no rebalance: its last one may have been as a group of the other type."""
+    from pipeline.report.job import find_types
+    from pipeline.report.rebalance_figures import compute_rankings, make_windows
+
+    def make(table: str, *found: Row) -> Any:
+        place = {"log_partition": 0, "ts": START_MS * 1000}
+        rows = [{**place, "group_id": "g", "offset": n, **row} for n, row in enumerate(found)]
+        return spark.createDataFrame(pa.Table.from_pylist(rows, HISTORY_TABLES[table]))
+
+    rebalances = make(
+        "rebalances",
+        {"protocol": "classic", "to_epoch": 7},
+        {"protocol": "classic", "to_epoch": 1, "group_id": "gone"},
+    )
+    types = find_types(
+        make("group_epochs", {"group_epoch": 8}),
+        make("classic_generations", {"generation": 7}, {"generation": None}),
+    )
+    windows = make_windows(START_MS, START_MS + 1, 1_000)
+    busiest, _ = compute_rankings(rebalances, types, windows, TOP)
+    found = {group.group_id: group.protocol for group in busiest.groups}
+    assert found == {"g": "consumer", "gone": "classic"}
+
+
 def test_offsets_expire_by_kafkas_rules(
     report: Report,
     lives: dict[str, Life],

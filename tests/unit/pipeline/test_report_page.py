@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pipeline.report.charts import name_letter
+from pipeline.report.charts import ChartText, draw_lines, name_letter
 from pipeline.report.figures import BusyGroup, Convergence, Ranking, RebalanceSeries, Report
 from pipeline.report.page import make_page
 from pipeline.report.reasons import explain_busy
@@ -209,3 +209,16 @@ def test_numbers_are_said_as_people_do() -> None:
     ]
     letters = [name_letter(number) for number in (0, 25, 26, 701, 702)]
     assert letters == ["A", "Z", "AA", "ZZ", "AAA"]
+
+
+def test_a_value_is_drawn_when_it_was_so() -> None:
+    """Lag is that of the end of its window: drawn before that, groups fall behind too early."""
+
+    def find_places(*, is_at_end: bool) -> list[float]:
+        words = ChartText("id", "title", "text", "label")
+        drawn = draw_lines(words, {"g": [1, 2]}, 0, 1_000, str, is_at_end=is_at_end)
+        return [float(place) for place in re.findall(r"[ML]([\d.]+) ", drawn)]
+
+    middle, end = find_places(is_at_end=False), find_places(is_at_end=True)
+    window = middle[1] - middle[0]
+    assert [late - early for early, late in zip(middle, end, strict=True)] == [window / 2] * 2
