@@ -9,7 +9,7 @@ brokers and topics. Needs DESCRIBE_CONFIGS on the cluster, topic or group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
@@ -171,6 +171,9 @@ def _broker_configs(context: RequestContext, name: str) -> list[Config]:
 def _settings_of(settings: Any) -> Iterable[Config]:
     for field in fields(settings):
         value = getattr(settings, field.name)
+        if is_dataclass(value):
+            # Settings of groups that the server has none of.
+            continue
         source = STATIC_BROKER_CONFIG
         if field.default is not MISSING and value == field.default:
             source = DEFAULT_CONFIG
