@@ -1,4 +1,8 @@
-"""Room on the disk: below ``log.min.free.bytes`` nothing is written any more."""
+"""Room on the disk: below ``log.min.free.bytes`` nothing is written any more.
+
+Nor where nobody can tell: a data folder that was renamed or deleted takes writes for as long as its
+files are open, and loses them.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +32,19 @@ class Space:
         if self.is_low(monotonic_ms):
             stats.writes_refused += 1
             raise CoordinatorNotAvailable(
-                "The disk of the coordinator is almost full: nothing can be written."
+                "The disk of the coordinator is almost full, or its data folder is gone: nothing "
+                "can be written."
             )
 
     def is_low(self, monotonic_ms: int) -> bool:
-        """Whether there is too little room to write."""
+        """Whether there is too little room to write, or none that can be asked for."""
         if monotonic_ms - self._checked_ms >= CHECK_MS and self._free_bytes is not None:
             self._checked_ms = monotonic_ms
-            is_low = self._free_bytes() < self._min_free_bytes
+            try:
+                is_low, cause = self._free_bytes() < self._min_free_bytes, None
+            except OSError as error:
+                is_low, cause = True, str(error)
             if is_low != self._is_low:
                 self._is_low = is_low
-                log.warning("disk_space", low=is_low)
+                log.warning("disk_space", low=is_low, cause=cause)
         return self._is_low

@@ -83,3 +83,23 @@ def test_a_group_that_could_not_look_at_its_topics_looks_again() -> None:
     disk.free = 1_000
     server.advance(3_000)
     assert (server.group("g").group_epoch, len(server.group("g").target)) == (3, 3)
+
+
+def test_a_data_folder_that_is_gone_takes_no_writes() -> None:
+    """Bug: each commit was UNKNOWN_SERVER_ERROR with a traceback, and a join was taken and lost."""
+    server = server_on(Disk())
+
+    def look() -> int:
+        raise FileNotFoundError("data")
+
+    server.runtime._space._free_bytes = look
+    server.advance(2_000)
+    written = server.runtime.stats.records_written
+    commit = server.commit_command("g", "a", 2, "foo", {0: 1})
+    assert error_name(server.ask(commit)) == "COORDINATOR_NOT_AVAILABLE"
+    server.advance(120_000)
+    assert server.runtime.stats.records_written == written
+    server.runtime._space._free_bytes = Disk()
+    server.advance(2_000)
+    assert server.join("g", "b", ["foo"]).assignment
+    assert not server.failures
