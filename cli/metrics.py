@@ -79,6 +79,7 @@ _PLAIN_COUNTERS = (
     "history_bytes",
     "history_age_ms",
     "history_trimmed_bytes",
+    "history_given_up",
     "records_written",
     "bytes_written",
     "flushes",
@@ -341,6 +342,11 @@ class SnapshotCollector(Collector):
             "muster_log_history_trimmed_bytes",
             "Bytes of batches that left the history.",
             counters["history_trimmed_bytes"],
+        )
+        yield _gauge(
+            "muster_log_history_given_up",
+            "Whether trimming has ended, for a batch is damaged.",
+            counters["history_given_up"],
         )
         sizes = GaugeMetricFamily("muster_data_bytes", "Bytes in the data folder.", labels=["part"])
         for part, size in sorted(self._folder_bytes.items()):

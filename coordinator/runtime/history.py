@@ -330,6 +330,7 @@ class History:
             self._on_failure(error)
             return
         self._is_stopped = True
+        self._stats.history_given_up = 1
         log.error("history_not_trimmed", cause=str(error))
 
 

@@ -253,6 +253,7 @@ def test_a_batch_that_is_damaged_is_left_and_the_server_goes_on() -> None:
     server = VirtualServer({"foo": 1}, store=log.store, settings=SETTINGS)
     server.advance(5_000)
     assert read_history_start(server.store, PARTITION).offset == 0
+    assert server.runtime.stats.history_given_up == 1
     server.ask(server.commit_command("t", "", None, "foo", {0: 1}))
     assert server.fetch("t", "foo", 0) == 1
 
