@@ -242,8 +242,6 @@ class Member:
             self._first_join_id,
         )
         try:
-            self._polled_at = asyncio.get_running_loop().time()
-            self._start_watchdog()
             engine.start()
             await wait_until_joined(
                 engine,
@@ -251,6 +249,9 @@ class Member:
                 lambda: self._is_closing,
                 self._join_timeout_ms,
             )
+            # Who waits here cannot poll, however long it takes.
+            self._polled_at = asyncio.get_running_loop().time()
+            self._start_watchdog()
             # In the next turn of the loop: callbacks may use what our caller is about to bind.
             asyncio.get_running_loop().call_soon(engine.begin)
         except TimeoutError:

@@ -112,3 +112,14 @@ async def test_a_server_that_comes_later_is_joined(stand: Stand) -> None:
     await stand.restart()
     await joining
     await member.close()
+
+
+async def test_who_waits_for_its_join_need_not_poll() -> None:
+    """It failed for that poll had not been called, and not for what kept it waiting."""
+    async with listening(say_nothing) as target:
+        pass
+    member = muster.Member(
+        target, "g", topics=["orders"], max_poll_interval_ms=50, join_timeout_ms=300
+    )
+    with pytest.raises(muster.JoinTimeout):
+        await member.join()
