@@ -97,7 +97,7 @@ def restore(
             check_store(folder / STORE_NAME, is_forced=force)
             restore_backup(folder, found, data_dir)
     if not quiet:
-        print_listing(_describe("log restore", data_dir, found), output)
+        print_listing(_describe("log.restore", data_dir, found), output)
 
 
 def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
@@ -120,7 +120,7 @@ def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
             made = make_backup(opened, store, folder, time.time_ns() // 1_000_000)
         finally:
             opened.close()
-    return _describe("log backup", folder, made)
+    return _describe("log.backup", folder, made)
 
 
 def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
@@ -138,7 +138,7 @@ def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
             raise compute_command_error(error, server, timeout) from error
     next_offsets = list(made.next_offsets)
     return _compute_listing(
-        "log backup", made.folder, made.cluster_id, made.bytes, made.files, next_offsets
+        "log.backup", made.folder, made.cluster_id, made.bytes, made.files, next_offsets
     )
 
 

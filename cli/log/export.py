@@ -79,4 +79,4 @@ def export(
         "side_records": dict(sorted(side.items())),
         "left_out": [] if with_side else sorted(side),
     }
-    print_listing(Listing("log export", ("WHAT", "COUNT"), rows, content, "left_out"), output)
+    print_listing(Listing("log.export", ("WHAT", "COUNT"), rows, content, "left_out"), output)

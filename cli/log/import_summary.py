@@ -134,7 +134,7 @@ def compute_import_listing(count: ImportCount, summary: StoreSummary) -> Listing
         "unknown_topic_ids": summary.missing_ids,
         "notes": count.notes,
     }
-    return Listing("log import", ("WHAT", "COUNT", "WHICH"), rows, content, "unserved_groups")
+    return Listing("log.import", ("WHAT", "COUNT", "WHICH"), rows, content, "unserved_groups")
 
 
 def _compute_row(what: str, found: set[int] | list[str], before: str) -> list[object]:

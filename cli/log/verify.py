@@ -112,7 +112,7 @@ def _compute_listing(reports: list[PartitionReport], violations: list[Violation]
     totals = {name: sum(getattr(report, name) for report in reports) for name in names}
     counts: dict[str, int] = {"partitions": len(reports), **totals, "violations": len(violations)}
     return Listing(
-        "log verify",
+        "log.verify",
         tuple(name.upper().replace("_", "-") for name in counts),
         [list(counts.values())],
         {**counts, "violations": [_describe(violation) for violation in violations]},

@@ -79,6 +79,6 @@ def audit(
         for violation in found.violations:
             print(show_violation(violation))
     elif rows or output is not Format.TABLE:
-        print_listing(Listing("pipeline audit", columns, rows, content, "violations"), output)
+        print_listing(Listing("pipeline.audit", columns, rows, content, "violations"), output)
     if not found.is_clean:
         raise CommandError(found.verdict())

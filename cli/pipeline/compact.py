@@ -81,4 +81,4 @@ def _compute_listing(path: str, out: Path, bulk: Bulk) -> Listing:
         "open_producer_ids": sorted(waiting),
         "notes": list(bulk.notes),
     }
-    return Listing("pipeline compact", ("WHAT", "COUNT"), rows, content, "notes")
+    return Listing("pipeline.compact", ("WHAT", "COUNT"), rows, content, "notes")

@@ -77,7 +77,7 @@ def readiness(
         progress.say(f"{verdict}: {count}")
     content = {"path": path, "groups": [{**row, "ts": _show_ts(row)} for row in found]}
     rows = [_show_row(row) for row in found]
-    print_listing(Listing("pipeline readiness", _COLUMNS, rows, content, "groups"), output)
+    print_listing(Listing("pipeline.readiness", _COLUMNS, rows, content, "groups"), output)
 
 
 def _make_rules(

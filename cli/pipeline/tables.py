@@ -172,7 +172,7 @@ def _compute_listing(path: str, out: str, summary: TablesSummary, notes: Sequenc
         "notes": list(notes),
     }
     rows = [(row["table"], row["rows"]) for row in found]
-    return Listing("pipeline tables", ("TABLE", "ROWS"), rows, content, "tables")
+    return Listing("pipeline.tables", ("TABLE", "ROWS"), rows, content, "tables")
 
 
 def _read_end_offsets(file: Path | None) -> list[EndOffset]:

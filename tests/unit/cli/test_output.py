@@ -3,11 +3,15 @@
 import csv
 import io
 import json
+import re
+from pathlib import Path
 
 import pytest
 import yaml
 
 from cli.output import Format, Listing, print_listing
+
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 LISTING = Listing(
     "topic.list",
@@ -64,3 +68,14 @@ def test_csv_has_a_header_and_all_columns(capsys: pytest.CaptureFixture[str]) ->
 def test_a_table_without_rows_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
     print_listing(Listing("x", ["A", "B"], [], {"items": []}, "items"), Format.TABLE)
     assert capsys.readouterr().out == "A  B\n"
+
+
+def test_commands_have_names_of_one_form() -> None:
+    """Words and dots, in JSON of all of them."""
+    named = [
+        name
+        for file in (CHECKOUT / "cli").rglob("*.py")
+        for name in re.findall(r'Listing\(\s*"([^"]+)"', file.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 15
+    assert [name for name in named if not re.fullmatch(r"[a-z-]+(\.[a-z-]+)*", name)] == []
