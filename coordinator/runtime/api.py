@@ -7,7 +7,7 @@ All of this is called on the event loop, from one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId
 from model.responses import Response
 from model.settings import CoordinatorSettings
-from model.topics import TopicImage
+from model.topics import Topic, TopicImage
 
 Answer: TypeAlias = Response | GroupError
 Release: TypeAlias = Callable[[], None]
@@ -139,8 +139,11 @@ class Coordinator(Protocol):
     def local_assignments(self) -> LocalAssignments:
         """Where members are offered that can compute the assignments of their groups."""
 
-    def on_topics_changed(self, callback: Callable[[TopicImage, TopicImage], None]) -> None:
-        """Call ``callback(old, new)`` after each durable change of the image, and on the loop."""
+    def on_topics_changed(self, callback: Callable[[Sequence[Topic]], None]) -> None:
+        """Call after each durable change of the image, on the loop, with the topics that are gone.
+
+        Whoever compared images would look at all topics for each that comes or goes.
+        """
 
     def ready(self) -> bool:
         """Whether all shards are loaded and commands are served."""

@@ -59,6 +59,7 @@ class Background:
         self._deletion = TopicDeletion(
             store,
             scheduler,
+            deleted=lambda: catalogue.deleted,
             image=lambda: catalogue.image,
             producers_of=partial(_find_producers, shards),
             write_gathered=writer.write_gathered,
@@ -121,8 +122,7 @@ class Background:
 
     def delete_offsets_of_topics(self) -> None:
         """Topics may have been deleted: their offsets go."""
-        for topic_id, deletion in self._catalogue.deleted:
-            self._deletion.begin(topic_id, deletion)
+        self._deletion.begin()
 
     def stop(self) -> None:
         """Begin nothing more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -39,7 +39,7 @@ from model.records import (
 )
 from model.responses import Done, ProducerIdResponse
 from model.settings import CoordinatorSettings
-from model.topics import TopicImage, compute_settled_image
+from model.topics import Topic, TopicImage, compute_settled_image
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
@@ -50,7 +50,8 @@ NO_PARTITION = LogPartition(0)
 
 log = structlog.get_logger()
 
-TopicsCallback = Callable[[TopicImage, TopicImage], None]
+TopicsCallback = Callable[[Sequence[Topic]], None]
+"""Gets the topics that are gone."""
 
 
 class TopicCatalogueRuntime:
@@ -74,6 +75,8 @@ class TopicCatalogueRuntime:
         load_catalogue(store, self._state)
         self.durable_image = self._state.image
         self._deleted: DeletedTopics | None = None
+        self._gone: dict[int, list[Topic]] = {}
+        """The topics that are deleted in a generation."""
         self._unsettled: dict[TopicId, int] = {}
         """The generations of deletions that are not durable yet."""
         self._next_producer_id = self._state.producer_id_end
@@ -112,7 +115,7 @@ class TopicCatalogueRuntime:
         return self._state.group_settings
 
     def on_changed(self, callback: TopicsCallback) -> None:
-        """Call with the old and the new durable image."""
+        """Call after each durable change, with the topics that are gone."""
         self._callbacks.append(callback)
 
     def submit(
@@ -154,7 +157,9 @@ class TopicCatalogueRuntime:
         for record in outcome.side:
             replay_side(self._state, record)
             if isinstance(record.key, TopicDeletionKey) and record.value is not None:
-                self._unsettled[record.key.topic_id] = generation
+                topic_id = record.key.topic_id
+                self._unsettled[topic_id] = generation
+                self._gone.setdefault(generation, []).append(before.by_id[topic_id])
         self._deleted = None
         self._durability.note_group(CATALOGUE, generation)
         if self._state.image is not before:
@@ -188,11 +193,12 @@ class TopicCatalogueRuntime:
         is_last = image is self._state.image
         if is_last:
             image = self._state.image = compute_settled_image(image)
-        old, self.durable_image = self.durable_image, image
+        self.durable_image = image
         self._deleted = None
+        gone = self._gone.pop(generation, ())
         for callback in self._callbacks:
             try:
-                callback(old, image)
+                callback(gone)
             except Exception:
                 # Others follow the topics too, and more becomes durable after this.
                 log.exception("telling_of_topics_failed")

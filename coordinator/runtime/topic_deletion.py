@@ -15,7 +15,14 @@ from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.offset_reads import StoredOffset, decode_stored_offsets
 from model.commands import INTERNAL, Command, DeleteTopicOffsets, ForgetDeletedTopic
 from model.errors import GroupError
-from model.ids import GroupId, LogPartition, ProducerId, TopicId, compute_log_partition
+from model.ids import (
+    GroupId,
+    LogPartition,
+    ProducerId,
+    TopicId,
+    TopicName,
+    compute_log_partition,
+)
 from model.records import OffsetCommitKey, TopicDeletionValue
 from model.topics import TopicImage
 from storage.codec.records import encode_key
@@ -28,30 +35,41 @@ _OFFSET_KEYS = b"\x00\x01"
 
 
 class _Deletion:
-    """One walk over all offsets for one topic."""
+    """One deleted topic."""
 
-    __slots__ = ("has_ended", "held", "topic_id", "value", "waiting", "walk", "was_refused")
+    __slots__ = ("held", "topic_id", "value", "was_refused")
 
-    def __init__(
-        self, topic_id: TopicId, value: TopicDeletionValue, walk: Iterator[StoredOffset]
-    ) -> None:
+    def __init__(self, topic_id: TopicId, value: TopicDeletionValue) -> None:
         self.topic_id = topic_id
         self.value = value
-        self.walk = walk
         self.held: list[StoredOffset] = []
         """Offsets under whose keys there is one of a later topic, too."""
-        self.has_ended = False
         self.was_refused = False
+
+
+class _Walk:
+    """One walk over offsets, for as many deleted topics as there were when it began."""
+
+    __slots__ = ("by_name", "deletions", "has_ended", "offsets", "waiting")
+
+    def __init__(self, deletions: list[_Deletion], offsets: Iterator[StoredOffset]) -> None:
+        self.deletions = deletions
+        self.offsets = offsets
+        self.by_name: dict[TopicName, list[_Deletion]] = {}
+        for deletion in deletions:
+            self.by_name.setdefault(deletion.value.topic, []).append(deletion)
+        self.has_ended = False
         self.waiting = 0
         """Commands that are not answered yet."""
 
 
 class TopicDeletion:
-    """Walks over all committed offsets once for each deleted topic.
+    """Walks over all committed offsets, once for all topics that are deleted by then.
 
-    ``image`` gives the topics, durable or not, ``producers_of`` those that have an offset waiting
-    under a key. ``write_gathered`` writes what is gathered, and says whether the store could take
-    it. ``on_deleted`` is told of each group that durably lost offsets.
+    ``deleted`` gives those whose offsets are still there, ``image`` the topics, durable or not,
+    ``producers_of`` those that have an offset waiting under a key. ``write_gathered`` writes what
+    is gathered, and says whether the store could take it. ``on_deleted`` is told of each group that
+    durably lost offsets.
     """
 
     def __init__(
@@ -59,6 +77,7 @@ class TopicDeletion:
         store: LogStore,
         scheduler: Scheduler,
         *,
+        deleted: Callable[[], Iterable[tuple[TopicId, TopicDeletionValue]]],
         image: Callable[[], TopicImage],
         producers_of: Callable[[OffsetCommitKey], Collection[ProducerId]],
         write_gathered: Callable[[], bool],
@@ -67,20 +86,30 @@ class TopicDeletion:
     ) -> None:
         self._store = store
         self._scheduler = scheduler
+        self._deleted = deleted
         self._image = image
         self._producers_of = producers_of
         self._write_gathered = write_gathered
         self._submit = submit
         self._on_deleted = on_deleted
         self._running: set[TopicId] = set()
+        self._is_walking = False
         self._is_stopped = False
 
-    def begin(self, topic_id: TopicId, value: TopicDeletionValue) -> None:
-        """Begin, unless it has begun already."""
-        if topic_id not in self._running:
-            self._running.add(topic_id)
-            deletion = _Deletion(topic_id, value, self._walk())
-            self._scheduler.call_soon(lambda: self._step(deletion))
+    def begin(self) -> None:
+        """Topics may have been deleted. Those that are while others are walked for wait."""
+        if self._is_walking:
+            return
+        found = [
+            _Deletion(topic_id, value)
+            for topic_id, value in self._deleted()
+            if topic_id not in self._running
+        ]
+        if found:
+            self._is_walking = True
+            self._running.update(deletion.topic_id for deletion in found)
+            walk = _Walk(found, self._walk())
+            self._scheduler.call_soon(lambda: self._step(walk))
 
     def stop(self) -> None:
         """Look no more: the store is about to be closed. The next start goes on."""
@@ -96,32 +125,35 @@ class TopicDeletion:
         yield from decode_stored_offsets(pending)
         for partition in partitions:
             yield from decode_stored_offsets(self._store.latest(partition, _OFFSET_KEYS))
+        # What was deleted meanwhile has a walk of its own.
+        self._is_walking = False
 
-    def _step(self, deletion: _Deletion) -> None:
+    def _step(self, walk: _Walk) -> None:
         if self._is_stopped:
             return
         # What is only gathered the store does not show: an offset of this topic would be missed,
         # and one of a new topic of its name would be followed by the tombstone of the old.
         if not self._write_gathered():
-            self._scheduler.call_later_ms(STALL_RETRY_MS, lambda: self._step(deletion))
+            self._scheduler.call_later_ms(STALL_RETRY_MS, lambda: self._step(walk))
             return
-        seen = list(islice(deletion.walk, SLICE))
-        found: dict[GroupId, list[int]] = {}
-        for stored in self._select(seen, deletion):
-            found.setdefault(stored.group_id, []).append(stored.partition)
-        for group_id, partitions in found.items():
-            deletion.waiting += 1
+        seen = list(islice(walk.offsets, SLICE))
+        found: dict[tuple[GroupId, TopicName], list[int]] = {}
+        for stored in self._select(seen, walk):
+            found.setdefault((stored.group_id, stored.topic), []).append(stored.partition)
+        for (group_id, topic), partitions in found.items():
+            walk.waiting += 1
             self._submit(
-                DeleteTopicOffsets(INTERNAL, group_id, deletion.value.topic, tuple(partitions)),
-                partial(self._note, deletion, group_id),
+                DeleteTopicOffsets(INTERNAL, group_id, topic, tuple(partitions)),
+                partial(self._note, walk, group_id, topic),
             )
         if len(seen) == SLICE:
-            self._scheduler.call_soon(lambda: self._step(deletion))
+            self._scheduler.call_soon(lambda: self._step(walk))
         else:
-            deletion.has_ended = True
-            self._end_if_answered(deletion)
+            walk.has_ended = True
+            self._end_if_answered(walk)
+            self.begin()
 
-    def _select(self, seen: Iterable[StoredOffset], deletion: _Deletion) -> Iterator[StoredOffset]:
+    def _select(self, seen: Iterable[StoredOffset], walk: _Walk) -> Iterator[StoredOffset]:
         """Those whose key can be tombstoned, each key once, as the store has it now.
 
         A tombstone takes all that stands and waits under its key, of every producer. Where an
@@ -131,25 +163,33 @@ class TopicDeletion:
         candidates = {
             OffsetCommitKey(stored.group_id, stored.topic, stored.partition): stored
             for stored in seen
-            if self._is_of(stored, deletion)
+            if stored.topic in walk.by_name and self._find_deletion(stored, walk) is not None
         }
         entries = self._read_all_under(candidates)
         for key, stored in candidates.items():
-            are_of = [self._is_of(each, deletion) for each in decode_stored_offsets(entries[key])]
-            if are_of and all(are_of):
+            found = [
+                self._find_deletion(each, walk) for each in decode_stored_offsets(entries[key])
+            ]
+            if found and all(found):
                 yield stored
-            elif any(are_of):
-                deletion.held.append(stored)
+                continue
+            for deletion in dict.fromkeys(found):
+                if deletion is not None:
+                    deletion.held.append(stored)
 
-    def _is_of(self, stored: StoredOffset, deletion: _Deletion) -> bool:
-        return stored.topic == deletion.value.topic and is_of_deleted_topic(
-            self._image(),
-            deletion.value,
-            stored.topic,
-            stored.value,
-            compute_log_partition(stored.group_id, self._store.partitions),
-            stored.log_offset,
-        )
+    def _find_deletion(self, stored: StoredOffset, walk: _Walk) -> _Deletion | None:
+        """The deleted topic that the offset is of."""
+        for deletion in walk.by_name.get(stored.topic, ()):
+            if is_of_deleted_topic(
+                self._image(),
+                deletion.value,
+                stored.topic,
+                stored.value,
+                compute_log_partition(stored.group_id, self._store.partitions),
+                stored.log_offset,
+            ):
+                return deletion
+        return None
 
     def _read_all_under(
         self, keys: Iterable[OffsetCommitKey]
@@ -171,33 +211,36 @@ class TopicDeletion:
                     by_encoded[entry.key].append(entry)
         return found
 
-    def _note(self, deletion: _Deletion, group_id: GroupId, answer: Answer) -> None:
-        deletion.waiting -= 1
+    def _note(self, walk: _Walk, group_id: GroupId, topic: TopicName, answer: Answer) -> None:
+        walk.waiting -= 1
         if isinstance(answer, GroupError):
-            deletion.was_refused = True
+            for deletion in walk.by_name[topic]:
+                deletion.was_refused = True
         else:
             self._on_deleted(group_id)
-        self._end_if_answered(deletion)
+        self._end_if_answered(walk)
 
-    def _end_if_answered(self, deletion: _Deletion) -> None:
-        if not deletion.has_ended or deletion.waiting:
-            return
+    def _end_if_answered(self, walk: _Walk) -> None:
+        if walk.has_ended and not walk.waiting:
+            for deletion in walk.deletions:
+                self._end(deletion)
+
+    def _end(self, deletion: _Deletion) -> None:
         if deletion.was_refused:
             self._retry(deletion)
         elif deletion.held:
             self._scheduler.call_later_ms(RETRY_MS, lambda: self._look_again(deletion))
         else:
             self._submit(
-                ForgetDeletedTopic(INTERNAL, deletion.topic_id), partial(self._end, deletion)
+                ForgetDeletedTopic(INTERNAL, deletion.topic_id), partial(self._forgotten, deletion)
             )
 
     def _look_again(self, deletion: _Deletion) -> None:
         """At what was held: a transaction under each key was open, and times out at the latest."""
-        deletion.walk, deletion.held = iter(deletion.held), []
-        deletion.has_ended = False
-        self._step(deletion)
+        held, deletion.held = deletion.held, []
+        self._step(_Walk([deletion], iter(held)))
 
-    def _end(self, deletion: _Deletion, answer: Answer) -> None:
+    def _forgotten(self, deletion: _Deletion, answer: Answer) -> None:
         if isinstance(answer, GroupError):
             self._retry(deletion)
         else:
@@ -206,6 +249,6 @@ class TopicDeletion:
     def _retry(self, deletion: _Deletion) -> None:
         def retry() -> None:
             self._running.discard(deletion.topic_id)
-            self.begin(deletion.topic_id, deletion.value)
+            self.begin()
 
         self._scheduler.call_later_ms(RETRY_MS, retry)

@@ -157,11 +157,14 @@ class TopicCatalogue(Protocol):
         reads: Sequence[Read],
         max_bytes: int,
         on_done: Callable[[Sequence[ReadResult]], None],
+        *,
+        at_least_one: bool = True,
     ) -> None:
         """Read what is there now; the results are in the order of ``reads``.
 
         ``max_bytes`` bounds the whole, filled in order. The first batch found comes even if it is
-        larger than that or than its own ``max_bytes``, so that a reader always gets on.
+        larger than that or than its own ``max_bytes``, so that a reader always gets on; but not
+        where the reader has got one already, ``at_least_one``.
         """
 
     def find_offsets(

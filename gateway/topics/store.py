@@ -279,11 +279,13 @@ class LocalTopics:
         reads: Sequence[Read],
         max_bytes: int,
         on_done: Callable[[Sequence[ReadResult]], None],
+        *,
+        at_least_one: bool = True,
     ) -> None:
         """Read; done when it returns."""
         left = min(max_bytes, self._settings.fetch_max_bytes)
         results = []
-        is_empty = True
+        is_empty = at_least_one
         for read in reads:
             result = self._read_one(read, min(read.max_bytes, left), is_empty)
             left = max(left - len(result.records), 0)
@@ -387,11 +389,10 @@ class LocalTopics:
 
     # ---------------------------------------------------------------------------- topics
 
-    def _on_topics_changed(self, old: TopicImage, new: TopicImage) -> None:
-        if not self._is_open:
-            return
-        for topic_id in old.by_id.keys() - new.by_id.keys():
-            self._remove_topic(old.by_id[topic_id])
+    def _on_topics_changed(self, gone: Sequence[Topic]) -> None:
+        if self._is_open:
+            for topic in gone:
+                self._remove_topic(topic)
 
     def _remove_topic(self, topic: Topic) -> None:
         keys = [PartitionKey(topic.topic_id, number) for number in range(topic.partitions)]

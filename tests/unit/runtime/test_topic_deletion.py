@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from coordinator.runtime import offset_reads
-from coordinator.runtime.offset_reads import read_group_offsets, read_highest_offsets
+from coordinator.runtime.offset_reads import (
+    StoredOffset,
+    read_group_offsets,
+    read_highest_offsets,
+)
 from coordinator.runtime.space import Space
 from coordinator.runtime.topic_deletion import RETRY_MS, TopicDeletion
 from model.commands import (
@@ -466,7 +472,8 @@ def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() 
     server = VirtualServer({"foo": 4})
     commit_in_transaction(server, 1, 0, ends=True)
     deletion = TopicDeletionValue(FOO, 0)
-    server.runtime._background._deletion.begin(make_topic_id("foo"), deletion)
+    server.runtime._catalogue._state.deleted[make_topic_id("foo")] = deletion
+    server.runtime._background.delete_offsets_of_topics()
     server.settle()
     assert stored(server) == {}
 
@@ -515,3 +522,41 @@ def test_tombstones_refused_for_want_of_space_come_when_there_is_space() -> None
     server.advance(20_000)
     assert stored(server) == {}
     assert list(server.store.side(b"\x03")) == []
+
+
+def test_topics_that_are_deleted_together_share_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: the offsets of all groups were walked over once for each of them."""
+    names = [f"t{number}" for number in range(20)]
+    server = VirtualServer(dict.fromkeys(names, 1))
+    for name in names:
+        server.ask(server.commit_command("g", "", None, name, {0: 5}))
+    walks = 0
+    walk = TopicDeletion._walk
+
+    def note(deletion: TopicDeletion) -> Iterator[StoredOffset]:
+        nonlocal walks
+        walks += 1
+        return walk(deletion)
+
+    monkeypatch.setattr(TopicDeletion, "_walk", note)
+    for name in names:
+        server.submit(DeleteTopic(INTERNAL, TopicName(name)))
+    server.advance(1_000)
+    assert stored(server) == {}
+    assert not server.runtime._catalogue.deleted
+    # The first has begun when the others come.
+    assert walks <= 2
+
+
+def test_a_topic_that_is_deleted_while_others_are_walked_for_has_a_walk_of_its_own() -> None:
+    server = VirtualServer({"foo": 1, "bar": 1})
+    for name in ("foo", "bar"):
+        server.ask(server.commit_command("g", "", None, name, {0: 5}))
+    deletion = server.runtime._background._deletion
+    server.submit(DELETE_FOO)
+    while not deletion._is_walking:
+        server.scheduler.step()
+    server.submit(DeleteTopic(INTERNAL, TopicName("bar")))
+    server.advance(1_000)
+    assert stored(server) == {}
+    assert not deletion._running

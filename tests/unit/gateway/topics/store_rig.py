@@ -34,26 +34,27 @@ class FakeCoordinator:
 
     def __init__(self, *topics: Topic) -> None:
         self.image = TopicImage()
-        self.callbacks: list[Callable[[TopicImage, TopicImage], None]] = []
+        self.callbacks: list[Callable[[Sequence[Topic]], None]] = []
         for topic in topics or (Topic(TopicName("orders"), ORDERS, 4),):
             self.put(topic)
 
     def is_serving(self) -> bool:
         return True
 
-    def on_topics_changed(self, callback: Callable[[TopicImage, TopicImage], None]) -> None:
+    def on_topics_changed(self, callback: Callable[[Sequence[Topic]], None]) -> None:
         self.callbacks.append(callback)
 
     def put(self, topic: Topic) -> None:
-        self._change(compute_image_with(self.image, topic))
+        self._change(compute_image_with(self.image, topic), ())
 
     def delete(self, name: str) -> None:
-        self._change(compute_image_without(self.image, TopicName(name)))
+        gone = self.image.by_name[TopicName(name)]
+        self._change(compute_image_without(self.image, TopicName(name)), (gone,))
 
-    def _change(self, image: TopicImage) -> None:
-        old, self.image = self.image, image
+    def _change(self, image: TopicImage, gone: Sequence[Topic]) -> None:
+        self.image = image
         for callback in self.callbacks:
-            callback(old, image)
+            callback(gone)
 
 
 class StoreRig:
