@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.encoding_in_slices import deliver_in_slices
 from model.commands import Caller, Command
 from model.errors import ErrorCode
 
@@ -69,7 +70,7 @@ class Api:
     few whose requests are read by hand: (version, most array elements) -> a decoder, or ``None``
     for the common one. ``least_advertised`` is the first version that ApiVersions tells of, where
     that is not the first that is served. ``is_large``: the answer may be far larger than the
-    request, so that a connection has one of them in the making at a time.
+    request, or it takes many turns, so that a connection has one of them in the making at a time.
     """
 
     key: int
@@ -140,7 +141,8 @@ class RequestContext:
 
     ``advertised`` is the (host, port) that this client is told for this node. ``principal`` and
     the rest of who asks are in ``caller``. ``raw`` is the request from its client id on, kept for
-    heartbeats alone.
+    heartbeats and commits alone. ``is_long``: the request is of so many bytes that it was decoded
+    in slices, and so its answer is encoded.
     """
 
     __slots__ = (
@@ -152,6 +154,7 @@ class RequestContext:
         "caller",
         "correlation",
         "door",
+        "is_long",
         "node",
         "raw",
         "request",
@@ -179,6 +182,7 @@ class RequestContext:
         self.advertised = advertised
         self.request = request
         self.raw = raw
+        self.is_long = route.api.is_large
         self.answered = False
         self.body: bytes | None = None
         self._abandoned: Callable[[], None] | None = None
@@ -211,6 +215,9 @@ class RequestContext:
     def reply(self, response: Any) -> None:
         """Answer with a response entity of the newest version, or with its bytes; never raises."""
         try:
+            if self.is_long and type(response) is not bytes:
+                deliver_in_slices(self, self.route.encode_long(response))
+                return
             body = response if type(response) is bytes else self.route.encode(response)
         except Exception as error:  # noqa: BLE001 - a bug in one API must not reach the runtime
             self.door.fail(self, error)

@@ -53,9 +53,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._node = shared.node
-        self._settings = shared.node.settings
-        self._time = shared.node.clock.time
+        self._node = node = shared.node
+        self._settings, self._time = node.settings, node.clock.time
         self._routes = shared.routes.known
         self._hearts = shared.node.heartbeats
         self.heartbeats = ConnectionHeartbeats()
@@ -338,7 +337,6 @@ class Connection(asyncio.Protocol):
         correlation, caller = data[pos + 4 : pos + 8], self._caller
 
         def done(request: Any, error: Exception | None) -> None:
-            self._is_decoding = False
             if self.transport is None:
                 return
             if error is not None:
@@ -346,6 +344,7 @@ class Connection(asyncio.Protocol):
                 return
             self._caller = caller
             self._handle(route, correlation, request, b"")
+            self._is_decoding = False
             self._ask_for_a_turn()
 
         self._is_held = self._is_decoding = True
@@ -361,6 +360,7 @@ class Connection(asyncio.Protocol):
         context = RequestContext(
             self._node, self, route, correlation, self._caller, self._advertised, request, raw
         )
+        context.is_long |= self._is_decoding or len(raw) >= LEAST_BYTES
         self._queue.append(context)
         if route.api.is_large:
             self._large = context

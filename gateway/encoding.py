@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gateway.schema import FIXED, Field, compute_fields
 
@@ -195,31 +195,51 @@ def _tagged_writer(tagged: list[tuple[Field, Field]], flexible: bool) -> Write:
     return write
 
 
+class Part(NamedTuple):
+    """How a part of an entity is written.
+
+    Of an array of entities that is no tagged field ``field`` and ``given`` say what it is, in the
+    version and as given.
+    """
+
+    field: Field | None
+    given: Field | None
+    write: Write
+
+
 @cache
-def compile_writer(source: Any, target: Any) -> Write:
-    """A function that writes an entity shaped like ``source`` as the class ``target`` says."""
+def compile_parts(source: Any, target: Any) -> tuple[Part, ...]:
+    """How an entity shaped like ``source`` is written as the class ``target`` says."""
     given = {field.name: field for field in compute_fields(source)}
     rows = compute_fields(target)
     flexible: bool = target.__flexible__
     tagged = [(row, given[row.name]) for row in rows if row.tag is not None and row.name in given]
     pad = flexible and not tagged
-    steps: list[Write] = []
+    parts: list[Part] = []
     run: list[Field] = []
     for row in (row for row in rows if row.tag is None):
         if row.name in given and row.kafka_type in FIXED and not row.is_array:
             run.append(row)
             continue
         if run:
-            steps.append(_run_writer(run, pad=False))
+            parts.append(Part(None, None, _run_writer(run, pad=False)))
             run = []
-        steps.append(_member_writer(row, given.get(row.name), flexible))
+        write = _member_writer(row, given.get(row.name), flexible)
+        is_long = row.is_array and row.entity is not None and row.name in given
+        parts.append(Part(row, given[row.name], write) if is_long else Part(None, None, write))
     if run:
-        steps.append(_run_writer(run, pad))
+        parts.append(Part(None, None, _run_writer(run, pad)))
     elif pad:
-        steps.append(lambda entity, append: append(b"\x00"))
+        parts.append(Part(None, None, lambda entity, append: append(b"\x00")))
     if tagged:
-        steps.append(_tagged_writer(tagged, flexible))
+        parts.append(Part(None, None, _tagged_writer(tagged, flexible)))
+    return tuple(parts)
 
+
+@cache
+def compile_writer(source: Any, target: Any) -> Write:
+    """A function that writes an entity shaped like ``source`` as the class ``target`` says."""
+    steps = [part.write for part in compile_parts(source, target)]
     if len(steps) == 1:
         return steps[0]
 
@@ -241,8 +261,12 @@ def compile_rows_writer(
         target = _field_of(target, name).entity
     entity = _field_of(target, path[-1]).entity
     assert entity is not None, "numbers are written all at once"
-    pack_length = compact_length if target.__flexible__ else _pack_int32
-    return pack_length, compile_writer(source, entity)
+    return pack_length_of(target), compile_writer(source, entity)
+
+
+def pack_length_of(target: Any) -> Callable[[int], bytes]:
+    """What writes the length of an array in this class."""
+    return compact_length if target.__flexible__ else _pack_int32
 
 
 def _field_of(entity: Any, name: str) -> Field:

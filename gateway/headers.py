@@ -12,6 +12,7 @@ from gateway.api import Api
 from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
 from gateway.decoding_in_slices import decode_in_slices
 from gateway.encoding import encode
+from gateway.encoding_in_slices import encode_in_slices
 from gateway.schema import request_type, response_type
 
 API_VERSIONS_KEY: Final = 18
@@ -28,7 +29,8 @@ class Route:
     ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
     the size and header of a response out of its size and correlation id; the header takes
     ``head_size`` bytes, an empty tag section included where the version has one. ``decode_long`` is
-    ``decode`` in slices; ``None`` where it is done by hand, in little time.
+    ``decode`` in slices; ``None`` where it is done by hand, in little time. ``encode_long`` is
+    ``encode`` in slices.
     """
 
     api: Api
@@ -39,6 +41,7 @@ class Route:
     decode: Callable[[bytes, int, int], Any]
     decode_long: Callable[[bytes, int, int], Steps[Any]] | None
     encode: Callable[[Any], bytes]
+    encode_long: Callable[[Any], Steps[bytes]]
 
 
 class Routes:
@@ -89,6 +92,7 @@ class Routes:
             decode=by_hand or decode_body,
             decode_long=decode_long if by_hand is None else None,
             encode=lambda entity: encode(response, entity),
+            encode_long=lambda entity: encode_in_slices(response, entity),
         )
 
 

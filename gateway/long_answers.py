@@ -17,6 +17,7 @@ from gateway.api import RequestContext
 from gateway.encoding import Encoded, Write, compile_rows_writer
 from gateway.schema import response_type
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 SLICE: Final = 1_000
@@ -93,6 +94,16 @@ def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:
     """Each item, and whether this turn's slice is done with it."""
     for number, item in enumerate(items, 1):
         yield item, number % per_slice == 0
+
+
+def compute_each(compute: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
+    """``compute`` of each item, in slices."""
+    found = []
+    for item, is_slice_done in pace(items, SLICE):
+        found.append(compute(item))
+        if is_slice_done:
+            yield
+    return found
 
 
 def _begin(context: RequestContext, work: Steps[None]) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, cast
 
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
 from gateway.topics.catalogue import Append, AppendResult, TopicDataError
 from gateway.topics.produced import check_sent
 from gateway.topics.requests import (
@@ -32,6 +34,8 @@ by_name = response_schema(KEY, 12)
 TOPIC_ID_VERSION: Final = 13
 NO_ACKS: Final = 0
 ALL_ACKS: Final = (-1, 0, 1)
+PARTITIONS_SLICE: Final = 50
+"""Partitions to which is appended in one turn, each in some 50 µs."""
 
 
 class _Closing(Protocol):
@@ -48,28 +52,65 @@ class _Slot:
         self.result = AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
+class _Produce:
+    """A request from its first append to its answer."""
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self._context = context
+        self._request = request
+        self._slots: list[list[_Slot]] = []
+        self._missing = 1
+
+    def append(self) -> Steps[None]:
+        """Append what may be appended."""
+        context, request = self._context, self._request
+        appends: list[Append] = []
+        waiting: list[_Slot] = []
+        left = PARTITIONS_SLICE
+        for wanted in request.topic_data:
+            ref = _find_topic(context, wanted)
+            row: list[_Slot] = []
+            self._slots.append(row)
+            for data in wanted.partition_data:
+                slot = _Slot(data.index)
+                row.append(slot)
+                try:
+                    appends.append(_check(context, request, ref, data))
+                    waiting.append(slot)
+                except TopicDataError as error:
+                    slot.result = AppendResult(error.code, message=error.message)
+                left -= 1
+                if not left:
+                    self._append(appends, waiting)
+                    appends, waiting, left = [], [], PARTITIONS_SLICE
+                    yield
+        self._append(appends, waiting)
+        self._close()
+
+    def _append(self, appends: list[Append], waiting: list[_Slot]) -> None:
+        def on_done(results: Sequence[AppendResult]) -> None:
+            for slot, result in zip(waiting, results, strict=True):
+                slot.result = result
+            self._close()
+
+        self._missing += 1
+        self._context.node.topics.append(appends, on_done)
+
+    def _close(self) -> None:
+        """One more is done; the last answers."""
+        self._missing -= 1
+        if self._missing:
+            return
+        if self._request.acks == NO_ACKS:
+            _end_without_answer(self._context, self._slots)
+        else:
+            steps = _make_response(self._context, self._request, self._slots)
+            reply_in_slices(self._context, steps)
+
+
 def handle(context: RequestContext, request: Any) -> None:
     """Append what may be appended, answer for all."""
-    topics = context.node.topics
-    slots: list[list[_Slot]] = []
-    appends: list[Append] = []
-    waiting: list[_Slot] = []
-    for wanted in request.topic_data:
-        ref = _find_topic(context, wanted)
-        slots.append([_Slot(data.index) for data in wanted.partition_data])
-        for slot, data in zip(slots[-1], wanted.partition_data, strict=True):
-            try:
-                appends.append(_check(context, request, ref, data))
-                waiting.append(slot)
-            except TopicDataError as error:
-                slot.result = AppendResult(error.code, message=error.message)
-
-    def on_done(results: Sequence[AppendResult]) -> None:
-        for slot, result in zip(waiting, results, strict=True):
-            slot.result = result
-        _reply(context, request, slots)
-
-    topics.append(appends, on_done)
+    handle_in_slices(context, _Produce(context, request).append())
 
 
 def _find_topic(context: RequestContext, wanted: Any) -> TopicRef:
@@ -89,21 +130,27 @@ def _check(context: RequestContext, request: Any, ref: TopicRef, data: Any) -> A
     return Append(key, records)
 
 
-def _reply(context: RequestContext, request: Any, slots: list[list[_Slot]]) -> None:
-    if request.acks == NO_ACKS:
-        _end_without_answer(context, slots)
-        return
+def _make_response(
+    context: RequestContext, request: Any, slots: Sequence[Sequence[_Slot]]
+) -> Steps[Any]:
     by_id = context.version >= TOPIC_ID_VERSION
     schema = wire if by_id else by_name
     responses = []
+    left = SLICE
     for wanted, row in zip(request.topic_data, slots, strict=True):
+        partitions = []
+        for slot in row:
+            partitions.append(_make_partition(schema, slot, by_id))
+            left -= 1
+            if not left:
+                left = SLICE
+                yield
         topic = {"topic_id": wanted.topic_id} if by_id else {"name": wanted.name}
-        partitions = [_make_partition(schema, slot, by_id) for slot in row]
         responses.append(schema.TopicProduceResponse(**topic, partition_responses=partitions))
-    context.reply(schema.ProduceResponse(responses=responses, throttle_time=0))
+    return schema.ProduceResponse(responses=responses, throttle_time=0)
 
 
-def _end_without_answer(context: RequestContext, slots: list[list[_Slot]]) -> None:
+def _end_without_answer(context: RequestContext, slots: Sequence[Sequence[_Slot]]) -> None:
     errors = [slot.result for row in slots for slot in row if slot.result.error]
     if not errors:
         context.reply_nothing()
@@ -132,18 +179,11 @@ def _make_partition(schema: Any, slot: _Slot, by_id: bool) -> Any:
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
     """An error for every partition."""
-    by_id = context.version >= TOPIC_ID_VERSION
-    schema = wire if by_id else by_name
-    responses = []
-    for wanted in request.topic_data:
-        topic = {"topic_id": wanted.topic_id} if by_id else {"name": wanted.name}
-        partitions = []
-        for data in wanted.partition_data:
-            slot = _Slot(data.index)
+    slots = [[_Slot(data.index) for data in wanted.partition_data] for wanted in request.topic_data]
+    for row in slots:
+        for slot in row:
             slot.result = AppendResult(code, message=message)
-            partitions.append(_make_partition(schema, slot, by_id))
-        responses.append(schema.TopicProduceResponse(**topic, partition_responses=partitions))
-    return schema.ProduceResponse(responses=responses, throttle_time=0)
+    return run_at_once(_make_response(context, request, slots))
 
 
 API = Api(
@@ -155,4 +195,5 @@ API = Api(
     # As Kafka does (KAFKA-18659): librdkafka takes a broker without version 0 for one that takes no
     # compressed batches. A request below version 3 closes the connection, as any not served does.
     least_advertised=0,
+    is_large=True,
 )

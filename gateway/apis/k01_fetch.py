@@ -7,12 +7,15 @@ NOT_LEADER_OR_FOLLOWER.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
 from gateway.topics.catalogue import DataWatch, PartitionKey, Read, ReadResult, TopicDataError
 from gateway.topics.requests import (
     TopicRef,
@@ -36,6 +39,8 @@ TOPIC_ID_VERSION: Final = 13
 FULL_FETCH_EPOCHS: Final = (0, -1)
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
+PARTITIONS_SLICE: Final = 200
+"""Partitions that are looked into in one turn, each in some 10 µs."""
 
 
 class _Slot:
@@ -65,14 +70,17 @@ class _Fetch:
         self._watch: DataWatch | None = None
         self._timer: Timer | None = None
 
-    def start(self) -> None:
+    def start(self) -> Steps[None]:
         """Read what is there, and wait if that is too little."""
         is_follower = _compute_replica_id(self._request) >= 0
+        left = PARTITIONS_SLICE
         for wanted in self._request.topics:
             ref = _find_topic(self._context, wanted, is_follower)
-            row = [_Slot(asked.partition) for asked in wanted.partitions]
+            row: list[_Slot] = []
             self._slots.append(row)
-            for slot, asked in zip(row, wanted.partitions, strict=True):
+            for asked in wanted.partitions:
+                slot = _Slot(asked.partition)
+                row.append(slot)
                 try:
                     key = check_partition(self._topics, ref, asked.partition)
                     slot.is_found = True
@@ -80,7 +88,28 @@ class _Fetch:
                     self._waiting.append(slot)
                 except TopicDataError as error:
                     slot.result = ReadResult(error.code)
-        self._topics.read(self._reads, self._request.max_bytes, self._on_first_read)
+                left -= 1
+                if not left:
+                    left = PARTITIONS_SLICE
+                    yield
+        yield from self._read(self._on_first_read)
+
+    def _read(self, on_done: Callable[[Sequence[ReadResult]], None]) -> Steps[None]:
+        """A slice after the other, each when the one before is there."""
+        results: list[ReadResult] = []
+        left = self._request.max_bytes
+        reads = iter(self._reads)
+        while part := list(islice(reads, PARTITIONS_SLICE)):
+            done: list[ReadResult] = []
+            is_empty = left == self._request.max_bytes
+            self._topics.read(part, left, done.extend, at_least_one=is_empty)
+            while len(done) < len(part):
+                yield
+            left -= sum(len(result.records) for result in done)
+            results += done
+            if len(part) == PARTITIONS_SLICE:
+                yield
+        on_done(results)
 
     def _check(self, key: PartitionKey, asked: Any, is_follower: bool) -> Read:
         if is_follower:
@@ -114,7 +143,7 @@ class _Fetch:
     def _finish(self) -> None:
         self._cancel()
         self._context.keep()
-        self._topics.read(self._reads, self._request.max_bytes, self._reply)
+        handle_in_slices(self._context, self._read(self._reply))
 
     def _cancel(self) -> None:
         # Both refer to this fetch: kept, they would be a cycle, which only the collector ends.
@@ -128,7 +157,7 @@ class _Fetch:
     def _reply(self, results: Sequence[ReadResult]) -> None:
         for slot, result in zip(self._waiting, results, strict=True):
             slot.result = result
-        self._context.reply(_make_response(self._context, self._request, self._slots))
+        reply_in_slices(self._context, _make_response(self._context, self._request, self._slots))
 
 
 def handle(context: RequestContext, request: Any) -> None:
@@ -138,7 +167,7 @@ def handle(context: RequestContext, request: Any) -> None:
     elif request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         context.reply(failed(context, request, ErrorCode.UNKNOWN_SERVER_ERROR, ""))
     else:
-        _Fetch(context, request).start()
+        handle_in_slices(context, _Fetch(context, request).start())
 
 
 def _compute_replica_id(request: Any) -> int:
@@ -159,13 +188,22 @@ def _find_topic(context: RequestContext, wanted: Any, is_follower: bool) -> Topi
     return find_topic_by_name(context, image, wanted.topic, Operation.READ)
 
 
-def _make_response(context: RequestContext, request: Any, slots: list[list[_Slot]]) -> Any:
+def _make_response(
+    context: RequestContext, request: Any, slots: Sequence[Sequence[_Slot]]
+) -> Steps[Any]:
     by_id = context.version >= TOPIC_ID_VERSION
     schema = wire if by_id else by_name
     responses = []
+    left = SLICE
     for wanted, row in zip(request.topics, slots, strict=True):
         topic = {"topic_id": wanted.topic_id} if by_id else {"topic": wanted.topic}
-        partitions = [_make_partition(schema, slot, request, by_id) for slot in row]
+        partitions = []
+        for slot in row:
+            partitions.append(_make_partition(schema, slot, request, by_id))
+            left -= 1
+            if not left:
+                left = SLICE
+                yield
         responses.append(schema.FetchableTopicResponse(**topic, partitions=partitions))
     return schema.FetchResponse(throttle_time=0, error_code=ErrorCode.NONE, responses=responses)
 
@@ -198,7 +236,7 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     for row in slots:
         for slot in row:
             slot.result = ReadResult(code)
-    response = _make_response(context, request, slots)
+    response = run_at_once(_make_response(context, request, slots))
     schema = wire if context.version >= TOPIC_ID_VERSION else by_name
     return schema.FetchResponse(throttle_time=0, error_code=code, responses=response.responses)
 

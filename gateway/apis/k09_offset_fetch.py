@@ -21,6 +21,7 @@ from gateway.long_answers import (
     COMMANDS_SLICE,
     SLICE,
     LongAnswer,
+    compute_each,
     handle_in_slices,
     pace,
     reply_in_slices,
@@ -110,7 +111,9 @@ def _fetch(
             topics.append(_topic_to_fetch(topic))
             if is_slice_done:
                 yield
-    allowed = None if topics is None else [_may_describe(context, topic) for topic in topics]
+    allowed = None
+    if topics is not None:
+        allowed = yield from compute_each(partial(_may_describe, context), topics)
     asked = topics
     if topics is not None and allowed is not None and not all(allowed):
         asked = [topic for topic, may in zip(topics, allowed, strict=True) if may]
@@ -229,6 +232,8 @@ def _make_groups(context: RequestContext, groups: Sequence[Group]) -> Steps[Any]
     for group_id, code, topics in groups:
         rows = yield from _make_topics(long, version, shape, () if code else topics)
         made.append(wire.OffsetFetchResponseGroup(group_id=group_id, topics=rows, error_code=code))
+        long.count()
+        yield from long.rest()
     return wire.OffsetFetchResponse(throttle_time=0, groups=made)
 
 

@@ -7,6 +7,8 @@ such a group is Dead, without an error. Needs DESCRIBE on each group.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from itertools import compress
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
@@ -15,7 +17,7 @@ from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec import response_schema
-from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.long_answers import LongAnswer, compute_each, handle_in_slices, reply_in_slices
 from model.commands import DescribeGroups
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId
@@ -33,14 +35,15 @@ FIRST_NOT_FOUND_VERSION: Final = 6
 
 def handle(context: RequestContext, request: Any) -> None:
     """Describe the groups that the caller may describe."""
+    handle_in_slices(context, _describe_all(context, request))
+
+
+def _describe_all(context: RequestContext, request: Any) -> Steps[None]:
     with_operations = getattr(request, "include_authorized_operations", False)
-    allowed = [
-        context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        for group_id in request.groups
-    ]
-    asked = tuple(
-        GroupId(group_id) for group_id, may in zip(request.groups, allowed, strict=True) if may
+    allowed = yield from compute_each(
+        partial(context.authorized, Operation.DESCRIBE, ResourceType.GROUP), request.groups
     )
+    asked = tuple(map(GroupId, compress(request.groups, allowed)))
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):

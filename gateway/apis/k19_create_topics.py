@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.core.topics import check_topic_name
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topics.assignments import check_assignment
 from gateway.topics.catalogue import TopicDataError
 from gateway.topics.configs import (
@@ -48,14 +51,23 @@ _log = logging.getLogger("muster.gateway")
 
 def handle(context: RequestContext, request: Any) -> None:
     """Create what may be created, answer for all."""
+    handle_in_slices(context, _create(context, request))
+
+
+def _create(context: RequestContext, request: Any) -> Steps[None]:
     gather = Gather[Any](context, lambda results: _reply(context, results))
-    duplicates = find_duplicates(wanted.name for wanted in request.topics)
-    for name in duplicates:
+    duplicates = find_duplicates(map(attrgetter("name"), request.topics))
+    for name, is_slice_done in pace(duplicates, SLICE):
         gather.add(_make_error(name, ErrorCode.INVALID_REQUEST, f"topic {name!r} comes twice"))
-    rest = [wanted for wanted in request.topics if wanted.name not in duplicates]
+        if is_slice_done:
+            yield
     may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-    total = sum(max(_compute_partitions(context, wanted), 0) for wanted in rest)
-    for wanted in rest:
+    total = yield from _count_partitions(context, request, duplicates)
+    for wanted, is_slice_done in pace(request.topics, COMMANDS_SLICE):
+        if is_slice_done:
+            yield
+        if wanted.name in duplicates:
+            continue
         try:
             if not (may_create_all or is_allowed(context, Operation.CREATE, wanted.name)):
                 raise TopicDataError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
@@ -70,6 +82,19 @@ def handle(context: RequestContext, request: Any) -> None:
         else:
             _submit(context, wanted, command, gather)
     gather.close()
+
+
+def _count_partitions(
+    context: RequestContext, request: Any, duplicates: Container[str]
+) -> Steps[int]:
+    """How many are wanted in all."""
+    total = 0
+    for wanted, is_slice_done in pace(request.topics, SLICE):
+        if wanted.name not in duplicates:
+            total += max(_compute_partitions(context, wanted), 0)
+        if is_slice_done:
+            yield
+    return total
 
 
 def _submit(
@@ -259,4 +284,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.CreateTopicsResponse(throttle_time=0, topics=results)
 
 
-API = Api(key=KEY, name="CreateTopics", versions=range(2, 8), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="CreateTopics", versions=range(2, 8), handler=handle, failed=failed, is_large=True
+)

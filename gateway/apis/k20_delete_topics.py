@@ -6,13 +6,16 @@ for a name. The committed offsets of the topic go with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topics.requests import (
     Gather,
     TopicRef,
@@ -30,6 +33,7 @@ KEY = 20
 wire = response_schema(KEY)
 
 BY_ID_VERSION: Final = 6
+_TOPIC_ID: Final = attrgetter("topic_id")
 
 
 class _Wanted(NamedTuple):
@@ -41,52 +45,54 @@ class _Wanted(NamedTuple):
 
 def handle(context: RequestContext, request: Any) -> None:
     """Delete what may be deleted, answer for all."""
+    handle_in_slices(context, _delete_all(context, request))
 
+
+def _delete_all(context: RequestContext, request: Any) -> Steps[None]:
     def reply(results: Any) -> None:
         context.reply(wire.DeleteTopicsResponse(throttle_time=0, responses=results))
 
     gather = Gather[Any](context, reply)
-    for wanted, message in _find_mistakes(context, request):
-        gather.add(_make_result(wanted, ErrorCode.INVALID_REQUEST, message))
-    for wanted in _list_valid(context, request):
-        _delete(context, gather, wanted)
+    well, ill = yield from _split(context, request)
+    twice = find_duplicates(well)
+    by_both = yield from _find_named_twice(context, well)
+    mistakes = (
+        (ill, "name a topic by its name or by its id, not by both or neither"),
+        (twice, "the topic comes twice"),
+        (by_both, "the topic comes by its name and by its id"),
+    )
+    for found, message in mistakes:
+        for wanted, is_slice_done in pace(found, SLICE):
+            gather.add(_make_result(wanted, ErrorCode.INVALID_REQUEST, message))
+            if is_slice_done:
+                yield
+    ids_of_both = {wanted.topic_id for wanted in by_both}
+    for wanted, is_slice_done in pace(well, COMMANDS_SLICE):
+        named = _find_named(context, wanted)
+        topic_id = wanted.topic_id if named is None else named.topic_id
+        if wanted not in twice and (topic_id is None or topic_id not in ids_of_both):
+            _delete(context, gather, wanted)
+        if is_slice_done:
+            yield
     gather.close()
 
 
-def _list_wanted(context: RequestContext, request: Any) -> list[_Wanted]:
+def _list_wanted(context: RequestContext, request: Any) -> Iterator[_Wanted]:
     if context.version >= BY_ID_VERSION:
-        return [_Wanted(topic.name, topic.topic_id) for topic in request.topics]
-    return [_Wanted(name, None) for name in request.topic_names]
+        return (_Wanted(topic.name, topic.topic_id) for topic in request.topics)
+    return (_Wanted(name, None) for name in request.topic_names)
 
 
-def _split(context: RequestContext, request: Any) -> tuple[list[_Wanted], list[_Wanted]]:
+def _split(context: RequestContext, request: Any) -> Steps[tuple[list[_Wanted], list[_Wanted]]]:
     """What is named by one of name and id, and what is not."""
-    wanted = _list_wanted(context, request)
-    well = [topic for topic in wanted if (topic.name is None) != (topic.topic_id is None)]
-    return well, [topic for topic in wanted if (topic.name is None) == (topic.topic_id is None)]
-
-
-def _find_mistakes(context: RequestContext, request: Any) -> Iterator[tuple[_Wanted, str]]:
-    well, ill = _split(context, request)
-    for wanted in ill:
-        yield wanted, "name a topic by its name or by its id, not by both or neither"
-    for wanted in find_duplicates(well):
-        yield wanted, "the topic comes twice"
-    for wanted in _find_named_twice(context, well):
-        yield wanted, "the topic comes by its name and by its id"
-
-
-def _list_valid(context: RequestContext, request: Any) -> list[_Wanted]:
-    well, _ = _split(context, request)
-    twice = find_duplicates(well)
-    by_both = {wanted.topic_id for wanted in _find_named_twice(context, well)}
-    valid = []
-    for wanted in well:
-        named = _find_named(context, wanted)
-        topic_id = wanted.topic_id if named is None else named.topic_id
-        if wanted not in twice and (topic_id is None or topic_id not in by_both):
-            valid.append(wanted)
-    return valid
+    well: list[_Wanted] = []
+    ill: list[_Wanted] = []
+    for wanted, is_slice_done in pace(_list_wanted(context, request), SLICE):
+        is_well = (wanted.name is None) != (wanted.topic_id is None)
+        (well if is_well else ill).append(wanted)
+        if is_slice_done:
+            yield
+    return well, ill
 
 
 def _find_named(context: RequestContext, wanted: _Wanted) -> Topic | None:
@@ -95,17 +101,23 @@ def _find_named(context: RequestContext, wanted: _Wanted) -> Topic | None:
     return context.node.topics.image.by_name.get(TopicName(wanted.name))
 
 
-def _find_named_twice(context: RequestContext, well: Iterable[_Wanted]) -> set[_Wanted]:
+def _find_named_twice(context: RequestContext, well: Sequence[_Wanted]) -> Steps[set[_Wanted]]:
     """Topics that are wanted by name and by id, with both."""
-    ids = {wanted.topic_id for wanted in well if wanted.topic_id is not None}
-    named = (_find_named(context, wanted) for wanted in well)
-    return {
-        _Wanted(topic.name, topic.topic_id)
-        for topic in named
-        if topic is not None
-        and topic.topic_id in ids
-        and is_allowed(context, Operation.DESCRIBE, topic.name)
-    }
+    ids = set(map(_TOPIC_ID, well)) - {None}
+    found: set[_Wanted] = set()
+    if not ids:
+        return found
+    for wanted, is_slice_done in pace(well, SLICE):
+        topic = _find_named(context, wanted)
+        if (
+            topic is not None
+            and topic.topic_id in ids
+            and is_allowed(context, Operation.DESCRIBE, topic.name)
+        ):
+            found.add(_Wanted(topic.name, topic.topic_id))
+        if is_slice_done:
+            yield
+    return found
 
 
 def _delete(context: RequestContext, gather: Gather[Any], wanted: _Wanted) -> None:
@@ -160,4 +172,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.DeleteTopicsResponse(throttle_time=0, responses=results)
 
 
-API = Api(key=KEY, name="DeleteTopics", versions=range(1, 7), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="DeleteTopics", versions=range(1, 7), handler=handle, failed=failed, is_large=True
+)

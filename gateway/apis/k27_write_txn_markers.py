@@ -78,12 +78,13 @@ def _is_allowed(context: RequestContext) -> bool:
 
 def _list_places(marker: Any) -> Iterator[_Place]:
     """Each once, however often it comes."""
-    places = dict.fromkeys(
-        _Place(marker.producer_id, topic.name, partition)
-        for topic in marker.topics
-        for partition in topic.partition_indexes
-    )
-    return iter(places)
+    seen: set[_Place] = set()
+    for topic in marker.topics:
+        for partition in topic.partition_indexes:
+            place = _Place(marker.producer_id, topic.name, partition)
+            if place not in seen:
+                seen.add(place)
+                yield place
 
 
 def _check(context: RequestContext, place: _Place, producer_epoch: int) -> ErrorCode:

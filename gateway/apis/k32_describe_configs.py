@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
 from gateway.topics.configs import compute_topic_config_source
 from gateway.topics.requests import Gather
 from model.commands import DescribeGroupConfigs
@@ -62,12 +64,17 @@ class Config:
 
 def handle(context: RequestContext, request: Any) -> None:
     """Describe each resource; one that fails does so by itself."""
+    handle_in_slices(context, _describe(context, request))
 
+
+def _describe(context: RequestContext, request: Any) -> Steps[None]:
     def reply(results: Any) -> None:
         context.reply(wire.DescribeConfigsResponse(throttle_time=0, results=results))
 
     gather = Gather[Any](context, reply)
-    for resource in request.resources:
+    for resource, is_slice_done in pace(request.resources, COMMANDS_SLICE):
+        if is_slice_done:
+            yield
         try:
             if resource.resource_type == GROUP:
                 command = _make_command(context, resource.resource_name)

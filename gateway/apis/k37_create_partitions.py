@@ -5,12 +5,15 @@ Needs ALTER on the topic.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topics.assignments import check_assignment
 from gateway.topics.catalogue import TopicDataError
 from gateway.topics.requests import Gather, find_duplicates, is_allowed
@@ -26,15 +29,22 @@ PARTITIONS_ADDED_MAX: Final = 10_000
 
 def handle(context: RequestContext, request: Any) -> None:
     """Grow what may grow, answer for all."""
+    handle_in_slices(context, _grow(context, request))
 
+
+def _grow(context: RequestContext, request: Any) -> Steps[None]:
     def reply(results: Any) -> None:
         context.reply(wire.CreatePartitionsResponse(throttle_time=0, results=results))
 
     gather = Gather[Any](context, reply)
-    duplicates = find_duplicates(wanted.name for wanted in request.topics)
-    for name in duplicates:
+    duplicates = find_duplicates(map(attrgetter("name"), request.topics))
+    for name, is_slice_done in pace(duplicates, SLICE):
         gather.add(_make_result(name, ErrorCode.INVALID_REQUEST, f"topic {name!r} comes twice"))
-    for wanted in request.topics:
+        if is_slice_done:
+            yield
+    for wanted, is_slice_done in pace(request.topics, COMMANDS_SLICE):
+        if is_slice_done:
+            yield
         if wanted.name in duplicates:
             continue
         try:
@@ -95,4 +105,11 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.CreatePartitionsResponse(throttle_time=0, results=results)
 
 
-API = Api(key=KEY, name="CreatePartitions", versions=range(4), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="CreatePartitions",
+    versions=range(4),
+    handler=handle,
+    failed=failed,
+    is_large=True,
+)

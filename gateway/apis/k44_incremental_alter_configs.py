@@ -6,13 +6,16 @@ run, topics, which have none of their own, and client metrics. Needs ALTER_CONFI
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.apis.k32_describe_configs import BROKER, GROUP, TOPIC
 from gateway.codec import response_schema
+from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
 from gateway.topics.requests import Gather, find_duplicates
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.errors import (
@@ -37,15 +40,18 @@ _OPERATIONS: Final = {operation.value: operation for operation in ConfigOperatio
 
 def handle(context: RequestContext, request: Any) -> None:
     """Alter each resource; one that fails does so by itself."""
+    handle_in_slices(context, _alter(context, request))
 
+
+def _alter(context: RequestContext, request: Any) -> Steps[None]:
     def reply(responses: Any) -> None:
         context.reply(wire.IncrementalAlterConfigsResponse(throttle_time=0, responses=responses))
 
-    twice = find_duplicates(
-        (resource.resource_type, resource.resource_name) for resource in request.resources
-    )
+    twice = find_duplicates(map(attrgetter("resource_type", "resource_name"), request.resources))
     gather = Gather[Any](context, reply)
-    for resource in request.resources:
+    for resource, is_slice_done in pace(request.resources, COMMANDS_SLICE):
+        if is_slice_done:
+            yield
         try:
             if (resource.resource_type, resource.resource_name) in twice:
                 raise InvalidRequest("Each resource must appear at most once.")
@@ -120,4 +126,11 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return wire.IncrementalAlterConfigsResponse(throttle_time=0, responses=responses)
 
 
-API = Api(key=KEY, name="IncrementalAlterConfigs", versions=range(2), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="IncrementalAlterConfigs",
+    versions=range(2),
+    handler=handle,
+    failed=failed,
+    is_large=True,
+)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from coordinator.runtime.api import Answer
@@ -16,7 +19,7 @@ from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec import response_schema
-from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.long_answers import LongAnswer, compute_each, handle_in_slices, reply_in_slices
 from model.commands import ConsumerGroupDescribe
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName
@@ -33,12 +36,12 @@ wire = response_schema(KEY)
 
 def handle(context: RequestContext, request: Any) -> None:
     """Describe the groups in the order asked."""
-    codes = [_check(context, group_id) for group_id in request.group_ids]
-    asked = tuple(
-        GroupId(group_id)
-        for group_id, code in zip(request.group_ids, codes, strict=True)
-        if not code
-    )
+    handle_in_slices(context, _describe_all(context, request))
+
+
+def _describe_all(context: RequestContext, request: Any) -> Steps[None]:
+    codes = yield from compute_each(partial(_check, context), request.group_ids)
+    asked = tuple(map(GroupId, compress(request.group_ids, map(not_, codes))))
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):

@@ -90,8 +90,11 @@ def compute_error_for_version(error: int, by_id: bool) -> int:
 
 
 def find_duplicates(names: Iterable[Result]) -> set[Result]:
-    """Those that come more than once."""
-    return {name for name, count in Counter(names).items() if count > 1}
+    """Those that come more than once. Cheap where none do, however many there are."""
+    counts = Counter(names)
+    if len(counts) == counts.total():
+        return set()
+    return {name for name, count in counts.items() if count > 1}
 
 
 class Gather(Generic[Result]):
