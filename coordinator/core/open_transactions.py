@@ -7,14 +7,53 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from model.ids import GroupId, ProducerId, TopicName
 from model.records import OffsetCommitKey
 
+GONE_MAX: Final = 64
+"""So many epochs that are gone may be kept beside as many again as there are."""
+
 OffsetPlace: TypeAlias = tuple[TopicName, int]
 """A topic and a partition of it."""
+
+
+class _GroupEpochs:
+    """How many of the offsets that wait in one group have which epoch.
+
+    ``descending`` has each epoch that there is, negative, and some that are gone.
+    """
+
+    __slots__ = ("counts", "descending", "noted")
+
+    def __init__(self) -> None:
+        self.noted = -1
+        """The highest that the transaction has noted."""
+        self.counts: dict[int, int] = {}
+        self.descending: list[int] = []
+
+    @property
+    def highest(self) -> int:
+        while -self.descending[0] not in self.counts:
+            heappop(self.descending)
+        return -self.descending[0]
+
+    def add(self, epoch: int) -> None:
+        count = self.counts.get(epoch, 0)
+        if not count:
+            heappush(self.descending, -epoch)
+        self.counts[epoch] = count + 1
+        if len(self.descending) > 2 * len(self.counts) + GONE_MAX:
+            self.descending = [-each for each in self.counts]
+            heapify(self.descending)
+
+    def discard(self, epoch: int) -> None:
+        self.counts[epoch] -= 1
+        if not self.counts[epoch]:
+            del self.counts[epoch]
 
 
 @dataclass(slots=True)
@@ -23,25 +62,67 @@ class OpenTransaction:
 
     ``since_ms`` is the wall time from which on it is open. ``times_out_ms`` is monotonic, soft, and
     the shell's alone. Where no record says since when, as in what was imported, it is since the
-    first of the offsets that still wait: ``latest_first`` has them, with their times.
+    first of the offsets that still wait: ``latest_first`` has them, with their times. What is said
+    of groups is kept beside ``epochs``, so that a commit is not looked for among all.
     """
 
     since_ms: int
     epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
+    _groups: dict[GroupId, _GroupEpochs] = field(default_factory=dict, compare=False, repr=False)
+    _ascending: list[tuple[int, GroupId]] = field(default_factory=list, compare=False, repr=False)
+    """The highest epoch of each group, and some that are not any more."""
     latest_first: list[tuple[int, OffsetCommitKey]] = field(default_factory=list, compare=False)
     times_out_ms: int | None = field(default=None, compare=False)
 
     def group_epochs(self) -> dict[GroupId, int]:
         """The highest epoch of what waits in each group."""
-        highest: dict[GroupId, int] = {}
-        for key, epoch in self.epochs.items():
-            highest[key.group] = max(epoch, highest.get(key.group, epoch))
-        return highest
+        return {group_id: epochs.highest for group_id, epochs in self._groups.items()}
+
+    def find_epoch(self, group_id: GroupId) -> int | None:
+        """The highest epoch of what waits in the group; ``None`` where nothing does."""
+        epochs = self._groups.get(group_id)
+        return None if epochs is None else epochs.highest
 
     @property
     def producer_epoch(self) -> int:
         """The epoch that its marker has at least, that of the group with the lowest."""
-        return min(self.group_epochs().values())
+        ascending = self._ascending
+        while self.find_epoch(ascending[0][1]) != ascending[0][0]:
+            heappop(ascending)
+        return ascending[0][0]
+
+    def add(self, key: OffsetCommitKey, producer_epoch: int) -> None:
+        """An offset waits, in the place of what waited under its key."""
+        if self.epochs.get(key) == producer_epoch:
+            return
+        self.discard(key)
+        self.epochs[key] = producer_epoch
+        epochs = self._groups.get(key.group)
+        if epochs is None:
+            epochs = self._groups[key.group] = _GroupEpochs()
+        epochs.add(producer_epoch)
+        self._note_highest(key.group, epochs)
+
+    def discard(self, key: OffsetCommitKey) -> None:
+        """It waits no more, if it did."""
+        producer_epoch = self.epochs.pop(key, None)
+        if producer_epoch is None:
+            return
+        epochs = self._groups[key.group]
+        epochs.discard(producer_epoch)
+        if epochs.counts:
+            self._note_highest(key.group, epochs)
+        else:
+            del self._groups[key.group]
+
+    def _note_highest(self, group_id: GroupId, epochs: _GroupEpochs) -> None:
+        noted = epochs.highest
+        if epochs.noted != noted:
+            epochs.noted = noted
+            heappush(self._ascending, (noted, group_id))
+            if len(self._ascending) > 2 * len(self._groups) + GONE_MAX:
+                self._ascending = [(each.noted, name) for name, each in self._groups.items()]
+                heapify(self._ascending)
 
 
 class OpenTransactions:
@@ -130,7 +211,7 @@ class OpenTransactions:
         producer_epoch: int,
         key: OffsetCommitKey,
     ) -> None:
-        transaction.epochs[key] = producer_epoch
+        transaction.add(key, producer_epoch)
         places = self._groups.setdefault(key.group, {})
         places.setdefault((key.topic, key.partition), set()).add(producer_id)
 
@@ -156,7 +237,7 @@ class OpenTransactions:
             return
         for producer_id in producers:
             transaction = self._producers[producer_id]
-            del transaction.epochs[key]
+            transaction.discard(key)
             if not transaction.epochs:
                 del self._producers[producer_id]
                 continue

@@ -64,7 +64,8 @@ def check_producer(
             )
     elif transaction is not None:
         # What was imported waits for a producer that has said nothing here.
-        known = max(known, transaction.group_epochs().get(group_id, known))
+        waiting = transaction.find_epoch(group_id)
+        known = known if waiting is None else max(known, waiting)
     _check_epoch(producer_id, known, producer_epoch)
 
 

@@ -30,9 +30,12 @@ from model.commands import (
     Now,
     OffsetFetch,
     SyncGroup,
+    TopicOffsets,
     TopicToFetch,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
 )
-from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
 from model.records import (
     ClassicGroupMember,
     ClassicMemberMetadata,
@@ -43,6 +46,7 @@ from model.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     GroupMetadataKey,
     GroupMetadataValue,
+    PartitionOffset,
     Record,
     TopicPartitions,
 )
@@ -255,6 +259,33 @@ def delete_offsets(n: int) -> Callable[[], Any]:
     return lambda: server.ask(command)
 
 
+def commits_of_a_transaction(n: int) -> Callable[[], Any]:
+    """One after another, of a producer of transaction version 1: of its epoch the last marker has
+    told, so that nothing is kept of what it has said in the group."""
+    server = VirtualServer({"t0": n})
+    partition = server.runtime.partition_of(G)
+    server.ask(WriteTxnMarkers(CALLER, partition, ProducerId(7), 0, 0, committed=True))
+    commands = [
+        TxnOffsetCommit(
+            CALLER,
+            G,
+            ProducerId(7),
+            0,
+            (TopicOffsets(TopicName("t0"), None, (PartitionOffset(number, 1, None, ""),)),),
+            MemberId(""),
+            None,
+        )
+        for number in range(n)
+    ]
+
+    def work() -> None:
+        for command in commands:
+            server.submit(command)
+        server.settle()
+
+    return work
+
+
 def list_groups(n: int) -> Callable[[], Any]:
     server = VirtualServer({"t0": 1})
     for number in range(n):
@@ -286,6 +317,7 @@ def start(n: int) -> Callable[[], Any]:
         (fetch_named, 2_500),
         (delete_group, 1_000),
         (delete_offsets, 1_000),
+        (commits_of_a_transaction, 250),
         (list_groups, 100),
         (start, 50),
     ],
