@@ -79,7 +79,7 @@ _PLAIN_COUNTERS = (
     "history_bytes",
     "history_age_ms",
     "history_trimmed_bytes",
-    "history_given_up",
+    "history_partitions_left",
     "records_written",
     "bytes_written",
     "flushes",
@@ -344,9 +344,9 @@ class SnapshotCollector(Collector):
             counters["history_trimmed_bytes"],
         )
         yield _gauge(
-            "muster_log_history_given_up",
-            "Whether trimming has ended, for a batch is damaged.",
-            counters["history_given_up"],
+            "muster_log_history_partitions_left",
+            "Partitions of the log that cannot be trimmed any more.",
+            counters["history_partitions_left"],
         )
         sizes = GaugeMetricFamily("muster_data_bytes", "Bytes in the data folder.", labels=["part"])
         for part, size in sorted(self._folder_bytes.items()):

@@ -107,6 +107,8 @@ class History:
         """Of the partitions that were trimmed: nobody else changes it."""
         self._planned: WaitingOffsets | None = None
         """Of the step that is under way: it is ahead of the store until that is written."""
+        self._left: set[LogPartition] = set()
+        """What is wrong with these others must see to: they are not trimmed any more."""
         self._was_behind = False
         self._is_stopped = False
 
@@ -164,7 +166,10 @@ class History:
         for partition in self._partitions:
             if self._bytes[partition] and partition not in self._heads:
                 yield 1
-                self._read_head(partition)
+                try:
+                    self._read_head(partition)
+                except (StoreError, CodecError) as error:
+                    self._leave(partition, error)
 
     def _read_head(self, partition: LogPartition) -> None:
         start = read_history_start(self._store, partition).offset
@@ -212,19 +217,31 @@ class History:
             if picked is None:
                 self._end_look()
                 return
-            partition, old = picked
-            if sum(map(len, old)) <= INLINE_BYTES:
-                plan = self._compute_plan(partition, decode_old(old))
-                self._write(began_ms, plan, compute_rewrite(plan))
-                return
         except StoreStalled:
             self._scheduler.call_later_ms(STALL_RETRY_MS, self._begin_trimming)
             return
         except (StoreError, CodecError) as error:
             self._give_up(error)
             return
+        partition, old = picked
+        if sum(map(len, old)) <= INLINE_BYTES:
+            self._try(partition, lambda: self._trim_inline(began_ms, partition, old))
+            return
         decoded = partial(self._on_decoded, began_ms, partition)
         self._scheduler.run_computing(partial(decode_old, old), decoded)
+
+    def _trim_inline(self, began_ms: int, partition: LogPartition, old: Sequence[bytes]) -> None:
+        plan = self._compute_plan(partition, decode_old(old))
+        self._write(began_ms, plan, compute_rewrite(plan))
+
+    def _try(self, partition: LogPartition, work: Callable[[], None]) -> None:
+        """A part of a step; what is wrong with the partition ends the step."""
+        try:
+            work()
+        except StoreStalled:
+            self._scheduler.call_later_ms(STALL_RETRY_MS, self._begin_trimming)
+        except (StoreError, CodecError) as error:
+            self._skip(partition, error)
 
     def _pick(self) -> tuple[LogPartition, list[bytes]] | None:
         """The oldest batches that are too old or too much, and their partition."""
@@ -235,10 +252,18 @@ class History:
             if head_ms > horizon_ms and excess <= 0:
                 return None
             heapq.heappop(self._queue)
-            limit = min(self._durable[partition], compute_trim_limit(self._store, partition))
-            is_old = _Age(self._compute_appended_ms, horizon_ms, excess)
+            if partition in self._left:
+                continue
             step_bytes = BEHIND_STEP_BYTES if self._is_behind() else STEP_BYTES
-            old = read_old(self._store, partition, limit, step_bytes, is_old)
+            is_old = _Age(self._compute_appended_ms, horizon_ms, excess)
+            try:
+                limit = min(self._durable[partition], compute_trim_limit(self._store, partition))
+                old = read_old(self._store, partition, limit, step_bytes, is_old)
+            except StoreStalled:
+                raise
+            except (StoreError, CodecError) as error:
+                self._leave(partition, error)
+                continue
             if old:
                 return partition, old
         return None
@@ -249,15 +274,15 @@ class History:
         if self._is_stopped:
             return
         if isinstance(result, BaseException):
-            self._give_up(result)
+            self._skip(partition, result)
             return
-        try:
+
+        def plan_it() -> None:
             plan = self._compute_plan(partition, result)
-        except (StoreError, CodecError) as error:
-            self._give_up(error)
-            return
-        encoded = partial(self._on_encoded, began_ms, plan)
-        self._scheduler.run_computing(partial(compute_rewrite, plan), encoded)
+            encoded = partial(self._on_encoded, began_ms, plan)
+            self._scheduler.run_computing(partial(compute_rewrite, plan), encoded)
+
+        self._try(partition, plan_it)
 
     def _compute_plan(self, partition: LogPartition, old: Sequence[Batch]) -> TrimPlan:
         """What waits is read once, not with each step; it holds again when the step is written."""
@@ -271,14 +296,9 @@ class History:
         if self._is_stopped:
             return
         if isinstance(result, BaseException):
-            self._give_up(result)
+            self._skip(plan.partition, result)
             return
-        try:
-            self._write(began_ms, plan, result)
-        except StoreStalled:
-            self._scheduler.call_later_ms(STALL_RETRY_MS, self._begin_trimming)
-        except (StoreError, CodecError) as error:
-            self._give_up(error)
+        self._try(plan.partition, lambda: self._write(began_ms, plan, result))
 
     def _write(self, began_ms: int, plan: TrimPlan, rewrite: PartitionRewrite) -> None:
         partition = plan.partition
@@ -330,8 +350,22 @@ class History:
             self._on_failure(error)
             return
         self._is_stopped = True
-        self._stats.history_given_up = 1
+        self._stats.history_partitions_left = len(self._partitions)
         log.error("history_not_trimmed", cause=str(error))
+
+    def _skip(self, partition: LogPartition, error: BaseException) -> None:
+        self._leave(partition, error)
+        self._scheduler.call_later_ms(PAUSE_MS, self._trim_next)
+
+    def _leave(self, partition: LogPartition, error: BaseException) -> None:
+        """The partition is left as it is, and the others are trimmed."""
+        if isinstance(error, StoreFailed):
+            self._on_failure(error)
+        self._left.add(partition)
+        self._waiting.pop(partition, None)
+        self._heads.pop(partition, None)
+        self._stats.history_partitions_left = len(self._left)
+        log.error("history_not_trimmed", partition=partition, cause=str(error))
 
 
 class _Age:

@@ -62,8 +62,8 @@ class Stats:
     history_age_ms: int = 0
     """How old the oldest batch of the history was when it was last looked at."""
     history_trimmed_bytes: int = 0
-    history_given_up: int = 0
-    """1 where something is wrong with a batch, and nothing is trimmed before the next start."""
+    history_partitions_left: int = 0
+    """Partitions of the log that are not trimmed any more, as they cannot be read."""
     load_seconds: float = 0.0
     records_loaded: int = 0
     stalled_ms: int = 0

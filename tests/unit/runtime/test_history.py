@@ -253,9 +253,29 @@ def test_a_batch_that_is_damaged_is_left_and_the_server_goes_on() -> None:
     server = VirtualServer({"foo": 1}, store=log.store, settings=SETTINGS)
     server.advance(5_000)
     assert read_history_start(server.store, PARTITION).offset == 0
-    assert server.runtime.stats.history_given_up == 1
     server.ask(server.commit_command("t", "", None, "foo", {0: 1}))
     assert server.fetch("t", "foo", 0) == 1
+    assert server.runtime.stats.history_partitions_left == 1
+
+
+def test_a_partition_that_is_damaged_keeps_no_other_from_being_trimmed() -> None:
+    """Bug: nothing was trimmed any more, and no metric said so."""
+    log = RawLog(MemoryLogStore(2))
+    for partition in range(2):
+        for number in range(3):
+            pairs = [(offset_key("s"), offset_value(number))]
+            batch = encode_batch(number, list(pairs), START_WALL_MS - 2 * MINUTE_MS)
+            log.append(partition, [batch])
+    log.make_durable()
+    assert isinstance(log.store, MemoryLogStore)
+    appends = log.store._volatile.log[0]
+    appends[1] = replace(appends[1], batch=appends[1].batch[:-1] + b"x")
+    server = VirtualServer({}, store=log.store, settings=SETTINGS, partitions=2)
+    server.advance(5_000)
+    starts = [read_history_start(server.store, LogPartition(number)).offset for number in (0, 1)]
+    assert starts[0] == 0
+    assert starts[1] > 0
+    assert server.runtime.stats.history_partitions_left == 1
 
 
 @pytest.mark.parametrize("times", [1, 4])
