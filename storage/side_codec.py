@@ -68,6 +68,15 @@ def decode_side(key: bytes, value: bytes | None) -> SideRecord:
         raise CodecError(f"side record {key.hex()}: {error}") from None
 
 
+SHARD_KINDS = (
+    PRODUCER_STATE_KIND,
+    PRODUCER_GROUP_KIND,
+    LOCAL_ASSIGNORS_KIND,
+    INSTALLED_METADATA_KIND,
+)
+"""What the keys of records begin with that are of one log partition."""
+
+
 def encode_producer_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
     """What the keys of all producers of a log partition begin with, alone and in groups."""
     packed = _PARTITION.pack(partition)

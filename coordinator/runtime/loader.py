@@ -28,7 +28,12 @@ from storage.codec.batches import read_batch_header
 from storage.codec.records import decode_key, decode_value
 from storage.imported import read_imported
 from storage.log_store import LatestEntry, LogStore, read_batch_range
-from storage.side_codec import decode_side, encode_local_prefixes, encode_producer_prefixes
+from storage.side_codec import (
+    SHARD_KINDS,
+    decode_side,
+    encode_local_prefixes,
+    encode_producer_prefixes,
+)
 
 GROUP_TYPES = tuple(
     kind
@@ -71,6 +76,9 @@ def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
     """
     topics = []
     for key, value in store.side():
+        if key.startswith(SHARD_KINDS):
+            # There may be very many; each shard reads its own.
+            continue
         record = decode_side(key, value)
         if record is None:
             continue
@@ -124,7 +132,7 @@ class ShardLoader:
         for group_id in store.offset_group_ids(shard.partition):
             add_group(group_id)
             yield OFFSET_GROUP_COST
-        load_producers(store, shard)
+        yield from load_producers(store, shard)
         self.records += yield from load_open_transactions(store, shard)
         yield from load_local_state(store, shard)
 
@@ -145,6 +153,7 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None
         since_ms = NOT_KNOWN if state is None else state.transaction_since_ms
         first_ms = min(entry.timestamp for entry in entries)
         began.append((first_ms if since_ms == NOT_KNOWN else since_ms, producer, since_ms))
+        yield 1
     for _, producer, since_ms in sorted(began):
         waiting = {}
         epochs = yield from _read_producer_epochs(store, shard, found[producer])
@@ -162,11 +171,12 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None
     return sum(map(len, found.values()))
 
 
-def load_producers(store: LogStore, shard: Shard) -> None:
-    """What the partition knows of producers, from the side records."""
+def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
+    """What the partition knows of producers, from the side records; what each cost."""
     for prefix in encode_producer_prefixes(shard.partition):
         for key, value in store.side(prefix):
             replay_producer_state(shard, decode_side(key, value))
+            yield RECORD_COST
 
 
 def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:

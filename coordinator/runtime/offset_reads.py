@@ -118,8 +118,10 @@ async def read_highest_offsets(
 def read_open_transactions(
     store: LogStore, shard: Shard, times_out_ms: Callable[[OpenTransaction], int]
 ) -> Iterator[ListedTransaction]:
-    """The open transactions of a shard, in the order of the producers."""
+    """The open transactions of a shard, in the order of the producers, as each is when it comes."""
     for producer_id, transaction in sorted(shard.open_transactions.producers(), key=itemgetter(0)):
+        if shard.open_transactions.get(producer_id) is not transaction:
+            continue
         entries = [entry for _, entry in store.pending(shard.partition, producer_id)]
         yield ListedTransaction(
             producer_id,

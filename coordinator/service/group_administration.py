@@ -17,6 +17,7 @@ from coordinator.service.door import Door
 from coordinator.service.errors import InvalidField, encode_error
 from coordinator.service.guard import Guard
 from coordinator.service.request_ids import Identified, RequestIds
+from coordinator.service.slices import make_rows, run_steps
 from model.commands import (
     AlterGroupConfigs,
     Caller,
@@ -195,9 +196,10 @@ class GroupAdministration:
             caller = compute_caller(context.peer(), "")
             self._access.check_cluster(caller, Operation.DESCRIBE)
             found = await self._list_transactions(caller)
-            return admin_pb2.ListTransactionsResponse(
-                transactions=[_encode_transaction(listed) for listed in found]
-            )
+            response = admin_pb2.ListTransactionsResponse()
+            add = response.transactions.extend
+            await run_steps(make_rows(add, _encode_transaction, found))
+            return response
 
     async def EndTransaction(  # noqa: N802
         self,
