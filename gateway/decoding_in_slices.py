@@ -17,7 +17,7 @@ from gateway.decoding import (
 )
 from gateway.schema import Field
 
-LEAST_BYTES: Final = 32 * 1024
+LEAST_BYTES: Final = 16 * 1024
 """A request of fewer is decoded at once."""
 SLICE: Final = 2_000
 """Elements that are decoded in one turn, each in some microseconds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import structlog
@@ -27,13 +28,14 @@ from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
 from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, TopicName, compute_log_partition
 from model.records import OffsetCommitKey
+from model.responses import OffsetDeleteResponse, PartitionResult, TopicResult
 from storage.codec.records import decode_key, encode_key
 from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger()
 
 
-SLICE = 2_000
+SLICE = 1_000
 """So many offsets of a group are deleted in one turn, each in some 5 µs; fewer go with it."""
 
 
@@ -82,7 +84,9 @@ class OffsetDeletion:
                 check_not_being_deleted(shard, group_id)
                 if not command.validate_only:
                     yield from self._delete_very_many(shard, command)
-            outcome = self._handle(shard, command)
+                outcome = self._handle(shard, command)
+            else:
+                outcome = yield from self._delete_offsets(shard, command)
             self._check_space(outcome)
         except GroupError as error:
             self._answer_error((group_id,), reply, error)
@@ -134,6 +138,36 @@ class OffsetDeletion:
             shard.being_deleted.discard(group_id)
         # It may be nothing but offsets, the last of which have expired: it is not gone before.
         shard.offset_groups.add(group_id)
+
+    def _delete_offsets(self, shard: Shard, command: DeleteOffsets) -> Steps[Outcome]:
+        """What the last part comes to, with the answer for all; those before it are gathered.
+
+        Of very many each part is deleted for itself: one that is refused leaves what went before.
+        """
+        group_id = command.group_id
+        topics: list[TopicResult] = []
+        rows: list[PartitionResult] = []
+        before: Outcome | None = None
+        for part in _split(command.topics):
+            if before is not None:
+                self._check_space(before)
+                self._carry_out(shard, group_id, command, before, _ignore)
+                self._writer.write_if_full()
+                yield
+            asked = tuple((command.topics[index][0], partitions) for index, partitions in part)
+            outcome = self._handle(shard, replace(command, topics=asked))
+            assert isinstance(outcome.response, OffsetDeleteResponse)
+            for (index, _), result in zip(part, outcome.response.topics, strict=True):
+                if index < len(topics):
+                    # The rest of a topic, part of which was in the part before.
+                    rows += result.partitions
+                    topics[index] = replace(result, partitions=tuple(rows))
+                else:
+                    topics.append(result)
+                    rows = list(result.partitions)
+            before = outcome
+        assert before is not None, "there is one part at least"
+        return replace(before, response=OffsetDeleteResponse(tuple(topics)))
 
     def _handle(self, shard: Shard, command: DeletionCommand) -> Outcome:
         group_id = command.group_id
@@ -193,5 +227,23 @@ class OffsetDeletion:
             shard.offset_groups.discard(group_id)
 
 
+def _split(
+    topics: Sequence[tuple[TopicName, tuple[int, ...]]],
+) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+    """The indexes of topics and partitions of them, in parts of a slice; at least one part."""
+    part: list[tuple[int, tuple[int, ...]]] = []
+    left = SLICE
+    for index, (_, partitions) in enumerate(topics):
+        # A topic without partitions is one more thing to do, too.
+        for begin in range(0, max(len(partitions), 1), SLICE):
+            taken = partitions[begin : begin + SLICE]
+            if left < max(len(taken), 1):
+                yield part
+                part, left = [], SLICE
+            part.append((index, taken))
+            left -= max(len(taken), 1)
+    yield part
+
+
 def _ignore(answer: Answer) -> None:
-    """Only that the group is gone is answered."""
+    """Only what comes last is answered."""

@@ -12,8 +12,11 @@ from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
+from gateway.topics.requests import Gather
 from model.commands import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId
@@ -23,6 +26,8 @@ KEY = 13
 wire = response_schema(KEY)
 
 FIRST_VERSION_OF_MANY: Final = 3
+MEMBERS_SLICE: Final = 1_000
+"""Members that leave in one turn, each in some 5 µs."""
 
 
 def handle(context: RequestContext, request: Any) -> None:
@@ -34,32 +39,61 @@ def handle(context: RequestContext, request: Any) -> None:
         context.reply_failed(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
         return
     if context.version < FIRST_VERSION_OF_MANY:
-        members: Sequence[Any] = ()
-        leaving = [LeavingMember(MemberId(request.member_id))]
+        _leave(context, request)
     else:
-        members = request.members
-        leaving = [compute_leaving(member) for member in members]
+        handle_in_slices(context, _leave_all(context, request))
+
+
+def _leave(context: RequestContext, request: Any) -> None:
+    """One member; its error is the request's."""
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):
             context.reply_failed(answer.code, answer.message)
-            return
-        assert isinstance(answer, LeaveGroupResponse)
-        if context.version < FIRST_VERSION_OF_MANY:
+        else:
+            assert isinstance(answer, LeaveGroupResponse)
             context.reply(_respond(answer.errors[0]))
-            return
-        results = [
+
+    leaving = LeavingMember(MemberId(request.member_id))
+    command = LeaveGroup(context.caller, GroupId(request.group_id), (leaving,))
+    context.submit(command, on_answer)
+
+
+def _leave_all(context: RequestContext, request: Any) -> Steps[None]:
+    """Each with its own result. Very many leave one part after another."""
+    gather = Gather[Answer](
+        context, lambda answers: reply_in_slices(context, _make(context, request, answers))
+    )
+    members = request.members
+    for begin in range(0, max(len(members), 1), MEMBERS_SLICE):
+        leaving = tuple(map(compute_leaving, members[begin : begin + MEMBERS_SLICE]))
+        command = LeaveGroup(context.caller, GroupId(request.group_id), leaving)
+        gather.submit(command, lambda answer: answer)
+        if len(leaving) == MEMBERS_SLICE:
+            yield
+    gather.close()
+
+
+def _make(context: RequestContext, request: Any, answers: Sequence[Answer]) -> Steps[Any]:
+    errors: list[ErrorCode] = []
+    for answer in answers:
+        if isinstance(answer, GroupError):
+            return failed(context, request, answer.code, answer.message)
+        assert isinstance(answer, LeaveGroupResponse)
+        errors += answer.errors
+    results = []
+    rows = zip(request.members, errors, strict=True)
+    for (member, error), is_slice_done in pace(rows, SLICE):
+        results.append(
             wire.MemberResponse(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 error_code=error,
             )
-            for member, error in zip(members, answer.errors, strict=True)
-        ]
-        context.reply(_respond(ErrorCode.NONE, results))
-
-    command = LeaveGroup(context.caller, GroupId(request.group_id), tuple(leaving))
-    context.submit(command, on_answer)
+        )
+        if is_slice_done:
+            yield
+    return _respond(ErrorCode.NONE, results)
 
 
 def compute_leaving(member: Any) -> LeavingMember:
@@ -80,4 +114,6 @@ def failed(context: RequestContext, request: Any, code: ErrorCode, message: str)
     return _respond(code)
 
 
-API = Api(key=KEY, name="LeaveGroup", versions=range(6), handler=handle, failed=failed)
+API = Api(
+    key=KEY, name="LeaveGroup", versions=range(6), handler=handle, failed=failed, is_large=True
+)

@@ -35,6 +35,8 @@ wire = response_schema(KEY)
 
 BROKER_LOGGER: Final = 8
 CLIENT_METRICS: Final = 16
+CONFIGS_MAX: Final = 1_000
+"""Far more than there are: all changes of a group are made at once."""
 _OPERATIONS: Final = {operation.value: operation for operation in ConfigOperation}
 
 
@@ -69,6 +71,8 @@ def _make_command(context: RequestContext, resource: Any, validate_only: bool) -
         raise _refuse(context, resource.resource_type, name)
     if not context.authorized(Operation.ALTER_CONFIGS, ResourceType.GROUP, name):
         raise GroupAuthorizationFailed("Not authorized to the group.")
+    if len(resource.configs) > CONFIGS_MAX:
+        raise InvalidRequest(f"More than {CONFIGS_MAX} settings of one group at a time.")
     changes = tuple(_decode_change(config) for config in resource.configs)
     return AlterGroupConfigs(context.caller, GroupId(name), changes, validate_only)
 

@@ -5,12 +5,16 @@ Needs DELETE on the group, and READ on each topic; one that the caller may not r
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec import response_schema
+from gateway.long_answers import SLICE, compute_each, handle_in_slices, pace, reply_in_slices
 from model.commands import DeleteOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName
@@ -19,20 +23,27 @@ from model.responses import OffsetDeleteResponse, PartitionResult
 KEY = 47
 wire = response_schema(KEY)
 
+_INDEX: Final = attrgetter("partition_index")
+
 
 def handle(context: RequestContext, request: Any) -> None:
     """Delete what the caller may read; the answer has every topic in the order asked."""
     if not context.authorized(Operation.DELETE, ResourceType.GROUP, request.group_id):
         context.reply(_fail(ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return
-    topics = [
-        (topic.name, tuple(row.partition_index for row in topic.partitions))
-        for topic in request.topics
-        if topic.partitions
-    ]
-    is_allowed = [
-        context.authorized(Operation.READ, ResourceType.TOPIC, name) for name, _ in topics
-    ]
+    handle_in_slices(context, _delete(context, request))
+
+
+def _delete(context: RequestContext, request: Any) -> Steps[None]:
+    topics = []
+    for topic, is_slice_done in pace(request.topics, SLICE):
+        if topic.partitions:
+            topics.append((topic.name, tuple(map(_INDEX, topic.partitions))))
+        if is_slice_done:
+            yield
+    is_allowed = yield from compute_each(
+        lambda topic: context.authorized(Operation.READ, ResourceType.TOPIC, topic[0]), topics
+    )
     asked = tuple(
         (TopicName(name), partitions)
         for (name, partitions), may in zip(topics, is_allowed, strict=True)
@@ -45,11 +56,11 @@ def handle(context: RequestContext, request: Any) -> None:
             return
         assert isinstance(answer, OffsetDeleteResponse)
         found = iter(answer.topics)
-        results = [
-            _make_topic(name, next(found).partitions if may else _refuse(partitions))
+        rows = (
+            (name, next(found).partitions if may else _refuse(partitions))
             for (name, partitions), may in zip(topics, is_allowed, strict=True)
-        ]
-        context.reply(_make(ErrorCode.NONE, results))
+        )
+        reply_in_slices(context, _make_all(rows))
 
     context.submit(DeleteOffsets(context.caller, GroupId(request.group_id), asked), on_answer)
 
@@ -59,14 +70,23 @@ def _refuse(partitions: tuple[int, ...]) -> tuple[PartitionResult, ...]:
     return tuple(PartitionResult(partition, code) for partition in partitions)
 
 
-def _make_topic(name: str, rows: tuple[PartitionResult, ...]) -> Any:
-    return wire.OffsetDeleteResponseTopic(
-        name=name,
-        partitions=[
-            wire.OffsetDeleteResponsePartition(partition_index=row.partition, error_code=row.error)
-            for row in rows
-        ],
-    )
+def _make_all(topics: Iterable[tuple[str, tuple[PartitionResult, ...]]]) -> Steps[Any]:
+    made = []
+    left = SLICE
+    for name, rows in topics:
+        partitions = []
+        for row in rows:
+            partitions.append(
+                wire.OffsetDeleteResponsePartition(
+                    partition_index=row.partition, error_code=row.error
+                )
+            )
+            left -= 1
+            if not left:
+                left = SLICE
+                yield
+        made.append(wire.OffsetDeleteResponseTopic(name=name, partitions=partitions))
+    return _make(ErrorCode.NONE, made)
 
 
 def _make(code: ErrorCode, topics: Any) -> Any:
