@@ -32,10 +32,11 @@ class Group:
 GROUPS = (
     Group("assignors", 1, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 5, ("",)),
+    Group("cost", 3, ("cost/",)),
     Group("sim", 5, ("sim/",)),
     Group(
         "log",
-        7,
+        6,
         (
             "unit/storage/",
             "golden/",
@@ -47,7 +48,7 @@ GROUPS = (
     ),
     Group(
         "migration",
-        6,
+        5,
         (
             "unit/translator/",
             "migration/",
@@ -58,7 +59,7 @@ GROUPS = (
     Group("pipeline", 5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        11,
+        10,
         (
             "interop/",
             "differential/",

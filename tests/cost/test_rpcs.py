@@ -1,0 +1,250 @@
+"""Each RPC with very many elements in each repeated field of its request, and of its answer.
+
+What is asked for is derived from the descriptors, so that an RPC or a field that is new is in it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import grpc
+import grpc.aio
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from coordinator.runtime.authorizer import AllowAll
+from coordinator.service.access import Access
+from coordinator.service.admin_service import AdminService
+from coordinator.service.backlog import Backlog
+from coordinator.service.backup_service import BackupService
+from coordinator.service.door import Door
+from coordinator.service.group_service import GroupService
+from coordinator.service.legacy_service import LegacyService
+from coordinator.service.limits import compute_limits
+from coordinator.service.pinger import Pinger
+from coordinator.service.server import SERVICES
+from coordinator.service.sessions import SessionRegistry
+from coordinator.service.settings import GrpcSettings
+from coordinator.service.turns import Turns
+from coordinator.service.waits import Waits
+from muster.v1 import admin_pb2, backup_pb2, group_pb2, legacy_pb2
+from tests.cost.server import CostServer, cost_server
+from tests.cost.test_apis import ATOMIC, G, make_members
+from tests.cost.test_starts import (
+    AT_REST,
+    Prepare,
+    make_offsets,
+    make_one_group,
+    make_simple_groups,
+    make_topics,
+    make_transactions,
+)
+from tests.cost.turns import Counted, check_law
+
+FILES: Final = (admin_pb2, group_pb2, legacy_pb2, backup_pb2)
+METHODS: Final[list[MethodDescriptor]] = [
+    method
+    for file in FILES
+    for service in file.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+]
+SAID: Final[dict[str, Any]] = {
+    "group_id": G, "request_id": str(uuid.UUID(int=7)), "client_id": "c", "member_epoch": -1,
+    "partition_count": 1, "new_partition_count": 2,
+}  # fmt: skip
+
+
+class Asked(NamedTuple):
+    """A repeated field of a request."""
+
+    method: MethodDescriptor
+    path: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"{self.method.name}.{'.'.join(self.path)}"
+
+
+def find_repeated(message: Descriptor, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for field in message.fields:
+        if field.is_repeated:
+            yield (*path, field.name)
+        if field.message_type is not None:
+            yield from find_repeated(field.message_type, (*path, field.name))
+
+
+ASKED: Final = [
+    Asked(method, path)
+    for method in METHODS
+    if not method.client_streaming
+    for path in find_repeated(method.input_type)
+]
+
+
+def fill(message: Any, path: tuple[str, ...], count: int, number: int = 0) -> Any:
+    """A message with ``count`` elements in the field at ``path``."""
+    for field in message.DESCRIPTOR.fields:
+        is_on_path = path[:1] == (field.name,)
+        if field.is_repeated:
+            times = count if is_on_path and len(path) == 1 else 1
+            inner = path[1:] if is_on_path else ()
+            _fill_repeated(message, field, inner, count, times)
+        elif field.message_type is not None:
+            if is_on_path:
+                fill(getattr(message, field.name), path[1:], count, number)
+        elif field.name in SAID:
+            setattr(message, field.name, SAID[field.name])
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            if field.containing_oneof is None or field.name in ("name", "topic", "topic_name"):
+                setattr(message, field.name, f"t{number}")
+        elif field.name in ("partition", "partition_index", "index"):
+            setattr(message, field.name, number)
+    return message
+
+
+def _fill_repeated(
+    message: Any, field: FieldDescriptor, path: tuple[str, ...], count: int, times: int
+) -> None:
+    found = getattr(message, field.name)
+    if field.message_type is not None:
+        for number in range(times):
+            fill(found.add(), path, count, number)
+    elif field.type == FieldDescriptor.TYPE_STRING:
+        found.extend(f"t{number}" for number in range(times))
+    elif field.type == FieldDescriptor.TYPE_ENUM:
+        found.extend([1] * times)
+    else:
+        found.extend(range(times))
+
+
+# ------------------------------------------------------------------------------------ calls
+
+
+class Context:
+    """As much of a ``ServicerContext`` as unary methods use."""
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:50000"
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        pass
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+    def set_trailing_metadata(self, metadata: object) -> None:
+        pass
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing: Any = ()) -> None:
+        raise grpc.aio.AbortError(code, details)
+
+
+def make_services(server: CostServer) -> dict[str, Any]:
+    settings = GrpcSettings()
+    access = Access(AllowAll())
+    door = Door(
+        server.runtime,
+        access,
+        compute_limits(server.settings, settings),
+        settings,
+        SessionRegistry(),
+        Pinger(5.0),
+        5_000,
+        Turns(),
+        Backlog(1 << 30, server.loop.call_soon),
+    )
+    return {
+        "GroupService": GroupService(door),
+        "LegacyService": LegacyService(door, Waits()),
+        "AdminService": AdminService(door),
+        "BackupService": BackupService(access, None),
+    }
+
+
+def count_call(server: CostServer, method: MethodDescriptor, request: Any) -> Counted:
+    """From the message to the bytes of its answer."""
+    assert method.containing_service is not None
+    data = request.SerializeToString()
+    with server._on_loop():
+        service = make_services(server)[method.containing_service.name]
+    tasks: list[Any] = []
+
+    async def call() -> bytes:
+        asked = GetMessageClass(method.input_type).FromString(data)
+        answer = await getattr(service, method.name)(asked, Context())
+        told: bytes = answer.SerializeToString()
+        return told
+
+    counted = server.loop.count(
+        lambda: tasks.append(server.loop.create_task(call())),
+        lambda: bool(tasks) and tasks[0].done(),
+    )
+    failure = tasks[0].exception()
+    assert failure is None or isinstance(failure, grpc.aio.AbortError), failure
+    return counted
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.label)
+def test_a_request_is_linear_and_has_short_turns(asked: Asked, tmp_path: Path) -> None:
+    runs = iter(range(100))
+
+    def measure(count: int) -> Counted:
+        with cost_server(tmp_path / str(next(runs)), settings=AT_REST) as server:
+            make_offsets(server, 10)
+            request = fill(GetMessageClass(asked.method.input_type)(), asked.path, count)
+            return count_call(server, asked.method, request)
+
+    check_law(measure, ATOMIC // 4, ATOMIC)
+
+
+def make_classic(server: CostServer, n: int) -> None:
+    server.create(n, "t")
+    make_members(server, n)
+
+
+ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
+    "ListGroups": (make_simple_groups, 1_000),
+    "DescribeGroup": (make_one_group, 200),
+    "DeleteGroup": (make_offsets, 2_000),
+    "DescribeGroupConfigs": (make_simple_groups, 500),
+    "PlanMigration": (make_classic, 200),
+    "ConvertToClassicGroup": (make_one_group, 100),
+    "ListTransactions": (make_transactions, 1_000),
+    "ListTopics": (make_topics, 1_000),
+    "DeleteTopic": (make_offsets, 1_000),
+    "FetchOffsets": (make_offsets, 2_000),
+}
+OF_ONE_THING: Final = {
+    "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
+}  # fmt: skip
+"""Neither their requests nor their answers have very many; actions of a session have turns of their
+own (tests/unit/service/test_fairness.py)."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_is_linear_and_has_short_turns(name: str, tmp_path: Path) -> None:
+    prepare, n = ANSWERS[name]
+    method = next(method for method in METHODS if method.name == name)
+    runs = iter(range(100))
+
+    def measure(count: int) -> Counted:
+        with cost_server(tmp_path / str(next(runs)), settings=AT_REST) as server:
+            prepare(server, count)
+            request = fill(GetMessageClass(method.input_type)(), (), 0)
+            for field in request.DESCRIPTOR.fields:
+                if field.is_repeated:
+                    request.ClearField(field.name)
+            return count_call(server, method, request)
+
+    check_law(measure, n, 4 * n)
+
+
+def test_every_rpc_is_counted() -> None:
+    counted = {asked.method.name for asked in ASKED} | set(ANSWERS) | OF_ONE_THING
+    assert {method.name for method in METHODS} <= counted
+    services = {method.containing_service.full_name for method in METHODS}
+    assert services == set(SERVICES)
