@@ -322,9 +322,12 @@ class History:
         self._scheduler.call_later_ms(max(PAUSE_MS, rest_ms), self._trim_next)
 
     def _is_behind(self) -> bool:
-        """Whether the log grows faster than it is trimmed with rests. Says so, once."""
+        """Whether the log grows faster than it is trimmed with rests. Says so, once.
+
+        Who is behind is so until there is no more than is to be kept.
+        """
         excess = self._total_bytes - self._bytes_max
-        is_behind = excess * BEHIND_SHARE > self._bytes_max
+        is_behind = excess * BEHIND_SHARE > (0 if self._was_behind else self._bytes_max)
         if is_behind and not self._was_behind:
             log.warning("history_behind", bytes=self._total_bytes, wanted_bytes=self._bytes_max)
         self._was_behind = is_behind
