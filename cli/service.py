@@ -18,6 +18,7 @@ import structlog
 from prometheus_client.exposition import choose_encoder
 
 from assignors.registry import Assignors
+from cli.allocator import FreeMemory
 from cli.collector import hold_collector, settle_collector
 from cli.data_folder import DataFolder
 from cli.descriptors import (
@@ -99,6 +100,7 @@ class Service:
         self._history: HistoryReads | None = None
         self._backups: StoreBackups | None = None
         self._lag = LoopLag()
+        self._free_memory = FreeMemory()
         self._is_draining = False
         self._began_at = 0.0
 
@@ -132,6 +134,7 @@ class Service:
         await self._change_topics(self._runtime)
         await self._listen(self._runtime, self._topics)
         self._lag.start()
+        self._free_memory.start()
         self.folder.write_endpoints(
             {
                 "pid": os.getpid(),
@@ -321,6 +324,7 @@ class Service:
             self._store.close()
             self.folder.remove_endpoints()
         self._lag.stop()
+        self._free_memory.stop()
         if self._http is not None:
             await self._http.stop()
 
