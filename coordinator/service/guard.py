@@ -15,6 +15,9 @@ from model.errors import GroupError
 
 _LOG = logging.getLogger(__name__)
 
+_GRPCS_OWN = (grpc.aio.AbortError, grpc.aio.InternalError)
+"""The call was ended, or its client has gone before it was told so: gRPC knows which."""
+
 
 class Guard:
     """``async with``: a ``GroupError`` ends the call with its status; what else is raised is
@@ -43,7 +46,7 @@ class Guard:
             status = compute_status(error, about)
             trailers = ((DETAILS_KEY, status.SerializeToString()),)
             await self._context.abort(STATUS_OF[error.code], status.message, trailers)
-        elif isinstance(error, Exception) and not isinstance(error, grpc.aio.AbortError):
+        elif isinstance(error, Exception) and not isinstance(error, _GRPCS_OWN):
             _LOG.error("grpc_call_failed", exc_info=error)
             message = "internal error; the log of the server says more"
             await self._context.abort(grpc.StatusCode.INTERNAL, message)

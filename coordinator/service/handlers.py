@@ -78,7 +78,11 @@ def _make_foreign_method(
 
     async def handle(request: object, context: _Context) -> Any:
         await _check(request, context)
-        return await behaviour(request, context)
+        try:
+            return await behaviour(request, context)
+        except NotImplementedError as error:
+            # Health's List has no implementation in gRPC's own servicer for asyncio.
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
 
     async def handle_stream(requests: Any, context: _Context) -> AsyncIterator[Any]:
         async def checked() -> AsyncIterator[object]:

@@ -40,6 +40,13 @@ class SessionStream:
 
         Raises ``SessionViolation`` where the client erred, ``UnreadAnswers``.
         """
+        # Not with the first message: gRPC would send it again with the status of a stream that is
+        # ended in the middle of that write, fail, and leave the client without an end.
+        try:
+            await self._context.send_initial_metadata(())
+        except (grpc.aio.InternalError, grpc.aio.UsageError) as error:
+            _LOG.debug("session_begin_failed: %s", error)
+            return
         reader = asyncio.create_task(self._read())
         writer = asyncio.create_task(self._write())
         cut = asyncio.create_task(self._cut.wait())

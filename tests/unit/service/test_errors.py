@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import grpc
+from typing import Any
+
+import grpc.aio
 import pytest
 from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]
     BadRequest,
@@ -19,8 +21,15 @@ from coordinator.service.errors import (
     compute_status,
     encode_group_error,
 )
+from coordinator.service.guard import Guard
 from model import errors
-from model.errors import AssignmentFailed, ErrorCode, GroupError, MemberIdRequired
+from model.errors import (
+    AssignmentFailed,
+    ErrorCode,
+    GroupError,
+    MemberIdRequired,
+    UnknownMemberId,
+)
 from model.ids import MemberId
 from muster import errors as sdk
 
@@ -106,3 +115,22 @@ def test_the_sdk_knows_the_same_codes() -> None:
     assert {int(code) for code in FENCING} == sdk.FENCING
     assert {int(code) for code in RETRIABLE} == sdk.PASSING
     assert ErrorCode.STALE_MEMBER_EPOCH == sdk.STALE_MEMBER_EPOCH
+
+
+class Gone:
+    """The context of a call whose client has gone."""
+
+    async def abort(self, *_: object) -> None:
+        raise grpc.aio.InternalError("the status cannot be sent")
+
+
+async def test_that_a_client_has_gone_before_it_is_told_is_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Bug: each was a traceback in the log."""
+    gone: Any = Gone()
+    for error in (UnknownMemberId("m1"), grpc.aio.InternalError("the status cannot be sent")):
+        with pytest.raises(grpc.aio.InternalError):
+            async with Guard(gone):
+                raise error
+    assert caplog.text == ""

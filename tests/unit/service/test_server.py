@@ -85,6 +85,15 @@ async def test_what_is_no_message_is_told_so_by_gRPCs_own_services(
     assert "Traceback" not in caplog.text
 
 
+async def test_a_method_that_grpc_has_not_implemented_is_no_failure(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bug: each Health.List was a traceback in the log."""
+    call = stand.channel().unary_unary("/grpc.health.v1.Health/List")(b"")
+    assert await status_of(call) is grpc.StatusCode.UNIMPLEMENTED
+    assert "Traceback" not in caplog.text
+
+
 async def test_a_port_that_is_taken_is_an_error(stand: Stand) -> None:
     other = GrpcServer(stand.runtime, AllowAll(), GrpcSettings())
     with pytest.raises(OSError, match=f"127.0.0.1:{stand.port}"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-import grpc
+import grpc.aio
 import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
@@ -513,3 +514,23 @@ async def test_a_member_that_goes_on_over_kafkas_wire_is_not_asked_for_here(stan
     await stand.runtime.call(heartbeat)
     assert (await client.expect("fenced", "m1")).superseded
     assert watches(stand) == 0
+
+
+async def test_what_is_no_message_ends_a_stream_that_is_being_answered(stand: Stand) -> None:
+    """Bug: where it came in the middle of the first write, the client never heard of an end."""
+    broken = b"\xff\xff"
+
+    async def run(number: int) -> None:
+        channel: Any = stand.channel()
+        call = channel.stream_stream("/muster.v1.GroupService/Session")()
+        joined = group_pb2.SessionRequest(sequence=1, actions=[join(f"m{number}")])
+        await call.write(joined.SerializeToString())
+        await call.write(broken)
+        async for _ in call:
+            pass
+
+    async with asyncio.timeout(10):
+        ends = await asyncio.gather(*(run(n) for n in range(40)), return_exceptions=True)
+    for end in ends:
+        assert isinstance(end, grpc.aio.AioRpcError)
+        assert end.code() is grpc.StatusCode.INVALID_ARGUMENT
