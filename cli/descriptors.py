@@ -10,6 +10,7 @@ import codecs
 import resource
 from typing import Final, NamedTuple
 
+from gateway.listening import ACCEPTED, compute_accepted
 from storage.rocks_options import compute_open_files_max
 
 CODECS: Final = ("utf-16-le", "utf-16-be")
@@ -65,7 +66,7 @@ def raise_limit(needed: int) -> int:
 def compute_needed(doors: Doors, topic_files: int) -> int:
     """The limit with which nothing has to be lowered."""
     most = compute_open_files_max(resource.RLIM_INFINITY)
-    return sum(doors) + topic_files + most + _BACKLOG_MAX + _OTHERS
+    return sum(doors) + topic_files + most + _BACKLOG_MAX + _OTHERS + ACCEPTED
 
 
 def compute_plan(limit: int, doors: Doors, topic_files: int) -> Plan:
@@ -80,7 +81,8 @@ def compute_plan(limit: int, doors: Doors, topic_files: int) -> Plan:
         )
     files = min(topic_files, limit // 8)
     backlog = min(_BACKLOG_MAX, limit // 16)
-    room = limit - compute_open_files_max(limit) - files - backlog - _OTHERS
+    others = _OTHERS + compute_accepted(backlog)
+    room = limit - compute_open_files_max(limit) - files - backlog - others
     wanted = sum(doors)
     if wanted > room:
         doors = Doors(*(min(each, max(each * room // wanted, 1)) for each in doors))

@@ -8,6 +8,7 @@ from typing import Final
 from gateway.held_bytes import HeldBytes
 
 _SIZE: Final = struct.Struct(">i")
+FEW_BYTES: Final = 512
 
 
 class Arriving:
@@ -26,6 +27,17 @@ class Arriving:
         self.have = 0
         self.need = 0
         self.since: float | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one request at most."""
+        return self.have <= self.need
+
+    @property
+    def is_few(self) -> bool:
+        """Whether there may be what a client says before it goes, and waits for no answer to: its
+        commits, that it leaves."""
+        return self.have <= FEW_BYTES or self.is_single
 
     def keep(self, data: bytes, pos: int, now: float, waits: bool) -> None:
         """Keep ``data[pos:]``; ``waits``: it may be many frames, the rest of which is read next."""

@@ -34,7 +34,7 @@ from gateway.parking import ParkedSteady
 from gateway.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.shared import Shared
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
-from gateway.turns import ANSWER_BYTES, TURN_S
+from gateway.turns import ANSWER_BYTES, TURN_S, has_left
 from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
 
@@ -193,12 +193,12 @@ class Connection(asyncio.Protocol):
                 self._note_answers()
         if pos > start:
             self._arriving.since = None
-        if self._is_held:
-            self._update_reading()
-            self._ask_for_a_turn()
         if pos < len(data):
             self._arriving.keep(data, pos, self._time(), self._is_held)
             check_requests(self._shared, self._heard_at)
+        if self._is_held:
+            self._update_reading()
+            self._ask_for_a_turn()
 
     def _serve_frames(self, data: bytes, pos: int, out: list[bytes]) -> int:
         """Handle frames until one is not whole or has to wait; the position reached."""
@@ -265,8 +265,7 @@ class Connection(asyncio.Protocol):
 
     def weigh_request(self, now: float) -> float:
         """How much of a request is there for how long; next to nothing where it waits for us."""
-        weight = self._arriving.weigh(now)
-        return weight * _WAITING_WEIGHT if self._is_held else weight
+        return self._arriving.weigh(now) * (_WAITING_WEIGHT if self._is_held else 1)
 
     # ---------------------------------------------------------------------------- requests
 
@@ -530,7 +529,7 @@ class Connection(asyncio.Protocol):
         """Go on with the frames that had to wait, in a later turn; not if they still have to."""
         if not self._has_turn_coming and self._may_go_on():
             self._has_turn_coming = True
-            self._shared.turns.add(self)
+            self._shared.turns.add(self, is_single=self._arriving.is_single)
 
     def _may_go_on(self) -> bool:
         settings = self._settings
@@ -548,13 +547,14 @@ class Connection(asyncio.Protocol):
         transport = self.transport
         if transport is None or transport.is_closing() or self._is_draining:
             return
-        if not self._may_go_on():
-            return
-        self._is_held = self._waits_for_large = False
-        if self._arriving.have:
-            self._arriving.since = None
-            self._serve(self._arriving.take(), self._arriving.done)
-        self._update_reading()
+        if not self._arriving.is_few and has_left(transport):
+            self.close()
+        elif self._may_go_on():
+            self._is_held = self._waits_for_large = False
+            if self._arriving.have:
+                self._arriving.since = None
+                self._serve(self._arriving.take(), self._arriving.done)
+            self._update_reading()
 
     def drain(self) -> None:
         """Read no more, and answer now what waits: heartbeats, fetches, joins and syncs."""

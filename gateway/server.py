@@ -21,6 +21,7 @@ from gateway.hang_ups import find_hung_up
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
 from gateway.held_bytes import HeldBytes, check_answers
+from gateway.listening import Listener, listen
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
 from gateway.shared import Shared
@@ -59,7 +60,7 @@ class KafkaServer:
         self._apis = apis
         self._backlog = backlog
         self._shared: Shared | None = None
-        self._server: asyncio.Server | None = None
+        self._server: Listener | None = None
         self._sweeper: Timer | None = None
 
     @property
@@ -100,11 +101,9 @@ class KafkaServer:
         )
         shared = Shared(node, routes, Refusals(clock.time), Turns(clock, time.monotonic), held)
         self._shared = shared
-        self._server = await loop.create_server(
-            lambda: Connection(shared), host, port, backlog=self._backlog
-        )
+        self._server = await listen(lambda: Connection(shared), host, port, self._backlog)
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._server.port
 
     def _sweep(self) -> None:
         """Close what is idle, too slow or gone."""

@@ -32,6 +32,9 @@ OnAnswer = Callable[[Any, int], None]
 """(entity, when the server wrote it)."""
 
 
+_ADDRESSES = {"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 9_092)}
+
+
 @dataclass(slots=True)
 class Asked:
     """A request that its client waits for."""
@@ -58,8 +61,8 @@ class ServerEnd:
         self._link = link
         self._is_closing = False
 
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return ("127.0.0.1", {"peername": 50_000, "sockname": 9_092}[name])
+    def get_extra_info(self, name: str) -> tuple[str, int] | None:
+        return _ADDRESSES.get(name)
 
     def set_write_buffer_limits(self, high: int) -> None:
         assert high > 0

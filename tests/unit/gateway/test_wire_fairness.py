@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from gateway.api import Api, RequestContext
 from gateway.apis.k18_api_versions import API as API_VERSIONS
 from gateway.apis.registry import APIS
-from gateway.turns import ANSWER_BYTES, REQUESTS, REQUESTS_IN_A_CROWD, TURN_S
+from gateway.turns import ANSWER_BYTES, ARRIVALS_S, REQUESTS, REQUESTS_IN_A_CROWD, TURN_S
 from tests.unit.gateway.test_wire_connection import Held, ask, correlations
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, make_request, with_settings
@@ -113,6 +114,59 @@ def test_all_that_wait_have_a_turn_together_and_a_single_request_none_of_it() ->
         assert len(sized.handled) - handled <= 2
         honest.send(ask_versions(number))
     assert correlations(honest) == list(range(20))
+
+
+def test_however_many_come_at_once_a_turn_ends_and_single_requests_are_next() -> None:
+    """Bug: a thousand that asked and went held up a turn until nobody could connect."""
+    sized = Sized()
+    gateway = Gateway(apis=(sized.make(), API_VERSIONS))
+    sized.on_request = lambda: gateway.clock.pass_by(TURN_S)
+    floods = [gateway.connect() for _ in range(100)]
+    for flood in floods:
+        flood.send(asked(*range(200)))
+    most = int(ARRIVALS_S / TURN_S) + 3
+    assert len(sized.handled) <= most
+    honest = gateway.connect()
+    honest.send(ask_versions(7))
+    assert correlations(honest) == [], "it comes when the turn has taken long"
+    gateway.clock.turn()
+    assert correlations(honest) == [7]
+
+
+def test_nothing_more_is_done_for_many_requests_of_who_has_left() -> None:
+    """Nothing is read of who has to wait, so that its end is not heard of."""
+    sized = Sized()
+    here, there = socket.socketpair()
+    with here, there:
+        door = connect(sized.make())
+        door.transport.socket = here
+        door.send(asked(*range(1_000)))
+        door.gateway.clock.turn()
+        assert len(sized.handled) == 2 * REQUESTS
+        there.close()
+        door.gateway.clock.advance(1)
+    assert len(sized.handled) == 2 * REQUESTS
+    assert not door.transport.is_open
+
+
+def test_a_last_request_of_who_has_left_is_handled() -> None:
+    """It commits, leaves its group, and waits for no answer."""
+    sized = Sized()
+    gateway = Gateway(apis=(sized.make(), API_VERSIONS))
+    sized.on_request = lambda: gateway.clock.pass_by(TURN_S)
+    for _ in range(10):
+        gateway.connect().send(asked(*range(200)))
+    here, there = socket.socketpair()
+    with here, there:
+        door = gateway.connect()
+        door.transport.socket = here
+        before = len(sized.handled)
+        door.send(asked(1, 2))
+        there.close()
+        assert len(sized.handled) == before
+        for _ in range(20):
+            gateway.clock.turn()
+    assert sum(context.door is door.connection for context in sized.handled) == 2
 
 
 def test_nothing_more_is_done_for_who_has_gone() -> None:

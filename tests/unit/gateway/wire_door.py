@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,8 @@ from gateway.turns import Turns
 from tests.unit.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.unit.gateway.wire_rig import frame, make_request, parse
 
+_ADDRESSES = {"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 9_092)}
+
 
 class FakeTransport:
     """Takes what is written; ``is_open`` until it is closed."""
@@ -33,9 +36,11 @@ class FakeTransport:
         self.is_reading = True
         self.was_aborted = False
         self.unsent = 0
+        self.socket: socket.socket | None = None
+        """By which it is seen that the client has left."""
 
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        return ("127.0.0.1", {"peername": 50_000, "sockname": 9_092}[name])
+    def get_extra_info(self, name: str) -> Any:
+        return self.socket if name == "socket" else _ADDRESSES[name]
 
     def set_write_buffer_limits(self, high: int) -> None:
         assert high > 0
