@@ -3,8 +3,8 @@
 Requests and answers that are held for slow clients lie between what lives on, and glibc gives back
 the end of its heap alone: after an attack of half-sent requests hundreds of megabytes stayed with
 the process. ``malloc_trim`` finds whole pages anywhere. It is called when the process has grown
-since the last time and much of what it has is free; in a thread, for it may take as long as the
-loop may not stand still. Where the C library has none of it, nothing happens.
+since the last time, or more of it is free than was then; in a thread, for it may take longer than
+the loop may stand still. Where the C library has none of it, nothing happens.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class FreeMemory:
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
-        self._grown_from = 0
         self._trim, self._count_free = _find_calls()
+        self._resident = read_resident_bytes() if _STATM.exists() else 0
+        self._free = 0
 
     def start(self) -> None:
         """Begins, in a thread of its own."""
@@ -53,14 +54,16 @@ class FreeMemory:
 
     def give_back(self) -> bool:
         """Gives back what is free if that is much; whether it was."""
-        resident = read_resident_bytes()
-        self._grown_from = min(self._grown_from, resident) or resident
         assert self._trim is not None
         assert self._count_free is not None
-        if resident - self._grown_from < FREE_BYTES or self._count_free() < FREE_BYTES:
+        resident, free = read_resident_bytes(), self._count_free()
+        self._resident = min(self._resident, resident)
+        self._free = min(self._free, free)
+        if free < FREE_BYTES or max(resident - self._resident, free - self._free) < FREE_BYTES:
             return False
         self._trim(0)
-        self._grown_from = read_resident_bytes()
+        # What was given back is free as well, and still counted as such.
+        self._resident, self._free = read_resident_bytes(), self._count_free()
         return True
 
     def _run(self) -> None:

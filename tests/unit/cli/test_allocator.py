@@ -26,6 +26,13 @@ kept = read_resident_bytes()
 assert memory.give_back()
 print(held, kept, read_resident_bytes())
 assert not memory.give_back(), "once"
+for _ in range(4_000):
+    blocks.append(bytearray(50_000))
+    survivors.append(bytes(5_000))
+del blocks[2_000:]
+assert memory.give_back(), "while much is in use"
+blocks.clear()
+assert memory.give_back(), "what was in use then"
 """
 
 
