@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim chaos differential interop \
-	connect migration latency jars docs python go clean
+	connect migration latency attack fuzz jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -28,6 +28,9 @@ help:
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
 	@echo "make latency   every client closes CLOSES=$(CLOSES) times over each of six ways of 0 to 800 ms"
+	@echo "make attack  floods, bombs, slow readers and the like: how long another client waits at most,"
+	@echo "                and what the server gives back (NAMES='bombs evil' for some)"
+	@echo "make fuzz    requests of all APIs and RPCs for MINUTES=$(MINUTES), from SEED= (the clock's if none)"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
@@ -80,6 +83,12 @@ migration: jars
 
 latency: jars go
 	@$(VENV)/bin/python -m tests.latency --closes $(CLOSES) --busy $(BUSY)
+
+attack: setup
+	@$(VENV)/bin/python -m tests.attack $(NAMES)
+
+fuzz: setup
+	@$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: jars go
 	@$(VENV)/bin/python -m bench

@@ -56,6 +56,7 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
+    Group("attack", 5, ("attack/", "fuzz/")),
     Group("pipeline", 5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",

@@ -1,0 +1,171 @@
+"""A valid client in a process of its own, which says how long it had to wait.
+
+    python -m tests.attack.bystander KAFKA_HOST KAFKA_PORT GRPC_HOST:PORT ROUNDS
+
+It is a member of a group, commits and fetches over Kafka's wire, and commits over gRPC; it comes
+anew, over a new connection, every ROUNDS times. To each line on standard input it answers with
+JSON: what has been since the last one. What it waits for while it is asked counts too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import grpc
+
+from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
+from tests.plain_client import HEARTBEAT, Client
+
+PAUSE_S = 0.02
+_MEMBER = "bystander-member"
+_METADATA = "m" * 4_000
+"""Commits are to fill files of the store."""
+
+
+class Waits:
+    """How long one loop of requests waits. Thread-safe: each field is written at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._longest_s = 0.0
+        self._answers = 0
+        self._errors: list[str] = []
+
+    def measure(self, work: Callable[[], object]) -> None:
+        with self._lock:
+            self._since = time.monotonic()
+        error = ""
+        try:
+            work()
+        except Exception as caught:  # noqa: BLE001 - whatever it is, it is told
+            error = repr(caught)[:300]
+        with self._lock:
+            assert self._since is not None
+            self._longest_s = max(self._longest_s, time.monotonic() - self._since)
+            self._since = None
+            self._answers += 1
+            if error:
+                self._errors.append(error)
+
+    def take(self) -> dict[str, Any]:
+        """What has been since the last time."""
+        with self._lock:
+            now = time.monotonic()
+            longest_s = self._longest_s
+            if self._since is not None:
+                longest_s = max(longest_s, now - self._since)
+            told = {"longest_s": longest_s, "answers": self._answers, "errors": self._errors[:3]}
+            self._longest_s, self._answers, self._errors = 0.0, 0, []
+            return told
+
+
+class OverKafka:
+    """A member's heartbeats, its commits and its fetches."""
+
+    def __init__(self, address: tuple[str, int], rounds: int) -> None:
+        self._address = address
+        self._rounds = rounds
+        self._client: Client | None = None
+        self._epoch = 0
+        self._offset = 0
+
+    def connect(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = Client(self._address)
+
+    def beat(self) -> None:
+        assert self._client is not None
+        joins = self._epoch == 0
+        answer = self._client.ask(
+            HEARTBEAT,
+            1,
+            group_id="bystander",
+            member_id=_MEMBER,
+            member_epoch=self._epoch,
+            rebalance_timeout=60_000 if joins else -1,
+            subscribed_topic_names=("orders",) if joins else None,
+            topic_partitions=() if joins else None,
+        )
+        if answer.error_code:
+            raise RuntimeError(f"heartbeat: {answer.error_code} {answer.error_message}")
+        self._epoch = answer.member_epoch
+
+    def commit(self) -> None:
+        assert self._client is not None
+        self._offset += 1
+        code = self._client.commit("bystander-offsets", "orders", 0, self._offset, _METADATA)
+        if code:
+            raise RuntimeError(f"commit: {code}")
+
+    def fetch(self) -> None:
+        assert self._client is not None
+        found = self._client.offsets("bystander-offsets")
+        if found[("orders", 0)] != self._offset:
+            raise RuntimeError(f"{found} is committed, and {self._offset} was acknowledged")
+
+    def run(self, waits: Waits) -> None:
+        while True:
+            waits.measure(self.connect)
+            for _ in range(self._rounds):
+                for work in (self.beat, self.commit, self.fetch):
+                    waits.measure(work)
+                time.sleep(PAUSE_S)
+
+
+class OverGrpc:
+    """Commits, each with the others' load on the way."""
+
+    def __init__(self, target: str, rounds: int) -> None:
+        self._target = target
+        self._rounds = rounds
+        self._offset = 0
+
+    def commit(self, stub: Any) -> None:
+        self._offset += 1
+        request = group_pb2.CommitOffsetsRequest(
+            group_id="bystander-grpc",
+            topics=[
+                types_pb2.TopicOffsets(
+                    topic_name="orders",
+                    partitions=[types_pb2.PartitionOffset(partition=0, offset=self._offset)],
+                )
+            ],
+        )
+        answer = stub.CommitOffsets(request, timeout=60)
+        if answer.error.error_code or answer.failures:
+            raise RuntimeError(f"commit: {answer}")
+
+    def run(self, waits: Waits) -> None:
+        while True:
+            # A connection of its own each time; gRPC shares them otherwise.
+            options = (("grpc.use_local_subchannel_pool", 1),)
+            with grpc.insecure_channel(self._target, options=options) as channel:
+                stub = group_pb2_grpc.GroupServiceStub(channel)
+                for _ in range(self._rounds):
+                    waits.measure(partial(self.commit, stub))
+                    time.sleep(PAUSE_S)
+
+
+def main() -> None:
+    host, port, target, rounds = sys.argv[1:]
+    kafka, over_grpc = Waits(), Waits()
+    runs = (
+        (OverKafka((host, int(port)), int(rounds)).run, kafka),
+        (OverGrpc(target, int(rounds)).run, over_grpc),
+    )
+    for run, waits in runs:
+        threading.Thread(target=run, args=(waits,), daemon=True).start()
+    for _ in sys.stdin:
+        print(json.dumps({"kafka": kafka.take(), "grpc": over_grpc.take()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

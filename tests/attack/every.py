@@ -1,0 +1,13 @@
+"""All attacks, in the order of the table."""
+
+from __future__ import annotations
+
+from tests.attack import bombs, connections, grpc_floods, many_things, wire_floods
+
+ATTACKS = (
+    *wire_floods.ATTACKS,
+    *connections.ATTACKS,
+    *many_things.ATTACKS,
+    *bombs.ATTACKS,
+    *grpc_floods.ATTACKS,
+)

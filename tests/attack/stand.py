@@ -1,0 +1,239 @@
+"""A server under attack, a bystander beside it, and what is measured of both."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.groups import CHECKOUT
+from tests.plain_client import Client
+from tests.server import MusterServer
+
+LONGEST_WAIT_S: Final = 1.0
+"""How long another client may have to wait."""
+BACK_BYTES: Final = 160 << 20
+"""By so much the memory may be above what it was before: what the allocator keeps, and caches."""
+DESCRIPTORS_MORE: Final = 12
+"""Files of the store, and a connection of the bystander."""
+SETTLE_S: Final = 30.0
+"""In this time memory and descriptors must have come back."""
+_TOPICS: Final = {"orders": 12, "wide": 20_000}
+_SETTINGS: Final[Mapping[str, object]] = {
+    "gateway.park.ms": 0,
+    "group.min.session.timeout.ms": 1_000,
+    "group.consumer.min.session.timeout.ms": 6_000,
+    "group.consumer.session.timeout.ms": 6_000,
+    "group.consumer.heartbeat.interval.ms": 2_000,
+    "gateway.response.total.bytes": 256 << 20,
+    "grpc.stream.total.bytes": 256 << 20,
+    "queued.max.request.bytes": 256 << 20,
+}
+"""Heartbeats are answered at once, so that a wait is the attack's doing. Bounds that are a share of
+the machine's memory, or of Kafka's defaults, are said, so that a row is the same on any machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One attack. ``run`` ends by itself; ``strength`` is 1, or more for a longer one.
+
+    ``peak_bytes`` is how much memory it may make the server take. ``is_quick``: it runs in
+    continuous integration. The bystander comes anew every ``rounds`` times.
+    """
+
+    name: str
+    run: Callable[[Target, int], None]
+    peak_bytes: int = 512 << 20
+    settings: Mapping[str, object] = field(default_factory=dict)
+    file_limit: int | None = None
+    is_quick: bool = True
+    rounds: int = 10
+
+
+@dataclass(slots=True)
+class Target:
+    """Where to attack. ``notes`` are shown beside the row."""
+
+    kafka: tuple[str, int]
+    grpc: tuple[str, int]
+    http: tuple[str, int]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Row:
+    """What came of it; ``broken`` has a line for each bound that did not hold."""
+
+    name: str
+    seconds: float = 0.0
+    answers: int = 0
+    kafka_s: float = 0.0
+    grpc_s: float = 0.0
+    before: int = 0
+    peak: int = 0
+    after: int = 0
+    descriptors_before: int = 0
+    descriptors_after: int = 0
+    notes: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+
+class Bystander:
+    """The process of `tests.attack.bystander`."""
+
+    def __init__(self, server: MusterServer, rounds: int) -> None:
+        host, port = server.address("kafka")
+        where = (host, str(port), server.grpc, str(rounds))
+        command = [sys.executable, "-m", "tests.attack.bystander", *where]
+        self._process = subprocess.Popen(
+            command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def take(self) -> dict[str, Any]:
+        """What has been since the last time."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        told = json.loads(self._process.stdout.readline())
+        assert isinstance(told, dict)
+        return told
+
+    def wait_until_served(self, within_s: float = 60.0) -> bool:
+        """Whether it is answered over both doors, twice, without an error."""
+        end = time.monotonic() + within_s
+        while time.monotonic() < end:
+            time.sleep(0.1)
+            told = self.take()
+            if all(door["answers"] > 1 and not door["errors"] for door in told.values()):
+                return True
+        return False
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def read_memory(pid: int, name: str = "VmRSS") -> int:
+    """Bytes of resident memory, or (VmHWM) the most since `forget_peak`."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise LookupError(name)
+
+
+def forget_peak(pid: int) -> None:
+    """Let VmHWM begin anew (proc(5), clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def count_descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+@contextmanager
+def _served(attack: Attack, folder: Path) -> Iterator[tuple[MusterServer, Bystander]]:
+    server = MusterServer(
+        folder / "data", topics=_TOPICS, settings={**_SETTINGS, **attack.settings}
+    )
+    server.file_limit = attack.file_limit
+    with server:
+        bystander = Bystander(server, attack.rounds)
+        try:
+            yield server, bystander
+        finally:
+            bystander.close()
+
+
+def attack_server(
+    attack: Attack, folder: Path, strength: int = 1, longest_wait_s: float = LONGEST_WAIT_S
+) -> Row:
+    """Run one attack against a server of its own, and look at what came of it."""
+    row = Row(attack.name)
+    with _served(attack, folder) as (server, bystander):
+        if not bystander.wait_until_served():
+            raise AssertionError("the bystander is not served before the attack")
+        row.before = read_memory(server.pid)
+        row.descriptors_before = count_descriptors(server.pid)
+        forget_peak(server.pid)
+        bystander.take()
+        target = Target(
+            server.address("kafka"), server.address("grpc"), server.address("http"), row.notes
+        )
+        started = time.monotonic()
+        attack.run(target, strength)
+        row.seconds = time.monotonic() - started
+        _look(row, attack, server, bystander, longest_wait_s)
+    return row
+
+
+def _look(
+    row: Row, attack: Attack, server: MusterServer, bystander: Bystander, longest_wait_s: float
+) -> None:
+    assert server.process is not None
+    # What the attack has left behind is part of it: a teardown may take long as well.
+    time.sleep(0.5)
+    told = bystander.take()
+    row.answers = sum(door["answers"] for door in told.values())
+    row.kafka_s, row.grpc_s = told["kafka"]["longest_s"], told["grpc"]["longest_s"]
+    for name, door in told.items():
+        if door["errors"]:
+            row.broken.append(f"{name}: the bystander was told {door['errors']}")
+        if door["longest_s"] > longest_wait_s:
+            row.broken.append(f"{name}: the bystander waited {door['longest_s']:.2f} s")
+    if server.process.poll() is not None:
+        row.broken.append(f"the server ended with {server.process.returncode}")
+        return
+    row.peak = read_memory(server.pid, "VmHWM")
+    if row.peak - row.before > attack.peak_bytes:
+        row.broken.append(f"memory: {row.peak >> 20} MB at the most")
+    _wait_until_back(row, server)
+    if not bystander.wait_until_served():
+        row.broken.append("the bystander is not served afterwards")
+    _check_newcomer(row, server)
+    if "Traceback" in server.output():
+        row.broken.append("the log has a traceback")
+
+
+def _wait_until_back(row: Row, server: MusterServer) -> None:
+    end = time.monotonic() + SETTLE_S
+    while True:
+        row.after = read_memory(server.pid)
+        row.descriptors_after = count_descriptors(server.pid)
+        memory = row.after - row.before - BACK_BYTES
+        descriptors = row.descriptors_after - row.descriptors_before - DESCRIPTORS_MORE
+        if memory <= 0 and descriptors <= 0:
+            return
+        if time.monotonic() > end:
+            break
+        time.sleep(0.2)
+    if memory > 0:
+        row.broken.append(f"memory: {row.before >> 20} MB before, {row.after >> 20} MB after")
+    if descriptors > 0:
+        row.broken.append(
+            f"descriptors: {row.descriptors_before} before, {row.descriptors_after} after"
+        )
+
+
+def _check_newcomer(row: Row, server: MusterServer) -> None:
+    try:
+        client = Client(server.address("kafka"))
+        code = client.commit("newcomer", "orders", 1, 7)
+        found = client.offsets("newcomer")
+        client.close()
+    except OSError as error:
+        row.broken.append(f"a client that comes afterwards is not served: {error!r}")
+        return
+    if code or found != {("orders", 1): 7}:
+        row.broken.append(f"a client that comes afterwards is answered {code}, {found}")
