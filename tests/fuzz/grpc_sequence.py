@@ -53,15 +53,17 @@ class _Ended(Exception):
 class GrpcSequence:
     """Runs one seed against the server at ``target``. Raises `Broken`."""
 
-    def __init__(self, target: str, seed: int, tally: Tally) -> None:
+    def __init__(self, target: str, seed: int, tally: Tally, runner: asyncio.Runner) -> None:
         self.rng = random.Random(seed)
         self.pool = Pool(f"r{seed}", self.rng)
         self._target = target
+        # One loop for all: what gRPC polls with outlives a loop that is closed.
+        self._runner = runner
         self._tally = tally
 
     def run(self) -> None:
         """All steps, some of them at once."""
-        asyncio.run(self._run())
+        self._runner.run(self._run())
         self._tally.sequences += 1
 
     async def _run(self) -> None:

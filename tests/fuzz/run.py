@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -40,11 +41,14 @@ def fuzz(door: str, folder: Path, first: int, count: int) -> Tally:
     tally = Tally()
     data = folder / "data"
     # Backups that are asked for by a relative name lie where it runs.
-    with MusterServer(data, topics=_TOPICS, settings=_SETTINGS, working_folder=folder) as server:
+    with (
+        asyncio.Runner() as runner,
+        MusterServer(data, topics=_TOPICS, settings=_SETTINGS, working_folder=folder) as server,
+    ):
         for seed in range(first, first + count):
             repeat = f"python -m tests.fuzz --door {door} --only {seed}"
             try:
-                _make_sequence(door, server, seed, tally)()
+                _make_sequence(door, server, seed, tally, runner)()
                 _check_alive(server, seed)
             except (Broken, OSError) as error:
                 raise Failure(
@@ -58,9 +62,11 @@ def fuzz(door: str, folder: Path, first: int, count: int) -> Tally:
     return tally
 
 
-def _make_sequence(door: str, server: MusterServer, seed: int, tally: Tally) -> Callable[[], None]:
+def _make_sequence(
+    door: str, server: MusterServer, seed: int, tally: Tally, runner: asyncio.Runner
+) -> Callable[[], None]:
     if door == "grpc":
-        return GrpcSequence(server.grpc, seed, tally).run
+        return GrpcSequence(server.grpc, seed, tally, runner).run
     return WireSequence(server.address("kafka"), seed, tally).run
 
 
