@@ -354,7 +354,11 @@ class Runtime:
         self.submit(command, reply)
         answer = await future
         if isinstance(answer, GroupError):
-            raise answer
+            try:
+                raise answer
+            finally:
+                # It holds the frame that it was raised in.
+                del answer, future
         return answer
 
     def submit(self, command: Command, reply: Reply) -> None:

@@ -112,8 +112,13 @@ def _make_method(
 
     async def handle(request: object, context: _Context) -> Any:
         calls.begin(context)
-        await _check(request, context)
-        return await behaviour(request, context)
+        try:
+            await _check(request, context)
+            return await behaviour(request, context)
+        except grpc.aio.AbortError as error:
+            # gRPC keeps it with the call, and the frames that it has come through hold the call.
+            error.__context__ = error.__traceback__ = None
+            raise
 
     if method.client_streaming:
         return grpc.stream_stream_rpc_method_handler(handle, deserialize, encode)

@@ -42,7 +42,11 @@ class Waits:
         finally:
             self._waiting.discard(waiting)
         if isinstance(answer, GroupError):
-            raise answer
+            try:
+                raise answer
+            finally:
+                # It holds the frame that it was raised in.
+                del answer, waiting
         return answer
 
     def stop(self) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import grpc.aio
 import pytest
 
-from muster.v1 import group_pb2, types_pb2
+from muster.v1 import admin_pb2, group_pb2, legacy_pb2, types_pb2
 from tests.garbage import count_left, run_as_served
 from tests.unit.service.session_client import SessionClient, commit, leave
 from tests.unit.service.stand import Stand, running_stand
@@ -70,9 +72,31 @@ async def heartbeats(stand: Stand, times: int) -> None:
         assert answer.member_epoch > 0
 
 
+async def calls_that_are_refused(stand: Stand, times: int) -> None:
+    """By the coordinator, at once or later, and by the door."""
+    admin, legacy = stand.admin_stub(), stand.legacy_stub()
+    join = legacy_pb2.JoinGroupRequest(
+        group_id="classic",
+        session_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[legacy_pb2.GroupProtocol(name="range")],
+    )
+    for number in range(times):
+        name = f"nobody-{number}"
+        await expect_refusal(admin.DeleteGroup(admin_pb2.DeleteGroupRequest(group_id=name)))
+        await expect_refusal(admin.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id=name)))
+        await expect_refusal(admin.DescribeGroup(admin_pb2.DescribeGroupRequest()))
+        assert (await legacy.JoinGroup(join)).member_id
+
+
+async def expect_refusal(call: Awaitable[Any]) -> None:
+    with pytest.raises(grpc.aio.AioRpcError):
+        await call
+
+
 @pytest.mark.parametrize(
     "kind",
-    [heartbeats, sessions_that_come_and_go, sessions_that_break, commits],
+    [heartbeats, sessions_that_come_and_go, sessions_that_break, commits, calls_that_are_refused],
     ids=lambda kind: kind.__name__,
 )
 def test_sessions_leave_nothing(kind: Callable[[Stand, int], Awaitable[None]]) -> None:
