@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from model.commands import INTERNAL, ClassicDeadline, ExpireClassicDeadline
 from model.ids import GroupId, MemberId
+
+FAR_MS: Final = 60_000
+"""What passes later is looked at once in as long. So what is cancelled is forgotten by then, though
+clients may ask for timeouts of days, and come and go a thousand times a second.
+"""
 
 Key: TypeAlias = tuple[GroupId, str, MemberId]
 
@@ -33,14 +38,19 @@ class ClassicDeadlines:
         return self._at_ms
 
     def arm(
-        self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId, at_ms: int
+        self,
+        group_id: GroupId,
+        deadline: ClassicDeadline,
+        member_id: MemberId,
+        at_ms: int,
+        now_ms: int,
     ) -> None:
         """Let it pass then, whatever was before."""
         key = (group_id, deadline.name, member_id)
         self._at_ms[key] = at_ms
         queued_ms = self._queued_ms.get(key)
         if queued_ms is None or at_ms < queued_ms:
-            self._enqueue(key, at_ms)
+            self._enqueue(key, min(at_ms, now_ms + FAR_MS))
 
     def cancel(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> None:
         """Let it not pass; what is left of it in the queue does nothing."""
@@ -71,7 +81,7 @@ class ClassicDeadlines:
             if at_ms is None:
                 continue
             if at_ms > now_ms:
-                self._enqueue(key, at_ms)
+                self._enqueue(key, min(at_ms, now_ms + FAR_MS))
                 continue
             del self._at_ms[key]
             group_id, name, member_id = key
@@ -79,6 +89,6 @@ class ClassicDeadlines:
             found.append(ExpireClassicDeadline(INTERNAL, group_id, deadline, member_id))
         return found
 
-    def _enqueue(self, key: Key, at_ms: int) -> None:
-        self._queued_ms[key] = at_ms
-        heapq.heappush(self._queue, (at_ms, key))
+    def _enqueue(self, key: Key, look_at_ms: int) -> None:
+        self._queued_ms[key] = look_at_ms
+        heapq.heappush(self._queue, (look_at_ms, key))

@@ -25,7 +25,7 @@ import heapq
 import sys
 from typing import NamedTuple
 
-from coordinator.core.classic_deadlines import ClassicDeadlines
+from coordinator.core.classic_deadlines import FAR_MS, ClassicDeadlines
 from model.commands import INTERNAL, ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 
@@ -54,10 +54,11 @@ PARDON_AGAIN_MS = 10_000
 
 
 class RebalanceDeadline(NamedTuple):
-    """By when a member must have left an epoch."""
+    """By when a member must have left an epoch; it is looked at in ``bucket``."""
 
     at_ms: int
     epoch: int
+    bucket: int
 
 
 class MemberLiveness:
@@ -254,10 +255,9 @@ class Liveness:
         self.catch_up(now_ms)
         entry = self.get(group_id, member_id)
         if entry is not None:
-            at_ms = now_ms - self.stalled_ms + max(timeout_ms, 0)
-            entry.rebalance = RebalanceDeadline(at_ms, epoch)
+            now_ms -= self.stalled_ms
+            self._put_rebalance(entry, now_ms + max(timeout_ms, 0), epoch, now_ms)
             entry.must_go = False
-            self._put(entry, entry.rebalance.at_ms)
 
     def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
         """The member has moved on."""
@@ -276,7 +276,8 @@ class Liveness:
     ) -> None:
         """A deadline of a classic group passes so much later than now."""
         self.catch_up(now_ms)
-        self.classic.arm(group_id, deadline, member_id, now_ms - self.stalled_ms + timeout_ms)
+        now_ms -= self.stalled_ms
+        self.classic.arm(group_id, deadline, member_id, now_ms + timeout_ms, now_ms)
 
     def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
         """Whether what was handled since this expiry became due has put it off.
@@ -297,8 +298,9 @@ class Liveness:
         """What else ran for a member whose session goes on after all."""
         kept = self._kept.pop((entry.group_id, entry.member_id), None)
         if kept is not None and entry.rebalance is None:
-            entry.rebalance, entry.must_go = kept
-            self._put(entry, entry.rebalance.at_ms)
+            (at_ms, epoch, _), entry.must_go = kept
+            # The next tick looks at it, and knows what time it is.
+            self._put_rebalance(entry, at_ms, epoch, now_ms=0)
 
     def note_expired(self, command: ExpireMember | ExpireClassicDeadline) -> None:
         """The expiry was not refused."""
@@ -334,6 +336,10 @@ class Liveness:
             return number
         bucket[1].append(entry)
         return bucket[0]
+
+    def _put_rebalance(self, entry: MemberLiveness, at_ms: int, epoch: int, now_ms: int) -> None:
+        bucket = self._put(entry, min(at_ms, now_ms + FAR_MS))
+        entry.rebalance = RebalanceDeadline(at_ms, epoch, bucket)
 
     def next_deadline_ms(self) -> int | None:
         """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
@@ -401,6 +407,8 @@ class Liveness:
                 self._look_at_rebalance(entry, rebalance.epoch, now_ms, found)
             elif rebalance.at_ms // BUCKET_MS == bucket:
                 self._put_near(entry, bucket, rebalance.at_ms)
+            elif rebalance.bucket == bucket:
+                self._put_rebalance(entry, rebalance.at_ms, rebalance.epoch, now_ms)
         if bucket == entry.session_bucket:
             self._look_at_session(entry, bucket, now_ms, found)
 
@@ -419,8 +427,7 @@ class Liveness:
         lease_end_ms = _lease_end_ms(entry)
         if lease_end_ms > now_ms and not entry.must_go:
             entry.must_go = True
-            entry.rebalance = RebalanceDeadline(lease_end_ms, epoch)
-            self._put(entry, lease_end_ms)
+            self._put_rebalance(entry, lease_end_ms, epoch, now_ms)
             return
         found.append(self._expire(entry, Deadline.REBALANCE, epoch))
         entry.rebalance = None

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.core.classic_deadlines import FAR_MS
 from coordinator.core.liveness import GRACE_MS, PARDON_AGAIN_MS, Liveness
-from model.commands import Deadline, ExpireMember
+from model.commands import ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 
 G, H = GroupId("g"), GroupId("h")
@@ -464,3 +465,52 @@ def test_no_deadline_comes_before_the_lease_has_ended(
         if due(liveness, now_ms):
             assert now_ms >= believes_until_ms
             return
+
+
+DAYS_MS = 24 * 86_400_000
+ONE = MemberId("one")
+
+
+def test_who_has_gone_is_forgotten_in_a_minute_though_its_timeouts_are_of_days() -> None:
+    """Bug: deadlines of members that had left stayed until they would have been due."""
+    liveness = Liveness(45_000)
+    for number in range(100):
+        member_id, now_ms = MemberId(f"m{number}"), number * 100
+        liveness.heard(G, member_id, now_ms)
+        liveness.arm_rebalance(G, member_id, 1, DAYS_MS + number, now_ms)
+        liveness.remove(G, member_id)
+        liveness.arm_classic(G, ClassicDeadline.SESSION, member_id, DAYS_MS + number, now_ms)
+        liveness.classic.cancel_member(G, member_id)
+    assert liveness.due(10_000 + FAR_MS) == []
+    assert liveness.next_deadline_ms() is None
+
+
+def test_who_stays_is_looked_at_once_a_minute_however_often_it_is_armed_anew() -> None:
+    liveness = Liveness(DAYS_MS)
+    liveness.heard(G, ONE, 0)
+    for now_ms in range(0, 100_000, 100):
+        liveness.arm_rebalance(G, ONE, 1, DAYS_MS // 2 + now_ms, now_ms)
+        liveness.arm_classic(G, ClassicDeadline.SESSION, ONE, DAYS_MS // 2 + now_ms, now_ms)
+        assert liveness.due(now_ms) == []
+    assert liveness.due(100_000 + FAR_MS) == []
+    looks, now_ms = 0, 100_000 + FAR_MS
+    while looks < 20:
+        at_ms = liveness.next_deadline_ms()
+        assert at_ms is not None
+        looks, now_ms = looks + 1, at_ms
+        assert liveness.due(now_ms) == []
+    # One for each of the two deadlines in each minute.
+    assert now_ms >= 100_000 + FAR_MS + 9 * FAR_MS
+
+
+def test_far_deadlines_fall_to_the_millisecond() -> None:
+    liveness = Liveness(DAYS_MS)
+    liveness.heard(G, ONE, 0)
+    liveness.arm_rebalance(G, ONE, 1, 3 * FAR_MS + 57, 0)
+    liveness.arm_classic(G, ClassicDeadline.SESSION, ONE, 5 * FAR_MS + 3, 0)
+    found: dict[type, int] = {}
+    while len(found) < 2:
+        at_ms = liveness.next_deadline_ms()
+        assert at_ms is not None
+        found |= {type(command): at_ms for command in liveness.due(at_ms)}
+    assert found == {ExpireMember: 3 * FAR_MS + 57, ExpireClassicDeadline: 5 * FAR_MS + 3}
