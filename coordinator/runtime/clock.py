@@ -174,6 +174,8 @@ class Lane:
             except BaseException as failure:  # noqa: BLE001 - handed to the loop, not swallowed
                 result = failure
             self._loop.call_soon_threadsafe(done, result)
+            # It may wait for long, and must not hold what may be large.
+            del item, work, done, result
 
 
 class AsyncioScheduler:
