@@ -14,7 +14,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim chaos differential interop \
+.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
 	connect migration latency attack fuzz jars docs python go clean
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make lint    ruff, mypy and the import contracts alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds of each kind of world"
 	@echo "make chaos   the SDK over networks that delay, hold back and cut: SEEDS=20 SECONDS=$(SECONDS) each"
+	@echo "make soak    what grows in a server under clients that come and go for MINUTES=30"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make interop   every client, in both protocols, with every strategy that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
@@ -66,6 +67,10 @@ sim: setup
 chaos: SEEDS := $(if $(filter-out file,$(origin SEEDS)),$(SEEDS),20)
 chaos: setup
 	@$(VENV)/bin/python -m tests.chaos --seeds $(SEEDS) --seconds $(SECONDS)
+
+soak: MINUTES := $(if $(filter-out file,$(origin MINUTES)),$(MINUTES),30)
+soak: setup
+	@$(VENV)/bin/python -m tests.soak --minutes $(MINUTES)
 
 differential: jars
 	@$(VENV)/bin/python -m tests.differential --minutes $(MINUTES) --first $(FIRST)

@@ -34,6 +34,7 @@ GROUPS = (
     Group("protocol", 5, ("",)),
     Group("cost", 3, ("cost/",)),
     Group("sim", 5, ("sim/",)),
+    Group("soak", 4, ("soak/",)),
     Group(
         "log",
         6,
@@ -60,7 +61,7 @@ GROUPS = (
     Group("pipeline", 5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        10,
+        9,
         (
             "interop/",
             "differential/",

@@ -65,6 +65,8 @@ class MusterServer:
         self.endpoints: dict[str, str] = {}
         self.file_limit: int | None = None
         """Files that it may have open; ``None`` for as many as this process."""
+        self.module = "cli"
+        """What is run with ``serve``."""
         self.log = data_dir.with_name(data_dir.name + ".log")
 
     @property
@@ -126,7 +128,7 @@ class MusterServer:
             for name in LISTENERS
             if not any(argument.startswith(f"--listen.{name}") for argument in self.arguments)
         ]
-        command = [sys.executable, "-m", "cli", "serve", f"--data-dir={self.data_dir}"]
+        command = [sys.executable, "-m", self.module, "serve", f"--data-dir={self.data_dir}"]
         if self.file_limit is not None:
             command = ["sh", "-c", f'ulimit -n {self.file_limit}; exec "$@"', "sh", *command]
         with self.log.open("ab") as log:

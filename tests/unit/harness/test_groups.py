@@ -16,6 +16,7 @@ from tests.groups import GROUPS, compute_group, find_alone, find_tests
         ("unit/cli/test_serve.py", "e2e"),
         ("a_new_folder/test_it.py", "protocol"),
         ("test_tidy.py", "protocol"),
+        ("soak/test_soak.py", "soak"),
         ("test_readme.py", "e2e"),
     ],
 )
