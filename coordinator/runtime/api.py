@@ -7,6 +7,7 @@ All of this is called on the event loop, from one thread.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -30,6 +31,12 @@ Reply: TypeAlias = Callable[[Answer], None]
 
 def ignore_answer(answer: Answer) -> None:
     """The reply of the coordinator's own commands."""
+
+
+def set_answer(waiting: asyncio.Future[Answer], answer: Answer) -> None:
+    """The reply of who waits for it, or has given up."""
+    if not waiting.done():
+        waiting.set_result(answer)
 
 
 class MemberTicket(Protocol):

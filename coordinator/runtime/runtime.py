@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 import structlog
 
@@ -29,7 +30,7 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
-from coordinator.runtime.api import Answer, Reply, ignore_answer
+from coordinator.runtime.api import Answer, Reply, ignore_answer, set_answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
@@ -346,18 +347,13 @@ class Runtime:
 
     async def call(self, command: Command) -> Response:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def reply(answer: Answer) -> None:
-            if not future.done():
-                future.set_result(answer)
-
-        self.submit(command, reply)
+        self.submit(command, partial(set_answer, future))
         answer = await future
         if isinstance(answer, GroupError):
             try:
-                raise answer
+                raise answer.with_traceback(None)
             finally:
-                # It holds the frame that it was raised in.
+                # It would hold the frames that it was raised in, there and here.
                 del answer, future
         return answer
 

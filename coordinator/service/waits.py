@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from coordinator.runtime.api import Answer, Coordinator
+from coordinator.runtime.api import Answer, Coordinator, set_answer
 from model.commands import JoinGroup, SyncGroup
 from model.errors import GroupError, NotCoordinator
 from model.responses import Response
@@ -28,14 +29,9 @@ class Waits:
     async def call(self, coordinator: Coordinator, command: JoinGroup | SyncGroup) -> Response:
         """The answer, however late. Raises the ``GroupError`` of an error answer."""
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def reply(answer: Answer) -> None:
-            if not waiting.done():
-                waiting.set_result(answer)
-
         self._waiting.add(waiting)
         try:
-            coordinator.submit(command, reply)
+            coordinator.submit(command, partial(set_answer, waiting))
             if self._is_stopping:
                 self._let_go(waiting)
             answer = await waiting
@@ -43,9 +39,9 @@ class Waits:
             self._waiting.discard(waiting)
         if isinstance(answer, GroupError):
             try:
-                raise answer
+                raise answer.with_traceback(None)
             finally:
-                # It holds the frame that it was raised in.
+                # It would hold the frames that it was raised in, there and here.
                 del answer, waiting
         return answer
 
