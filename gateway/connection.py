@@ -27,6 +27,7 @@ from gateway.decoding import DecodeError
 from gateway.decoding_in_slices import LEAST_BYTES, decode_then
 from gateway.failures import encode_failure
 from gateway.first_looks import find_length_fault, find_other_protocol
+from gateway.hang_ups import has_left
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Route, skip_header
 from gateway.held_bytes import check_answers, check_requests
 from gateway.kept_commits import AnyKept, PendingCommit
@@ -34,7 +35,7 @@ from gateway.parking import ParkedSteady
 from gateway.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.shared import Shared
 from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
-from gateway.turns import ANSWER_BYTES, TURN_S, has_left
+from gateway.turns import ANSWER_BYTES, TURN_S
 from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
 
@@ -101,12 +102,11 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._settings.gateway_response_buffer_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
+        self.transport = self._large = None
         self._shared.connections.discard(self)
         self._shared.held.answers -= self._unsent
         self._unsent = 0
         self._arriving.drop()
-        self._large = None
         queue, self._queue = self._queue, deque()
         for context in queue:
             try:

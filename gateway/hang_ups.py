@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from gateway.connection import Connection
 
 _GONE: Final = getattr(select, "POLLRDHUP", 0)
 """The client has shut its side down; what has no such event still tells of resets."""
+
+
+def has_left(transport: Any) -> bool:
+    """Whether the client has closed its end, also where what it had sent before is not read yet."""
+    line = transport.get_extra_info("socket")
+    if line is None:
+        return False
+    poll = select.poll()
+    poll.register(line.fileno(), _GONE)
+    return bool(poll.poll(0))
 
 
 def find_hung_up(connections: Iterable[Connection]) -> list[Connection]:

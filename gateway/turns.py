@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from select import POLLRDHUP, poll
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gateway.clock import Clock
@@ -78,13 +77,3 @@ class Turns:
             connections.popleft().take_turn()
             if self.now() > until:
                 break
-
-
-def has_left(transport: Any) -> bool:
-    """Whether the client has closed its end, also where what it had sent before is not read yet."""
-    line = transport.get_extra_info("socket")
-    if line is None:
-        return False
-    asked = poll()
-    asked.register(line.fileno(), POLLRDHUP)
-    return bool(asked.poll(0))
