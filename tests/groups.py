@@ -30,14 +30,14 @@ class Group:
 
 
 GROUPS = (
-    Group("assignors", 1, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 5, ("",)),
-    Group("cost", 3, ("cost/",)),
-    Group("sim", 5, ("sim/",)),
+    Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
+    Group("protocol", 4, ("",)),
+    Group("cost", 2.5, ("cost/",)),
+    Group("sim", 2.5, ("sim/",)),
     Group("soak", 4, ("soak/",)),
     Group(
         "log",
-        6,
+        4.5,
         (
             "unit/storage/",
             "golden/",
@@ -57,8 +57,8 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
-    Group("attack", 5, ("attack/", "fuzz/")),
-    Group("pipeline", 5, ("unit/pipeline/", "pipeline/")),
+    Group("attack", 4, ("attack/", "fuzz/")),
+    Group("pipeline", 4, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
         9,

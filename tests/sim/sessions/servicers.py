@@ -167,6 +167,10 @@ class ServerCall:
             await self._changed.wait()
         return self._handler.request_deserializer(self._inbox.popleft())
 
+    async def send_initial_metadata(self, metadata: Any) -> None:
+        """Returns once it is on its way; nobody looks at it."""
+        await asyncio.sleep(0)
+
     async def write(self, message: Any) -> None:
         """Returns once the message is on its way."""
         if self._is_over:
