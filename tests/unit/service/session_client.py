@@ -71,6 +71,13 @@ class SessionClient:
         """Acknowledges an assignment as done."""
         await self.send(acknowledge(member_id, assignment, assignment.assignment.topics))
 
+    async def settle_and_hear(self, member_id: str, assignment: group_pb2.Assignment) -> None:
+        """As ``settle``; returns when that is handled, for a commit behind it is answered."""
+        topics = assignment.assignment.topics
+        done = acknowledge(member_id, assignment, topics)
+        await self.send(done, commit(member_id, assignment.member_epoch, {0: 0}))
+        await self.expect("commit_result")
+
     async def end(self) -> None:
         """Half-closes and reads to the end."""
         await self.call.done_writing()

@@ -135,11 +135,11 @@ async def test_the_claim_of_a_late_join_acknowledges_nothing(stand: Stand) -> No
 async def test_commits_and_leaves_count_on_the_stream_that_has_the_member(stand: Stand) -> None:
     older, newer = SessionClient(stand.group_stub()), SessionClient(stand.group_stub())
     joined = await older.join("m1", join_id=1)
-    await older.settle("m1", joined)
+    await older.settle_and_hear("m1", joined)
     again = await newer.join(
         "m1", join_id=2, member_epoch=joined.member_epoch, owned=joined.assignment.topics
     )
-    await newer.settle("m1", again)
+    await newer.settle_and_hear("m1", again)
     assert (await older.expect("fenced", "m1")).superseded
     await newer.send(commit("m1", again.member_epoch, {0: 10}))
     assert not (await newer.expect("commit_result")).HasField("error")
@@ -160,8 +160,8 @@ async def test_commits_and_leaves_count_on_the_stream_that_has_the_member(stand:
 async def test_who_uses_an_id_that_another_client_uses_takes_it_over(stand: Stand) -> None:
     """The one that began later has the higher Joins; the other hears so, whenever it joins."""
     first, second = SessionClient(stand.group_stub()), SessionClient(stand.group_stub())
-    await first.settle("m1", await first.join("m1", join_id=1_000))
-    await second.settle("m1", await second.join("m1", join_id=2_000))
+    await first.settle_and_hear("m1", await first.join("m1", join_id=1_000))
+    await second.settle_and_hear("m1", await second.join("m1", join_id=2_000))
     assert (await first.expect("fenced", "m1")).superseded
     await first.send(join("m1", join_id=1_001))
     assert (await first.expect("fenced", "m1")).superseded
