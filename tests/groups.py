@@ -33,8 +33,8 @@ GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 4, ("",)),
     Group("cost", 2.5, ("cost/",)),
-    Group("sim", 2.5, ("sim/",)),
-    Group("soak", 4, ("soak/",)),
+    Group("sim", 3, ("sim/",)),
+    Group("soak", 4.5, ("soak/",)),
     Group(
         "log",
         4.5,
@@ -49,7 +49,7 @@ GROUPS = (
     ),
     Group(
         "migration",
-        5,
+        4.5,
         (
             "unit/translator/",
             "migration/",
@@ -58,7 +58,7 @@ GROUPS = (
         ),
     ),
     Group("attack", 4, ("attack/", "fuzz/")),
-    Group("pipeline", 4, ("unit/pipeline/", "pipeline/")),
+    Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
         9,
