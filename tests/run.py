@@ -121,7 +121,7 @@ def print_summary(
         verdict = "failed" if outcome.failed else "passed" if outcome.closings else "no tests"
         if outcome.over_budget:
             verdict += ", over its minutes" + ("" if strict else " (fails in CI)")
-        minutes = f"{outcome.seconds / 60:5.1f} of {outcome.group.minutes:.0f} min"
+        minutes = f"{outcome.seconds / 60:5.1f} of {outcome.group.minutes:g} min"
         print(f"{outcome.group.name:<10} {minutes}  {verdict}")
         for closing in outcome.closings:
             print(f"           {closing}")
