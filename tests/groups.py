@@ -32,12 +32,12 @@ class Group:
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 4, ("",)),
-    Group("cost", 2.5, ("cost/",)),
+    Group("cost", 2, ("cost/",)),
     Group("sim", 3, ("sim/",)),
     Group("soak", 4.5, ("soak/",)),
     Group(
         "log",
-        4.5,
+        5,
         (
             "unit/storage/",
             "golden/",
@@ -49,7 +49,7 @@ GROUPS = (
     ),
     Group(
         "migration",
-        4.5,
+        5,
         (
             "unit/translator/",
             "migration/",
@@ -58,7 +58,7 @@ GROUPS = (
         ),
     ),
     Group("attack", 4, ("attack/", "fuzz/")),
-    Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
+    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
         9,
