@@ -97,12 +97,11 @@ class _Fetch:
     def _read(self, on_done: Callable[[Sequence[ReadResult]], None]) -> Steps[None]:
         """A slice after the other, each when the one before is there."""
         results: list[ReadResult] = []
-        left = self._request.max_bytes
+        most = left = min(self._request.max_bytes, self._topics.fetch_max_bytes)
         reads = iter(self._reads)
         while part := list(islice(reads, PARTITIONS_SLICE)):
             done: list[ReadResult] = []
-            is_empty = left == self._request.max_bytes
-            self._topics.read(part, left, done.extend, at_least_one=is_empty)
+            self._topics.read(part, left, done.extend, at_least_one=left == most)
             while len(done) < len(part):
                 yield
             left -= sum(len(result.records) for result in done)

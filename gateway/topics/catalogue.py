@@ -138,6 +138,10 @@ class TopicCatalogue(Protocol):
     def image(self) -> TopicImage:
         """All topics, as the coordinator has them."""
 
+    @property
+    def fetch_max_bytes(self) -> int:
+        """Bytes of records that one fetch may get, whatever it asks for."""
+
     def brokers(self) -> Sequence[Broker]:
         """The servers that ``leader_of`` may name."""
 

@@ -230,6 +230,11 @@ class LocalTopics:
         """No other servers lead anything."""
         return ()
 
+    @property
+    def fetch_max_bytes(self) -> int:
+        """See ``TopicCatalogue``."""
+        return self._settings.fetch_max_bytes
+
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
         """This server."""
         return _THIS_SERVER
@@ -283,7 +288,7 @@ class LocalTopics:
         at_least_one: bool = True,
     ) -> None:
         """Read; done when it returns."""
-        left = min(max_bytes, self._settings.fetch_max_bytes)
+        left = min(max_bytes, self.fetch_max_bytes)
         results = []
         is_empty = at_least_one
         for read in reads:

@@ -41,6 +41,10 @@ class NoRecords:
     def brokers(self) -> Sequence[Broker]:
         return ()
 
+    @property
+    def fetch_max_bytes(self) -> int:
+        return 0
+
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
         return PartitionLeader(None, 0)
 

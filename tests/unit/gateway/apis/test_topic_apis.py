@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.apis import k01_fetch
 from gateway.apis.k19_create_topics import make_topic_id
 from gateway.topics.catalogue import PartitionKey
 from model.commands import INTERNAL, DeleteTopic
@@ -107,6 +108,19 @@ async def test_a_fetch_waits_for_as_much_as_it_asked_for(tmp_path: Path) -> None
         await until_watched(rig)
         await run_client(rig, produce_to, "a")
         assert fetched(await waiting) == {"a": [[0, 1], [1, 1], [2, 1]]}
+
+
+async def test_a_fetch_in_slices_is_bounded_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: the server's bound was that of each slice, and a fetch of very many had as many."""
+    monkeypatch.setattr(k01_fetch, "PARTITIONS_SLICE", 1)
+    async with run_topics(tmp_path, fetch_max_bytes=2 * len(BATCH)) as rig:
+        for name in "abcd":
+            await rig.create_topic(name)
+        await run_client(rig, produce_to, "a", "b", "c", "d")
+        answer = fetched(await rig.ask("fetch", 11, **fetch_fields("a", "b", "c", "d")))
+        assert answer == {"a": [[0, 1]], "b": [[0, 1]], "c": [], "d": []}
 
 
 async def test_a_fetch_that_waited_in_vain_answers_what_there_is(tmp_path: Path) -> None:
