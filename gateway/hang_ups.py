@@ -20,22 +20,23 @@ _GONE: Final = getattr(select, "POLLRDHUP", 0)
 def has_left(transport: Any) -> bool:
     """Whether the client has closed its end, also where what it had sent before is not read yet."""
     line = transport.get_extra_info("socket")
-    if line is None:
-        return False
-    poll = select.poll()
-    poll.register(line.fileno(), _GONE)
-    return bool(poll.poll(0))
+    return line is not None and bool(_poll([line.fileno()]))
 
 
 def find_hung_up(connections: Iterable[Connection]) -> list[Connection]:
     """Those of the connections whose clients will send nothing more."""
-    poll = select.poll()
     unread = {}
     for connection in connections:
         transport = connection.transport
         if transport is None or transport.is_reading() or transport.is_closing():
             continue
-        descriptor = transport.get_extra_info("socket").fileno()
-        unread[descriptor] = connection
+        unread[transport.get_extra_info("socket").fileno()] = connection
+    return [unread[descriptor] for descriptor in _poll(unread)] if unread else []
+
+
+def _poll(descriptors: Iterable[int]) -> list[int]:
+    """Those of the descriptors whose other ends have gone."""
+    poll = select.poll()
+    for descriptor in descriptors:
         poll.register(descriptor, _GONE)
-    return [unread[descriptor] for descriptor, _ in poll.poll(0)] if unread else []
+    return [descriptor for descriptor, _ in poll.poll(0)]

@@ -128,8 +128,7 @@ class OffsetCommands:
         A fetch must not see an offset as stable, and yet as it was before the transaction.
         """
         if self._has_unwritten_marker:
-            if not self._writer.write_gathered():
-                raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+            self._write_gathered()
             self._has_unwritten_marker = False
 
     def _shard_of(self, group_id: GroupId) -> Shard:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -16,25 +13,10 @@ from pipeline.schema import RECORDS
 from pipeline.source.options import Decode, LogOptions
 from pipeline.source.reading import open_log, read_slices
 from pipeline.source.segment_log import SLICES_OF_A_FILE
+from tests.cost.counting import count
 
 CALLS_OF_RECORD = 0.2
 """At most, of Python and of C; decoding one record by itself takes a hundred of them."""
-
-
-def count_calls(work: Callable[[], None]) -> int:
-    calls = 0
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def count_decoding(folder: Path, records: int) -> int:
@@ -46,7 +28,7 @@ def count_decoding(folder: Path, records: int) -> int:
         rows = sum(batch.num_rows for batch in read_slices([part], options, RECORDS))
         assert rows == records
 
-    return count_calls(decode)
+    return count(decode).calls
 
 
 def test_a_segment_of_commits_is_decoded_by_columns(tmp_path: Path) -> None:
