@@ -33,6 +33,9 @@ SLICE_TOPICS: Final = 2_000
 KEPT_MAX_BYTES: Final = 64 * 1024 * 1024
 """Of what is kept of all patterns."""
 
+CHANGES_KEPT: Final = 1_000
+"""Names that came or went, beside twice as many as there are: patterns follow by them."""
+
 _NAME_BYTES: Final = 64
 _PATTERN_BYTES: Final = 512
 
@@ -184,7 +187,7 @@ class RegexMatches:
             self._image = image
             self._changes.append(changed)
             self._changed_names += len(changed) + 1
-            while self._changed_names > 2 * len(image.by_name) + 1_000:
+            while self._changed_names > 2 * len(image.by_name) + CHANGES_KEPT:
                 # Whoever was not asked for since is matched anew, which takes no longer.
                 self._changed_names -= len(self._changes.popleft()) + 1
                 self._first += 1

@@ -19,6 +19,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -33,14 +34,16 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * <p>Events: started; assigned (partitions; after_ms: since the subscription), revoked, lost
  * (partitions); records (count, total, last: the partition's last offset read); committed (offsets,
  * took_ms); commit-failed (error, message); commit-delayed (a rebalance is to end first: it is done
- * after the next poll); closed (total, took_ms); failed (error, message: the
- * exit code is then 1).
+ * after the next poll); no-position (partition: it is left out of the commit); closed (total,
+ * took_ms); failed (error, message: the exit code is then 1).
  *
  * <p>Commands, one a line: commit; committed (answered by the event fetched); position; member
  * (member id and epoch); assignment; subscribe a,b; unsubscribe (the event has took_ms); close
  * (leaves the group, ends); quit (ends at once, without leaving). The end of the input is a close.
  */
 public final class ConsumerProgram implements ConsumerRebalanceListener {
+    private static final Duration POSITION_TIME = Duration.ofMillis(500);
+
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final ConcurrentLinkedQueue<String> commands = new ConcurrentLinkedQueue<>();
     private final boolean commits;
@@ -195,7 +198,14 @@ public final class ConsumerProgram implements ConsumerRebalanceListener {
     private void commit() {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : consumer.assignment()) {
-            offsets.put(partition, new OffsetAndMetadata(consumer.position(partition)));
+            // One that is to be revoked before it was ever read gets no position, and the listener
+            // that revokes it does not run while this thread waits for one.
+            try {
+                long position = consumer.position(partition, POSITION_TIME);
+                offsets.put(partition, new OffsetAndMetadata(position));
+            } catch (TimeoutException error) {
+                Events.print("no-position", "partition", partition.toString());
+            }
         }
         long began = System.nanoTime();
         commitDelayed = false;

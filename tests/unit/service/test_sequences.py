@@ -40,6 +40,14 @@ def test_a_bounded_number_of_members_is_remembered() -> None:
     assert sequences.note((KEY[0], MemberId("m0")), 1)
 
 
+def test_what_is_kept_of_a_member_does_not_grow_with_its_ids() -> None:
+    sequences = Sequences()
+    long = GroupId("g" * 32_767), MemberId("m" * 32_767)
+    assert sequences.note(long, 2)
+    assert not sequences.note(long, 1)
+    assert [len(kept) for kept in sequences._highest] == [16]
+
+
 def test_what_was_refused_counts_as_if_it_had_not_come() -> None:
     sequences = Sequences()
     sequences.note(KEY, 2)
