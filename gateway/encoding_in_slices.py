@@ -21,8 +21,13 @@ SLICE: Final = 2_000
 def encode_in_slices(target: Any, entity: Any) -> Steps[bytes]:
     """As ``gateway.encoding.encode``."""
     parts: list[bytes] = []
-    yield from _write(type(entity), target, entity, parts.append, [FIRST_SLICE])
-    return b"".join(parts)
+    slices: list[bytes] = []
+    for _ in _write(type(entity), target, entity, parts.append, [FIRST_SLICE]):
+        # A million of parts would take long to join, and to free.
+        slices.append(b"".join(parts))
+        parts.clear()
+        yield
+    return b"".join((*slices, *parts))
 
 
 def deliver_in_slices(context: RequestContext, steps: Steps[bytes]) -> None:

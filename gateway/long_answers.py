@@ -62,12 +62,15 @@ class LongAnswer:
         """
         context = self._context
         pack_length, write = _find_writer(context.api.key, context.version, source, path)
-        parts = [pack_length(count)]
+        slices = [pack_length(count)]
         for taken in self.take(rows):
+            parts: list[bytes] = []
             for row in taken:
                 write(row, parts.append)
+            # A million of parts would take long to join, and to free.
+            slices.append(b"".join(parts))
             yield from self.rest()
-        return Encoded(b"".join(parts))
+        return Encoded(b"".join(slices))
 
 
 @cache

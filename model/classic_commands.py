@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from model.caller import Caller
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId
 from model.value import value
+
+PROTOCOLS_MAX: Final = 1_000
+"""More than any client has: whoever joins, each protocol of each member is looked at."""
 
 
 @value

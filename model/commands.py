@@ -234,6 +234,13 @@ class TopicOffsets:
     partitions: tuple[PartitionOffset, ...]
 
 
+COMMIT_PARTITIONS_MAX: Final = 10_000
+"""So many partitions one commit names: part of it is none, so that it is handled in one turn.
+
+Kafka takes what fits into a batch of ``max.message.bytes``, which is about as many.
+"""
+
+
 @value
 class OffsetCommit:
     """Commit offsets. ``member_epoch`` is ``None`` for a commit without a group (-1 on the wire).

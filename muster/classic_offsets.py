@@ -52,9 +52,10 @@ async def commit_offsets(
     async with engine.commits.turn(offsets):
         while True:
             check_holds(engine)
-            topics = encode_offsets(claim.check(), {})
-            if not topics:
+            part = claim.check()
+            if not part:
                 break
+            topics = encode_offsets(part, {})
             generation = engine.generation
             response = await _commit(engine, generation, topics)
             if response is None:
@@ -63,7 +64,8 @@ async def commit_offsets(
                 await _handle_error(engine, response.error, generation)
                 continue
             claim.failures.update(decode_failures(response, topics))
-            break
+            if claim.finish(part):
+                break
     if claim.failures:
         raise CommitFailed(claim.failures)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 import grpc
@@ -24,6 +25,10 @@ from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 RETRY_DELAY_S: Final = 0.1
+_NOT_TAKEN: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+"""A server that has more calls than it can take ends some of them with CANCELLED."""
+COMMIT_PARTITIONS_MAX: Final = 10_000
+"""The server refuses a commit of more."""
 
 
 async def commit_offsets(
@@ -38,9 +43,10 @@ async def commit_offsets(
     async with engine.commits.turn(offsets):
         while True:
             epoch = await _wait_for_epoch(engine, incarnation)
-            topics = encode_offsets(claim.check(), membership.owned)
-            if not topics:
+            part = claim.check()
+            if not part:
                 break
+            topics = encode_offsets(part, membership.owned)
             result = await engine.client.commit(engine, epoch, topics)
             if result is None:
                 # The stream broke; whether it was committed is not known. Again does no harm.
@@ -51,7 +57,9 @@ async def commit_offsets(
             passing = find_passing(result)
             if passing is None:
                 claim.failures.update(decode_failures(result, topics))
-                break
+                if claim.finish(part):
+                    break
+                continue
             await _handle_error(engine, passing, epoch)
     if claim.failures:
         raise CommitFailed(claim.failures)
@@ -101,12 +109,18 @@ class Claim:
         self.failures: dict[TopicPartition, MusterError] = {}
 
     def check(self) -> Mapping[TopicPartition, int | OffsetAndMetadata]:
-        """What is still to be committed."""
+        """What is to be committed next: what is left, as far as one request may have it."""
         grants = self._find_grants()
         for key, grant in self._grants.items():
             if grants.get(key) != grant and self._offsets.pop(key, None) is not None:
                 self.failures[key] = MusterError("the member does not own it any more")
-        return self._offsets
+        return dict(islice(self._offsets.items(), COMMIT_PARTITIONS_MAX))
+
+    def finish(self, part: Iterable[TopicPartition]) -> bool:
+        """This part was answered; whether nothing is left."""
+        for key in part:
+            self._offsets.pop(key, None)
+        return not self._offsets
 
 
 def check_holds(engine: Engine) -> None:
@@ -127,7 +141,7 @@ def check_owned(
 
 async def wait_until_available(error: grpc.aio.AioRpcError) -> None:
     """Returns when it makes sense to ask a server again that could not be reached; else raises."""
-    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+    if error.code() not in _NOT_TAKEN:
         raise MusterError(error.details() or error.code().name) from error
     await asyncio.sleep(RETRY_DELAY_S)
 

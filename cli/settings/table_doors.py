@@ -203,7 +203,7 @@ GRPC_SETTINGS = (
     _grpc("grpc.message.max.bytes", 4 * _MIB, "The largest message received."),
     _grpc("grpc.metadata.max.bytes", 8 * _KIB, "The metadata of a call."),
     _grpc("grpc.connections.max", 10_000, "Connections at a time."),
-    _grpc("grpc.connection.streams.max", 512, "Calls at a time on one connection."),
+    _grpc("grpc.connection.streams.max", 100, "Calls at a time on one connection."),
     _grpc("grpc.stream.members.max", 10_000, "Members of one session."),
     _grpc("grpc.message.actions.max", 1_000, "Actions in one message of a session."),
     _grpc(

@@ -30,6 +30,7 @@ from coordinator.core.consumer_protocol import PROTOCOL_TYPE, decode_subscribed_
 from coordinator.core.group_tombstones import compute_group_tombstones
 from coordinator.core.outcome import Outcome, Release, Wait
 from coordinator.core.shard import Shard
+from model.classic_commands import PROTOCOLS_MAX
 from model.commands import ClassicDeadline, JoinGroup, Now
 from model.errors import (
     FencedInstanceId,
@@ -143,6 +144,9 @@ def _check_protocols(draft: ClassicDraft, command: JoinGroup) -> None:
 
 def check_member_metadata(settings: CoordinatorSettings, command: JoinGroup) -> None:
     """What one member says is bounded, in a group of either type."""
+    count = len(command.protocols)
+    if count > PROTOCOLS_MAX:
+        raise InvalidRequest(f"A member may say {PROTOCOLS_MAX} protocols, and not {count}.")
     size, most = compute_size(command.protocols), settings.group_member_metadata_max_bytes
     if size > most:
         raise InvalidRequest(

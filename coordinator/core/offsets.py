@@ -5,7 +5,7 @@ The offsets themselves are in the store, read on demand; there is no state of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from coordinator.core.classic_members import check_classic_commit, compute_session
@@ -18,6 +18,7 @@ from coordinator.core.foreign_groups import (
 from coordinator.core.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.shard import Shard
 from model.commands import (
+    COMMIT_PARTITIONS_MAX,
     DeleteTopicOffsets,
     Now,
     OffsetCommit,
@@ -31,6 +32,7 @@ from model.errors import (
     IllegalGeneration,
     StaleMemberEpoch,
     UnknownMemberId,
+    UnknownServerError,
     UnsupportedVersion,
 )
 from model.ids import ZERO_TOPIC_ID, MemberId, TopicId
@@ -66,12 +68,23 @@ CheckPartition = Callable[[Topic, int], None]
 # -------------------------------------------------------------------------------------- commit
 
 
+def check_commit_size(topics: Sequence[TopicOffsets]) -> None:
+    """Raises ``UnknownServerError`` as Kafka does for a batch that is too large."""
+    count = sum([len(topic.partitions) for topic in topics])
+    if count > COMMIT_PARTITIONS_MAX:
+        raise UnknownServerError(
+            f"A commit names at most {COMMIT_PARTITIONS_MAX} partitions, and this one {count}: "
+            "commit in parts."
+        )
+
+
 def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outcome:
     """Write the offsets of the partitions that exist. Rows O2, O5, O6, O8, O9.
 
     Topics and partitions that do not exist fail each for itself, and a request with no others
     is answered without asking for the group, as Kafka's broker does before its coordinator.
     """
+    check_commit_size(command.topics)
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
     check: CheckPartition | None = None
     session: ArmClassicDeadline | None = None

@@ -15,6 +15,7 @@ from coordinator.core.offsets import (
     COMMITTED,
     NO_EPOCH,
     CheckPartition,
+    check_commit_size,
     check_foreign_member,
     compute_assignment_epoch_check,
     compute_partition_error,
@@ -73,6 +74,7 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
         raise UnsupportedVersion("Offsets are not committed in transactions here.")
     if not command.group_id:
         raise InvalidGroupId("A transaction needs a group id.")
+    check_commit_size(command.topics)
     producer_id, epoch = command.producer_id, command.producer_epoch
     check_producer(shard, producer_id, epoch, command.group_id)
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from coordinator.service.errors import InvalidField
 from coordinator.service.limits import Limits
 from model.commands import (
+    COMMIT_PARTITIONS_MAX,
     UNCHANGED,
     Caller,
     ConsumerGroupHeartbeat,
@@ -272,8 +273,13 @@ def _decode_topic_id(entry: types_pb2.TopicPartitions, image: TopicImage) -> Top
 def decode_offsets(
     topics: Sequence[types_pb2.TopicOffsets], limits: Limits
 ) -> tuple[TopicOffsets, ...]:
-    """What a commit says, in its order."""
-    _check_partitions(sum(len(entry.partitions) for entry in topics), limits)
+    """What a commit says, in its order. Raises ``InvalidRequest``."""
+    count = sum(len(entry.partitions) for entry in topics)
+    _check_partitions(count, limits)
+    if count > COMMIT_PARTITIONS_MAX:
+        raise InvalidRequest(
+            f"a commit names at most {COMMIT_PARTITIONS_MAX} partitions: commit in parts"
+        )
     decoded = []
     for entry in topics:
         name, topic_id = _decode_topic(entry)

@@ -90,6 +90,8 @@ class Session:
         self._door = door
         self._coordinator = door.coordinator
         self._peer = peer
+        self._stranger = compute_caller(peer, "")
+        """Who acts as a member that is not on this stream."""
         self._wake = wake
         self._loop = asyncio.get_running_loop()
         self._members: dict[MemberKey, SessionMember] = {}
@@ -415,7 +417,7 @@ class Session:
 
     def _caller_of(self, action: group_pb2.MemberAction) -> Caller:
         member = self._members.get((GroupId(action.group_id), MemberId(action.member_id)))
-        return compute_caller(self._peer, "") if member is None else member.caller
+        return self._stranger if member is None else member.caller
 
     # ------------------------------------------------------------------------------- members
 

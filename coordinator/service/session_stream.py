@@ -12,6 +12,7 @@ import grpc.aio
 from coordinator.service.door import Door
 from coordinator.service.handlers import MALFORMED, MALFORMED_MESSAGE
 from coordinator.service.session import Session, SessionViolation
+from coordinator.service.turns import FIRST_ACTIONS
 from muster.v1 import group_pb2
 
 Context: TypeAlias = grpc.aio.ServicerContext[group_pb2.SessionRequest, group_pb2.SessionResponse]
@@ -76,6 +77,8 @@ class SessionStream:
                 raise SessionViolation(MALFORMED_MESSAGE)
             if not isinstance(request, group_pb2.SessionRequest):
                 return
+            if len(request.actions) > FIRST_ACTIONS:
+                await self._turns.take_if_others_wait()
             for _ in session.receive(request):
                 await self._turns.take()
             while session.is_busy:

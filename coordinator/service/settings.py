@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 ChannelOption: TypeAlias = tuple[str, int]
 
@@ -40,7 +40,7 @@ class GrpcSettings:
     grpc_message_max_bytes: int = 4 * 1024 * 1024
     grpc_metadata_max_bytes: int = 8 * 1024
     grpc_connections_max: int = 10_000
-    grpc_connection_streams_max: int = 512
+    grpc_connection_streams_max: int = 100
     grpc_stream_members_max: int = 10_000
     grpc_message_actions_max: int = 1_000
     grpc_stream_total_bytes: int = 0
@@ -57,6 +57,9 @@ class GrpcSettings:
     grpc_history_readers_max: int = 2
     grpc_history_reader_bytes: int = 512 * 1024 * 1024
     grpc_history_timeout_ms: int = 60_000
+
+
+_PENDING_CALLS_MAX: Final = 10_000
 
 
 def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:
@@ -81,6 +84,10 @@ def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:
             settings.grpc_client_ping_min_interval_ms,
         ),
         ("grpc.http2.max_ping_strikes", 2),
+        # Calls that the server has not taken yet. Above the first number gRPC ends some by chance,
+        # above the second all, with CANCELLED: of whoever calls while one client opens thousands.
+        ("grpc.server.max_pending_requests", _PENDING_CALLS_MAX),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING_CALLS_MAX),
         # Probing for bandwidth sends a PING with every other small message, which doubled what a
         # stream costs at rest; windows of a fixed size do for messages like ours.
         ("grpc.http2.bdp_probe", 0),

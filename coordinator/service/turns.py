@@ -1,7 +1,8 @@
 """Sessions with much to do have their turns one after another, so that others are served between.
 
-A message of a session may hold a thousand actions. The first few are handled as they come, of the
-others a slice in a turn of the loop, of one session at a time.
+A message of a session may hold a thousand actions. The first few are handled as they come, unless
+other sessions wait; of the others a slice in a turn of the loop, of one session at a time. A call
+that comes is taken in some two turns, so that those of others wait for that many slices each.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import asyncio
 from collections import deque
 from typing import Final
 
-FIRST_ACTIONS: Final = 20
+FIRST_ACTIONS: Final = 10
 """Actions of a message that are handled when it comes."""
-ACTIONS: Final = 50
+ACTIONS: Final = 20
 """Actions that are handled in a turn, of one session, each in some 50 µs."""
 
 
@@ -23,6 +24,11 @@ class Turns:
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take_if_others_wait(self) -> None:
+        """As ``take``; returns at once where nobody waits."""
+        if self._waiting:
+            await self.take()
 
     async def take(self) -> None:
         """Returns when it is one's turn, which is never at once."""

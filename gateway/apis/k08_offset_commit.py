@@ -7,21 +7,30 @@ Left out: static members, which the coordinator refuses by name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.apis.offset_commit_wire import (
     FIRST_FLEXIBLE_VERSION,
+    FIRST_TOPIC_ID_VERSION,
     Commit,
     encode_commit_response,
     make_commit_decoder,
 )
-from gateway.apis.refused_commits import compute_refused_topic
+from gateway.apis.refused_commits import (
+    Refused,
+    compute_refused_topic,
+    is_too_large,
+    refuse_in_slices,
+)
 from gateway.codec import response_schema
 from gateway.kept_commits import compute_kept_commit
+from gateway.long_answers import reply_in_slices
 from model.commands import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId
@@ -30,14 +39,19 @@ from model.responses import OffsetCommitResponse, PartitionResult, TopicResult
 KEY = 8
 named = response_schema(KEY, 9)
 """The newest version that names topics by name."""
+by_id = response_schema(KEY)
 
 FIRST_CONSUMER_PROTOCOL_VERSION: Final = 9
+_NUMBER: Final = attrgetter("partition")
 LONGEST_RETENTION_MS: Final = 2**62
 """Far beyond any; more would not fit the record once the time of the commit is added."""
 
 
 def handle(context: RequestContext, request: Commit) -> None:
     """Commit what the caller may commit; the answer has every topic in the order asked."""
+    if is_too_large(request.topics):
+        reply_in_slices(context, _refuse_too_large(context, request))
+        return
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         _reply(context, _fail_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return
@@ -109,6 +123,34 @@ def _may_read(context: RequestContext, topic: TopicOffsets) -> bool:
             return True
         name = known.name
     return context.authorized(Operation.READ, ResourceType.TOPIC, name)
+
+
+def _refuse_too_large(context: RequestContext, request: Commit) -> Steps[Any]:
+    wire = by_id if context.version >= FIRST_TOPIC_ID_VERSION else named
+    made = yield from refuse_in_slices(
+        context,
+        _find_refused(context, request),
+        lambda topic, rows: _make_refused(topic, rows, wire),
+        wire.OffsetCommitResponsePartition,
+    )
+    return wire.OffsetCommitResponse(throttle_time=0, topics=made)
+
+
+def _find_refused(context: RequestContext, request: Commit) -> Iterator[Refused]:
+    may = context.authorized(Operation.READ, ResourceType.GROUP, request.group_id)
+    for topic in request.topics:
+        denied = None if may else ErrorCode.GROUP_AUTHORIZATION_FAILED
+        if may and not _may_read(context, topic):
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        rows = topic.partitions
+        yield Refused(topic.name, topic.topic_id, map(_NUMBER, rows), len(rows), denied)
+
+
+def _make_refused(topic: Refused, rows: Any, wire: Any) -> Any:
+    if wire is named:
+        return named.OffsetCommitResponseTopic(name=topic.name or "", partitions=rows)
+    topic_id = topic.topic_id or ZERO_TOPIC_ID
+    return by_id.OffsetCommitResponseTopic(topic_id=topic_id, partitions=rows)
 
 
 def _fail(topic: TopicOffsets, code: ErrorCode) -> TopicResult:

@@ -16,6 +16,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.checks import check_sizes
 from gateway.codec import response_schema
+from model.classic_commands import PROTOCOLS_MAX
 from model.commands import JoinGroup, JoinProtocol
 from model.errors import (
     ErrorCode,
@@ -65,6 +66,8 @@ def handle(context: RequestContext, request: Any) -> None:
 
 def check_join_sizes(context: RequestContext, request: Any) -> None:
     """What goes into the record of the group is bounded."""
+    if len(request.protocols) > PROTOCOLS_MAX:
+        raise InvalidRequest(f"There are more than {PROTOCOLS_MAX} protocols.")
     check_sizes(
         context.node.settings.gateway_id_max_bytes,
         ("ClientId", context.caller.client_id),

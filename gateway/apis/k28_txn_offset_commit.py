@@ -8,14 +8,22 @@ coordinator, which is not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.apis.refused_commits import compute_refused_topic
+from gateway.apis.refused_commits import (
+    Refused,
+    compute_refused_topic,
+    is_too_large,
+    refuse_in_slices,
+)
 from gateway.codec import response_schema
+from gateway.long_answers import reply_in_slices
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
@@ -25,19 +33,20 @@ from model.responses import OffsetCommitResponse, PartitionResult
 KEY = 28
 wire = response_schema(KEY)
 
+_NUMBER: Final = attrgetter("partition_index")
+
 Found = tuple[Any, tuple[PartitionResult, ...]]
 """A topic as it was asked for, and the results of its partitions."""
 
 
 def handle(context: RequestContext, request: Any) -> None:
     """Commit what the caller may commit; the answer has every topic in the order asked."""
-    if not context.authorized(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-    ):
-        _reply_all(context, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    denied = _find_denied(context, request)
+    if is_too_large(request.topics):
+        reply_in_slices(context, _refuse_too_large(context, request, denied))
         return
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        _reply_all(context, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if denied is not None:
+        context.reply(failed(context, request, denied, ""))
         return
     is_allowed = [
         context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
@@ -65,6 +74,39 @@ def handle(context: RequestContext, request: Any) -> None:
         context.reply(_make(_without_nothing(context, zip(request.topics, rows, strict=True))))
 
     context.submit(_make_command(context, request, wanted), on_answer)
+
+
+def _find_denied(context: RequestContext, request: Any) -> ErrorCode | None:
+    """Why the caller may not commit at all."""
+    if not context.authorized(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return None
+
+
+def _refuse_too_large(
+    context: RequestContext, request: Any, denied: ErrorCode | None
+) -> Steps[Any]:
+    made = yield from refuse_in_slices(
+        context,
+        _find_refused(context, request, denied),
+        lambda topic, rows: wire.TxnOffsetCommitResponseTopic(name=topic.name, partitions=rows),
+        wire.TxnOffsetCommitResponsePartition,
+    )
+    return wire.TxnOffsetCommitResponse(throttle_time=0, topics=made)
+
+
+def _find_refused(
+    context: RequestContext, request: Any, denied: ErrorCode | None
+) -> Iterator[Refused]:
+    for topic in request.topics:
+        may = context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
+        code = denied if may or denied is not None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        rows = topic.partitions
+        yield Refused(TopicName(topic.name), None, map(_NUMBER, rows), len(rows), code)
 
 
 def _make_command(
@@ -102,10 +144,6 @@ def _decode_offset(row: Any) -> PartitionOffset:
 
 def _fail_rows(topic: TopicOffsets, code: ErrorCode) -> tuple[PartitionResult, ...]:
     return tuple(PartitionResult(row.partition, code) for row in topic.partitions)
-
-
-def _reply_all(context: RequestContext, request: Any, code: ErrorCode) -> None:
-    context.reply(failed(context, request, code, ""))
 
 
 def _without_nothing(context: RequestContext, found: Iterable[Found]) -> list[Found]:

@@ -7,7 +7,8 @@ next begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from heapq import merge
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +17,7 @@ from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
 from gateway.codec import response_schema
-from gateway.long_answers import LongAnswer, pace, reply_in_slices
+from gateway.long_answers import SLICE, LongAnswer, pace, reply_in_slices
 from gateway.topics.catalogue import PartitionKey
 from gateway.topics.requests import find_topic_by_name, is_allowed
 from model.errors import ErrorCode
@@ -25,6 +26,7 @@ from model.topics import Topic
 KEY = 75
 wire = response_schema(KEY)
 
+_NAME: Final = attrgetter("name")
 PARTITIONS_PER_RESPONSE_MAX: Final = 2_000
 """Kafka's ``max.request.partition.size.limit``."""
 TOPICS_SLICE: Final = 300
@@ -40,18 +42,38 @@ class _Start(NamedTuple):
 
 def handle(context: RequestContext, request: Any) -> None:
     """Describe one page."""
-    names = sorted(set(map(attrgetter("name"), request.topics)))
+    reply_in_slices(context, _describe(context, request))
+
+
+def _describe(context: RequestContext, request: Any) -> Steps[Any]:
+    names = yield from _sort_names(request.topics)
     cursor = request.cursor
     start = _Start("", 0) if cursor is None else _Start(cursor.topic_name, cursor.partition_index)
     if start.partition < 0 or (cursor is not None and names and start.name not in names):
-        context.reply(failed(context, request, ErrorCode.INVALID_REQUEST, "bad cursor"))
-        return
+        return failed(context, request, ErrorCode.INVALID_REQUEST, "bad cursor")
     if names:
         found: Iterator[_Found] = (_find(context, name) for name in names if name >= start.name)
     else:
         found = _find_all(context, start.name)
     limit = max(min(request.response_partition_limit, PARTITIONS_PER_RESPONSE_MAX), 1)
-    reply_in_slices(context, _make_page(context, found, start, limit))
+    page = yield from _make_page(context, found, start, limit)
+    return page
+
+
+def _sort_names(topics: Sequence[Any]) -> Steps[list[str]]:
+    """Ascending, each once."""
+    parts = []
+    for begin in range(0, len(topics), SLICE):
+        parts.append(sorted(map(_NAME, topics[begin : begin + SLICE])))
+        if begin:
+            yield
+    names: list[str] = []
+    for name, is_slice_done in pace(merge(*parts), SLICE):
+        if not names or name != names[-1]:
+            names.append(name)
+        if is_slice_done:
+            yield
+    return names
 
 
 class _Found(NamedTuple):

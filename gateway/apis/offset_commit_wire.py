@@ -63,7 +63,7 @@ def _make_flexible_decoder(version: int, elements: int) -> Decoder:
 
     def read(data: bytes, pos: int, end: int) -> Commit:
         try:
-            common = _read_common(data, pos, end, by_id)
+            common = _read_common(data, pos, end, by_id, elements)
         except (IndexError, struct.error, UnicodeDecodeError):
             common = None
         return common or _read_any(Cursor(data, pos, end, elements), by_id)
@@ -71,8 +71,8 @@ def _make_flexible_decoder(version: int, elements: int) -> Decoder:
     return read
 
 
-def _read_common(data: bytes, pos: int, end: int, by_id: bool) -> Commit | None:
-    """A commit as most are: short strings, few topics, no instance id, no tagged fields.
+def _read_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) -> Commit | None:
+    """A commit as most are: short strings, no instance id, no metadata, no tagged fields.
 
     ``None`` for any other, and for a broken one, which ``_read_any`` then reads or refuses. What
     it reads beyond ``end`` shows at the end, for the position only grows.
@@ -89,10 +89,15 @@ def _read_common(data: bytes, pos: int, end: int, by_id: bool) -> Commit | None:
         return None
     stop = pos + length
     member_id = data[pos + 1 : stop].decode()
-    count = data[stop + 1]
-    if data[stop] or not 0 < count < 128:
+    if data[stop]:
         return None
-    pos = stop + 2
+    pos = stop + 1
+    count = data[pos]
+    if count < 128:
+        pos += 1
+    else:
+        count, pos = _read_length(data, pos)
+    left = elements + 1 - count
     topics = []
     # ``Any``: a call of ``TopicName`` costs as much as the rest of the line.
     name: Any = None
@@ -108,16 +113,32 @@ def _read_common(data: bytes, pos: int, end: int, by_id: bool) -> Commit | None:
             name = data[pos + 1 : pos + length].decode()
             pos += length
         length = data[pos]
-        if not 0 < length < 128:
+        if length < 128:
+            pos += 1
+        else:
+            length, pos = _read_length(data, pos)
+        left += 1 - length
+        if left < 0 or not length or pos > end:
             return None
-        partitions, pos = _read_partitions(data, pos + 1, end, length - 1)
+        partitions, pos = _read_partitions(data, pos, end, length - 1)
         if partitions is None or data[pos]:
             return None
         topics.append(TopicOffsets(name, topic_id, partitions))
         pos += 1
-    if pos + 1 != end or data[pos]:
+    if pos + 1 != end or data[pos] or left < 0 or not count:
         return None
     return Commit(group_id, epoch, member_id, None, tuple(topics), -1)
+
+
+def _read_length(data: bytes, pos: int) -> tuple[int, int]:
+    """A length of two or three bytes, and the position behind it."""
+    low, middle = data[pos], data[pos + 1]
+    if middle < 128:
+        return low - 128 + (middle << 7), pos + 2
+    high = data[pos + 2]
+    if high > 127:
+        raise IndexError("a length of more bytes")
+    return low - 128 + (middle - 128 << 7) + (high << 14), pos + 3
 
 
 def _read_partitions(

@@ -24,7 +24,7 @@ from storage.import_log import ImportOptions, import_segments
 from storage.memory import MemoryLogStore
 from storage.segments.folder import compute_segment_name, open_segments
 from tests.cost.server import CostServer, cost_server
-from tests.cost.test_apis import G, commit, make_members
+from tests.cost.test_apis import G, commit, commit_in_parts, make_members
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler, Steps, check_law
 from tests.sim.server import CALLER
 from tests.unit.storage.commit_log import SHAPES, make_commit_log
@@ -52,12 +52,12 @@ def join(group: str, member: str, **said: Any) -> ConsumerGroupHeartbeat:
 
 def make_simple_groups(server: CostServer, n: int) -> None:
     server.create(1, "t")
-    server.call_all(commit(f"g{number}", "t", 1) for number in range(n))
+    server.call_all(commit(f"g{number}", "t", (0,)) for number in range(n))
 
 
 def make_offsets(server: CostServer, n: int) -> None:
     server.create(n, "t")
-    server.call_all((commit(G, "t", n),))
+    server.call_all(commit_in_parts(G, "t", n))
 
 
 def make_topics(server: CostServer, n: int) -> None:
@@ -169,7 +169,7 @@ def expire_groups(server: CostServer, n: int) -> Counted:
 def trim(server: CostServer, n: int) -> Counted:
     server.create(1, "t")
     for _ in range(n):
-        server.call_all((commit(G, "t", 1),))
+        server.call_all((commit(G, "t", (0,)),))
     counted = count_for(server, lambda: None, 20)
     assert server.runtime.stats.history_trimmed_bytes > 50 * n
     return counted

@@ -15,6 +15,8 @@ import pytest_asyncio
 from prometheus_client import generate_latest
 
 from gateway.schema import request_schema
+from model.classic_commands import PROTOCOLS_MAX
+from model.commands import COMMIT_PARTITIONS_MAX
 from model.errors import ErrorCode
 from tests.unit.gateway.wire_rig import Rig, WireClient, beat, join, run_rig, with_settings
 from tests.unit.gateway.wire_steps import (
@@ -30,7 +32,8 @@ from tests.unit.gateway.wire_steps import (
     member_of,
 )
 
-MANY = 20_000
+JOIN, TXN_COMMIT = 11, 28
+MANY = 2 * COMMIT_PARTITIONS_MAX
 TOPIC_OF_MANY = "many"
 INVALID_PATTERN = ErrorCode.INVALID_REGULAR_EXPRESSION
 DELETE_GROUPS = 42
@@ -186,11 +189,13 @@ async def test_row_20_a_member_that_commits_by_an_old_version(rig: Rig, version:
 
 
 async def test_row_21_all_offsets_of_a_large_group(rig: Rig) -> None:
-    rows = {number: (number, "") for number in range(MANY)}
     wire = request_schema(FETCH, 9)
     async with await rig.connect() as client, await rig.connect() as other:
-        answer = await commit(client, "large", commit_topics(9, TOPIC_OF_MANY, rows))
-        assert set(commit_codes(answer)) == {0}
+        for begin in range(0, MANY, COMMIT_PARTITIONS_MAX):
+            part = range(begin, begin + COMMIT_PARTITIONS_MAX)
+            rows = {number: (number, "") for number in part}
+            answer = await commit(client, "large", commit_topics(9, TOPIC_OF_MANY, rows))
+            assert set(commit_codes(answer)) == {0}
         wanted = (wire.OffsetFetchRequestGroup(group_id="large", topics=None),) * 3
         client.send(FETCH, 9, groups=wanted)
         assert (await other.ask(VERSIONS, 0)).error_code == 0
@@ -199,6 +204,71 @@ async def test_row_21_all_offsets_of_a_large_group(rig: Rig) -> None:
             (topic,) = group.topics
             assert len(topic.partitions) == MANY
             assert all(row.committed_offset == row.partition_index for row in topic.partitions)
+    await check_served(rig)
+
+
+# ------------------------------------------------------------------------ more than one batch
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+async def test_a_commit_of_too_many_partitions_is_refused_as_a_whole(
+    rig: Rig, version: int
+) -> None:
+    too_many = COMMIT_PARTITIONS_MAX + 1
+    rows = {number: (number, "") for number in range(MANY - too_many + 1, MANY + 1)}
+    topics = commit_topics(version, TOPIC_OF_MANY, rows) + commit_topics(
+        version, "nobody's", {0: (1, "")}
+    )
+    group = f"too-large-{version}"
+    async with await rig.connect() as client:
+        answer = await client.ask(COMMIT, version, group_id=group, topics=topics)
+        *codes, beyond, of_nobody = commit_codes(answer)
+        assert len(codes) == too_many - 1
+        assert set(codes) == {ErrorCode.UNKNOWN_SERVER_ERROR}
+        assert beyond == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else beyond
+        assert of_nobody == unknown
+        if version >= 10:
+            assert [topic.topic_id for topic in answer.topics] == [t.topic_id for t in topics]
+        else:
+            assert [topic.name for topic in answer.topics] == [TOPIC_OF_MANY, "nobody's"]
+        assert group not in await list_groups(client)
+    await check_served(rig)
+
+
+async def test_a_transactional_commit_of_too_many_partitions_is_refused(rig: Rig) -> None:
+    wire = request_schema(TXN_COMMIT, 3)
+    partitions = tuple(
+        wire.TxnOffsetCommitRequestPartition(
+            partition_index=number, committed_offset=1, committed_metadata=None
+        )
+        for number in range(COMMIT_PARTITIONS_MAX + 1)
+    )
+    topics = (wire.TxnOffsetCommitRequestTopic(name=TOPIC_OF_MANY, partitions=partitions),)
+    who = {"transactional_id": "x", "producer_id": 1, "producer_epoch": 0, "generation_id": -1}
+    async with await rig.connect() as client:
+        answer = await client.ask(
+            TXN_COMMIT, 3, group_id="too-large-txn", member_id="", topics=topics, **who
+        )
+        assert set(commit_codes(answer)) == {ErrorCode.UNKNOWN_SERVER_ERROR}
+        assert len(commit_codes(answer)) == len(partitions)
+    await check_served(rig)
+
+
+async def test_a_join_of_too_many_protocols_is_refused(rig: Rig) -> None:
+    wire = request_schema(JOIN, 9)
+    protocols = tuple(
+        wire.JoinGroupRequestProtocol(name=f"p{number}", metadata=b"")
+        for number in range(PROTOCOLS_MAX + 1)
+    )
+    async with await rig.connect() as client:
+        answer = await client.ask(
+            JOIN, 9, group_id="many-protocols", member_id="", protocol_type="consumer",
+            session_timeout=45_000, rebalance_timeout=60_000,
+            protocols=protocols,
+        )  # fmt: skip
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert "many-protocols" not in await list_groups(client)
     await check_served(rig)
 
 

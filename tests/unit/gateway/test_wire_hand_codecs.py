@@ -196,24 +196,48 @@ def test_commit_is_read_alike(version: int, data: st.DataObject) -> None:
     check_commit_read(version, encode(type(request), request))
 
 
-@pytest.mark.parametrize("version", [9, 10])
-def test_broken_commit_is_never_read_as_another(version: int) -> None:
-    """Any byte changed: what the quick way reads, the thorough way reads too."""
+def make_commit(version: int, topics: int, partitions: int) -> bytes:
     wire = request_schema(COMMIT, version)
     rows = tuple(
         wire.OffsetCommitRequestPartition(
             partition_index=number, committed_offset=9, committed_metadata=""
         )
-        for number in range(2)
+        for number in range(partitions)
     )
     which: dict[str, Any] = {"topic_id": b"t" * 16} if version >= 10 else {"name": "topic"}
     request = wire.OffsetCommitRequest(
         group_id="group",
         generation_id_or_member_epoch=3,
         member_id="member",
-        topics=(wire.OffsetCommitRequestTopic(partitions=rows, **which),) * 2,
+        topics=(wire.OffsetCommitRequestTopic(partitions=rows, **which),) * topics,
     )
-    whole = encode(type(request), request)
+    return encode(type(request), request)
+
+
+LENGTHS = [(1, 126), (1, 127), (1, 9_999), (1, 10_000), (126, 1), (127, 1), (300, 2), (5_000, 1),
+           (5_001, 1), (0, 0), (3, 0)]  # fmt: skip
+"""Topics, and partitions of each; two and three bytes long, and more than may be."""
+
+
+@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize(("topics", "partitions"), LENGTHS)
+def test_a_commit_of_many_is_read_alike(version: int, topics: int, partitions: int) -> None:
+    whole = make_commit(version, topics, partitions)
+    check_commit_read_or_refused(version, whole)
+    if len(whole) > 20_000:
+        return
+    # Lengths are in the first bytes: those of the group, the member, the topics, the partitions.
+    for at in range(14, min(60, len(whole))):
+        for value in (0, 1, 127, 128, 129, 200, 255):
+            body = bytearray(whole)
+            body[at] = value
+            check_commit_read_or_refused(version, bytes(body))
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_broken_commit_is_never_read_as_another(version: int) -> None:
+    """Any byte changed: what the quick way reads, the thorough way reads too."""
+    whole = make_commit(version, 2, 2)
     for at in range(len(whole)):
         for value in (0, 1, 2, 3, 6, 127, 128, 255):
             body = bytearray(whole)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.service.sequences import Sequences
+from model.commands import COMMIT_PARTITIONS_MAX
 from model.ids import GroupId, MemberId
 from muster import CommitFailed, MemberLost, MusterError, TopicPartition, classic_offsets, offsets
 from muster.classic_engine import ClassicEngine
@@ -42,8 +43,11 @@ class Log:
     """What a server has committed, in order: number of the commit, partition, offset."""
 
     entries: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    largest: int = 0
+    """Partitions of one request."""
 
     def apply(self, topics: Sequence[types_pb2.TopicOffsets]) -> None:
+        self.largest = max(self.largest, sum(len(topic.partitions) for topic in topics))
         for topic in topics:
             for each in topic.partitions:
                 key = TopicPartition(topic.topic_name, each.partition)
@@ -177,6 +181,25 @@ class UnaryEngine:
         await classic_offsets.commit_offsets(
             cast("ClassicEngine", self), lambda: self.grants, given
         )
+
+
+# --------------------------------------------------------------------------- more than one takes
+
+
+async def test_a_commit_of_very_many_is_made_in_parts_that_a_server_takes() -> None:
+    given = {TopicPartition("t", number): number for number in range(25_000)}
+    client = StreamClient(["well", "request lost", "well", "loading"])
+    stream = StreamEngine(client)
+    stream.grant(*given)
+    await stream.commit(given)
+    server = UnaryServer(["loading"])
+    unary = UnaryEngine(server)
+    unary.grants = dict.fromkeys(given, 1)
+    await unary.commit(given)
+    for log in (client.log, server.log):
+        assert dict(log.entries) == given
+        assert len(log.entries) == len(given)
+        assert log.largest == offsets.COMMIT_PARTITIONS_MAX == COMMIT_PARTITIONS_MAX
 
 
 # -------------------------------------------------------------------------------- the law

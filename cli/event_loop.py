@@ -1,0 +1,56 @@
+"""The server's event loop: uvloop's, or asyncio's, which takes all wakes of gRPC at once.
+
+For each event gRPC's poller thread writes a byte into a pair of sockets, of which its reader takes
+one in a turn of the loop. Where turns are long the pair fills up, the poller waits for room in it,
+and from then on each turn brings one event: whoever calls waits behind all events of a client that
+floods, for seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, Final
+
+_MANY: Final = 1 << 16
+"""More wakes than fit into the pair."""
+
+
+def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Makes loops, of uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return lambda: make_loop(asyncio.SelectorEventLoop)
+    return lambda: make_loop(uvloop.Loop)
+
+
+def make_loop(kind: Any) -> asyncio.AbstractEventLoop:
+    """A loop of this kind."""
+    loop: asyncio.AbstractEventLoop = _find_class(kind)()
+    return loop
+
+
+@cache
+def _find_class(kind: Any) -> Any:
+    def add_reader(self: Any, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        if _is_of_grpc(callback):
+            callback, args = take_all_wakes, (fd, partial(callback, *args))
+        kind.add_reader(self, fd, callback, *args)
+
+    return type("Loop", (kind,), {"add_reader": add_reader})
+
+
+def _is_of_grpc(callback: Callable[..., object]) -> bool:
+    handler = callback.func if isinstance(callback, partial) else callback
+    return type(getattr(handler, "__self__", None)).__name__ == "PollerCompletionQueue"
+
+
+def take_all_wakes(pair: socket.socket, handle_events: Callable[[], object]) -> None:
+    """Leave one byte for ``handle_events``, which takes it and then all events that are there."""
+    waiting = len(pair.recv(_MANY, socket.MSG_PEEK))
+    if waiting > 1:
+        pair.recv(waiting - 1)
+    handle_events()
