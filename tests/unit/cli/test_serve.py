@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import httpx
 import pytest
 
+import cli.serve
 from cli.errors import ExitCode
+from coordinator.runtime.slices import TURN_MS
 from tests.groups import CHECKOUT
 from tests.server import MusterServer, ServerNotStarted
 
@@ -237,3 +240,24 @@ def test_settings_of_kafka_without_effect_are_one_warning(tmp_path: Path) -> Non
         assert warning["cause"] == (
             "these settings of Kafka have no effect here: log.dirs, num.network.threads"
         )
+
+
+def test_a_thread_that_waits_gets_the_interpreter_within_a_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It begins to count anew whenever the loop has let go for a moment, as it does in each turn."""
+    seen = []
+
+    async def see(service: object) -> None:
+        seen.append(sys.getswitchinterval())
+
+    before = sys.getswitchinterval()
+    monkeypatch.setattr(cli.serve, "Service", mock.Mock())
+    monkeypatch.setattr(cli.serve, "configure_logging", mock.Mock())
+    monkeypatch.setattr(cli.serve, "_serve", see)
+    try:
+        cli.serve.run_serve(mock.Mock(warnings=()), (), names_topics=False)
+    finally:
+        sys.setswitchinterval(before)
+    assert len(seen) == 1
+    assert seen[0] * 1_000 < TURN_MS
