@@ -245,7 +245,7 @@ def test_settings_of_kafka_without_effect_are_one_warning(tmp_path: Path) -> Non
 def test_a_thread_that_waits_gets_the_interpreter_within_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It begins to count anew whenever the loop has let go for a moment, as it does in each turn."""
+    """It begins to count anew whenever the loop lets go for a moment, as it does in each turn."""
     seen = []
 
     async def see(service: object) -> None:
