@@ -33,10 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from coordinator.runtime.authorizer import Operation, ResourceType
-from gateway.encoding_in_slices import deliver_in_slices
+from gateway.run_slices import run_slices
 from model.commands import Caller, Command
 from model.errors import ErrorCode
 
@@ -216,7 +217,8 @@ class RequestContext:
         """Answer with a response entity of the newest version, or with its bytes; never raises."""
         try:
             if self.is_long and type(response) is not bytes:
-                deliver_in_slices(self, self.route.encode_long(response))
+                steps = self.route.encode_long(response)
+                run_slices(self, steps, partial(self.door.deliver, self))
                 return
             body = response if type(response) is bytes else self.route.encode(response)
         except Exception as error:  # noqa: BLE001 - a bug in one API must not reach the runtime

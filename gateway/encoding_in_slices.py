@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import Any, Final
 
 from coordinator.runtime.slices import Steps
 from gateway.encoding import Append, Encoded, Write, compile_parts, compile_writer, pack_length_of
 from gateway.schema import Field
-
-if TYPE_CHECKING:
-    from gateway.api import RequestContext
 
 FIRST_SLICE: Final = 200
 """Elements that are encoded when the answer is made, whatever else goes on."""
@@ -28,24 +25,6 @@ def encode_in_slices(target: Any, entity: Any) -> Steps[bytes]:
         parts.clear()
         yield
     return b"".join((*slices, *parts))
-
-
-def deliver_in_slices(context: RequestContext, steps: Steps[bytes]) -> None:
-    """Deliver what ``steps`` come to; the first slice is done now, none once the client is gone."""
-    work = _run(context, steps)
-    for _ in work:
-        context.node.slices.go_on(work, partial(context.door.fail, context))
-        return
-
-
-def _run(context: RequestContext, steps: Steps[bytes]) -> Steps[None]:
-    while not context.closed:
-        try:
-            next(steps)
-        except StopIteration as end:
-            context.door.deliver(context, end.value)
-            return
-        yield
 
 
 def _write(source: Any, target: Any, entity: Any, append: Append, left: list[int]) -> Steps[None]:

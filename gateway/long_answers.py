@@ -8,13 +8,14 @@ much. The others take their turns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from coordinator.runtime.slices import Steps
 from gateway.api import RequestContext
 from gateway.encoding import Encoded, Write, compile_rows_writer
+from gateway.run_slices import run_slices
 from gateway.schema import response_type
 
 S = TypeVar("S")
@@ -85,12 +86,12 @@ def reply_in_slices(context: RequestContext, steps: Steps[Any]) -> None:
 
     The next ones are in later turns, and none is once the connection is gone.
     """
-    _begin(context, _run(context, steps, context.reply))
+    run_slices(context, steps, context.reply)
 
 
 def handle_in_slices(context: RequestContext, steps: Steps[None]) -> None:
     """As ``reply_in_slices``, for steps that see to the answer themselves."""
-    _begin(context, _run(context, steps, lambda _: None))
+    run_slices(context, steps, lambda _: None)
 
 
 def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:
@@ -107,22 +108,3 @@ def compute_each(compute: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]
         if is_slice_done:
             yield
     return found
-
-
-def _begin(context: RequestContext, work: Steps[None]) -> None:
-    for _ in work:
-        context.node.slices.go_on(work, partial(context.door.fail, context))
-        return
-
-
-def _run(context: RequestContext, steps: Steps[T], done: Callable[[T], None]) -> Steps[None]:
-    try:
-        while not context.closed:
-            try:
-                next(steps)
-            except StopIteration as end:
-                done(end.value)
-                return
-            yield
-    except Exception as error:  # noqa: BLE001 - a bug in one API ends this request alone
-        context.door.fail(context, error)
