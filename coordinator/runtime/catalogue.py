@@ -28,7 +28,6 @@ from model.commands import (
     ListGroupConfigs,
     TopicCommand,
 )
-from model.errors import CoordinatorNotAvailable
 from model.ids import GroupId, LogOffset, LogPartition, TopicId
 from model.records import (
     ImportGraceKey,
@@ -141,8 +140,7 @@ class TopicCatalogueRuntime:
 
     def _read_log_ends(self) -> tuple[LogOffset, ...]:
         """The ends of all log partitions, with what is gathered: that is of the topic, too."""
-        if not self._writer.write_gathered():
-            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+        self._writer.check_written()
         numbers = range(self._store.partitions)
         return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
 

@@ -35,7 +35,7 @@ from model.commands import (
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
-from model.errors import CoordinatorNotAvailable, GroupError, NotCoordinator, UnknownServerError
+from model.errors import GroupError, NotCoordinator, UnknownServerError
 from model.ids import GroupId, compute_log_partition
 from model.responses import ListedTransaction, ListTransactionsResponse
 from model.topics import TopicImage
@@ -128,7 +128,7 @@ class OffsetCommands:
         A fetch must not see an offset as stable, and yet as it was before the transaction.
         """
         if self._has_unwritten_marker:
-            self._write_gathered()
+            self._writer.check_written()
             self._has_unwritten_marker = False
 
     def _shard_of(self, group_id: GroupId) -> Shard:
@@ -164,12 +164,12 @@ class OffsetCommands:
         found: list[ListedTransaction] = []
         try:
             for shard in self._shards:
-                self._write_gathered()
+                self._writer.check_written()
                 for listed in read_open_transactions(self._store, shard, self._times_out_ms):
                     found.append(listed)
                     if len(found) % TRANSACTIONS_SLICE == 0:
                         yield
-                        self._write_gathered()
+                        self._writer.check_written()
         except GroupError as error:
             self._answer_error((), reply, error)
             return
@@ -180,11 +180,6 @@ class OffsetCommands:
             return
         generation = self._durability.generation_of_all()
         self._writer.answer_when_durable(generation, reply, ListTransactionsResponse(tuple(found)))
-
-    def _write_gathered(self) -> None:
-        """What is only gathered the store does not show."""
-        if not self._writer.write_gathered():
-            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
 
     def _handle(self, command: TransactionCommand) -> tuple[Shard, Outcome]:
         match command:

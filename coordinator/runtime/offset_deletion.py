@@ -25,7 +25,7 @@ from coordinator.runtime.offset_reads import encode_offset_group_prefix, fits_in
 from coordinator.runtime.slices import Slices, Steps
 from coordinator.runtime.writer import Writer
 from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
-from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
+from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, TopicName, compute_log_partition
 from model.records import OffsetCommitKey
 from model.responses import OffsetDeleteResponse, PartitionResult, TopicResult
@@ -120,7 +120,7 @@ class OffsetDeletion:
         with those of its offsets that were not deleted.
         """
         group_id = command.group_id
-        self._write_gathered()
+        self._writer.check_written()
         places = self._scan(shard, group_id)
         left = list(islice(places, SLICE + 1))
         if len(left) <= SLICE:
@@ -181,7 +181,7 @@ class OffsetDeletion:
 
     def _find_all(self, shard: Shard, group_id: GroupId) -> list[OffsetPlace]:
         """All offsets of the group, also what cannot be read and what waits for a marker."""
-        self._write_gathered()
+        self._writer.check_written()
         places = dict.fromkeys(self._scan(shard, group_id))
         places.update(dict.fromkeys(shard.open_transactions.unstable(group_id)))
         return list(places)
@@ -195,7 +195,7 @@ class OffsetDeletion:
 
     def _find(self, shard: Shard, command: DeleteOffsets) -> set[OffsetPlace]:
         """Those of the offsets asked for that are there."""
-        self._write_gathered()
+        self._writer.check_written()
         places: list[tuple[TopicName, int]] = [
             (name, partition)
             for name, partitions in command.topics
@@ -209,11 +209,6 @@ class OffsetDeletion:
             *(place for place, entry in zip(places, found, strict=True) if entry is not None),
             *shard.open_transactions.unstable(command.group_id),
         }
-
-    def _write_gathered(self) -> None:
-        """What is only gathered the store does not show."""
-        if not self._writer.write_gathered():
-            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
 
     def forget_if_offsetless(self, group_id: GroupId) -> None:
         """The group lost offsets: see whether it has any left. Kept by the shell, for only the

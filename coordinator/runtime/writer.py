@@ -29,6 +29,7 @@ from coordinator.runtime.partition_encoder import (
     encode_lone_commit,
 )
 from coordinator.runtime.stats import Stats
+from model.errors import CoordinatorNotAvailable
 from model.ids import LogOffset, LogPartition
 from model.records import OffsetCommits, Record, SideRecord
 from model.transactions import TransactionRecord, count_records
@@ -169,6 +170,11 @@ class Writer:
         ``False`` where the store cannot take it just now.
         """
         return not self._gathered or self._close_batch()
+
+    def check_written(self) -> None:
+        """Write what is gathered. Raises ``CoordinatorNotAvailable`` where that cannot be."""
+        if not self.write_gathered():
+            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
 
     def write_early(self) -> bool:
         """Write, without a sync, what is gathered and what ``before_write`` adds to it.
