@@ -16,7 +16,7 @@ from muster.classic_offsets import commit_offsets, fetch_offsets
 from muster.classic_options import ClassicOptions, make_options
 from muster.classic_protocol import NO_GENERATION, GroupProtocol
 from muster.classic_worker_protocol import Assign, Metadata, OnAssignment, OnEnd, WorkerProtocol
-from muster.client import Client, acquire_shared_client, release_shared_client
+from muster.client import CALLERS_MAX, Client, acquire_shared_client, release_shared_client
 from muster.errors import JoinTimeout, MemberLost, MusterError
 from muster.membership import Partitions
 from muster.partitions import OffsetAndMetadata, TopicPartition
@@ -84,7 +84,10 @@ class ClassicBase:
         if self._engine is not None:
             raise MusterError("a member joins once: make another one")
         target = self._target
-        client = target if isinstance(target, Client) else acquire_shared_client(target)
+        if isinstance(target, Client):
+            client = target
+        else:
+            client = acquire_shared_client(target, CALLERS_MAX)
         try:
             protocol = self._make_protocol(client)
         except BaseException:

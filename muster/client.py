@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -419,25 +419,42 @@ class Client:
             self.arm(min(deadlines))
 
 
-_SHARED: Final[dict[tuple[asyncio.AbstractEventLoop, str], tuple[Client, int]]] = {}
+_Place: TypeAlias = tuple[asyncio.AbstractEventLoop, str, int]
+"""Whose loop, to where, and which of them."""
+_SHARED: Final[dict[_Place, tuple[Client, int]]] = {}
+CALLERS_MAX: Final = 40
+"""Classic members on one shared client: each waits in a call and has others beside it, and a
+connection has 100 at a time."""
 
 
-def acquire_shared_client(target: str) -> Client:
-    """The client that members of this event loop share for a target; release it once."""
-    for ended in [key for key in _SHARED if key[0].is_closed()]:
+def acquire_shared_client(target: str, users_max: int | None = None) -> Client:
+    """The client that members of this event loop share for a target; release it once.
+
+    With ``users_max`` no more than so many share one, and not with those that say nothing.
+    """
+    for ended in [place for place in _SHARED if place[0].is_closed()]:
         del _SHARED[ended]
-    key = (asyncio.get_running_loop(), target)
-    client, users = _SHARED.get(key) or (Client(target), 0)
-    _SHARED[key] = (client, users + 1)
+    number = 0
+    if users_max is not None:
+        number = 1
+        while _SHARED.get(_place_of(target, number), (None, 0))[1] >= users_max:
+            number += 1
+    place = _place_of(target, number)
+    client, users = _SHARED.get(place) or (Client(target), 0)
+    _SHARED[place] = (client, users + 1)
     return client
+
+
+def _place_of(target: str, number: int) -> _Place:
+    return asyncio.get_running_loop(), target, number
 
 
 async def release_shared_client(client: Client) -> None:
     """The last to release it closes it."""
-    key = (asyncio.get_running_loop(), client.target)
-    _, users = _SHARED[key]
+    [place] = [place for place, (shared, _) in _SHARED.items() if shared is client]
+    users = _SHARED[place][1]
     if users > 1:
-        _SHARED[key] = (client, users - 1)
+        _SHARED[place] = (client, users - 1)
         return
-    del _SHARED[key]
+    del _SHARED[place]
     await client.close()

@@ -101,6 +101,6 @@ async def test_a_loop_that_ended_without_a_close_keeps_no_connection(stand: Stan
         def is_closed(self) -> bool:
             return True
 
-    client_module._SHARED[(Ended(), stand.target)] = (object(), 1)  # type: ignore[index,assignment]
+    client_module._SHARED[(Ended(), stand.target, 0)] = (object(), 1)  # type: ignore[index,assignment]
     async with make_member(stand):
         assert len(client_module._SHARED) == 1

@@ -17,6 +17,8 @@ import muster
 from assignors.embedded import encode_subscription, make_subscription
 from model.commands import INTERNAL, ClassicDeadline, GrowTopic
 from model.ids import GroupId, MemberId, TopicName
+from muster import classic_member as classic_member_module
+from muster import client as client_module
 from muster.classic_engine import Phase
 from muster.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
@@ -48,6 +50,19 @@ async def test_a_lone_member_leads_itself(stand: Stand) -> None:
         ("m", "assigned", frozenset({0, 1, 2, 3})),
         ("m", "revoked", frozenset({0, 1, 2, 3})),
     ]
+
+
+async def test_so_many_members_share_a_connection(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may wait in a call, and a connection has a bounded number of them."""
+    monkeypatch.setattr(classic_member_module, "CALLERS_MAX", 2)
+    async with make_classic(stand, name="a") as one, make_classic(stand, name="b") as two:
+        async with make_classic(stand, name="c") as three:
+            await until_shared(one, two, three)
+            assert sorted(users for _, users in client_module._SHARED.values()) == [1, 2]
+        await until_shared(one, two)
+        assert [users for _, users in client_module._SHARED.values()] == [2]
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)

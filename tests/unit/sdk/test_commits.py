@@ -109,8 +109,12 @@ class StreamEngine:
 
 
 def broken() -> grpc.aio.AioRpcError:
+    return make_error(grpc.StatusCode.UNAVAILABLE)
+
+
+def make_error(code: grpc.StatusCode) -> grpc.aio.AioRpcError:
     empty = grpc.aio.Metadata()
-    return grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, empty, empty, "", "")
+    return grpc.aio.AioRpcError(code, empty, empty, "", "")
 
 
 class UnaryServer:
@@ -181,6 +185,21 @@ class UnaryEngine:
         await classic_offsets.commit_offsets(
             cast("ClassicEngine", self), lambda: self.grants, given
         )
+
+
+# ------------------------------------------------------------------------ what was not taken
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED])
+async def test_a_commit_that_a_server_did_not_take_is_made_again(code: grpc.StatusCode) -> None:
+    """One with more calls than it can take ends some of them with CANCELLED."""
+    await offsets.wait_until_available(make_error(code))
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.PERMISSION_DENIED])
+async def test_a_commit_that_failed_is_not(code: grpc.StatusCode) -> None:
+    with pytest.raises(MusterError):
+        await offsets.wait_until_available(make_error(code))
 
 
 # --------------------------------------------------------------------------- more than one takes
