@@ -138,8 +138,6 @@ class OffsetCommands:
 
     def change(self, command: TransactionCommand, reply: Reply) -> None:
         """Handle, replay and gather; the answer comes when it is durable."""
-        # Not after it: a large commit is handled in one turn and written in the next.
-        self._writer.write_if_full()
         groups = (command.group_id,) if isinstance(command, TxnOffsetCommit) else ()
         try:
             shard, outcome = self._handle(command)
@@ -224,7 +222,10 @@ class OffsetCommands:
             self._durability.note_offsets(group_id, self._writer.generation)
         if isinstance(record, TransactionMarker) and not record.committed:
             reply = partial(self._answer_and_forget, reply, sorted(changed))
+        was_full = self._writer.is_full
         self._writer.append(Entry(shard.partition, (), outcome.side, reply, response, (), record))
+        if was_full:  # Not by this one alone: a large commit is written in the next turn.
+            self._writer.write_if_full()
 
     def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
         """Who lost an offset while an abort was being written was not looked at: this may be it."""

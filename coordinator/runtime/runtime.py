@@ -470,9 +470,6 @@ class Runtime:
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
         """``_submit_to_shard`` for what comes most: hardly an effect, no second half, one group."""
-        writer = self._writer
-        # Not after it: a large commit is handled in one turn and written in the next.
-        writer.write_if_full()
         group_id = command.group_id
         shard = self._shards[compute_log_partition(group_id, self.log_partitions)]
         now = self._clock.now()
@@ -495,8 +492,12 @@ class Runtime:
         else:
             self._answer_read((group_id,), reply, response)
             return
+        writer = self._writer
+        was_full = writer.is_full
         self._durability.note_offsets(group_id, writer.generation)
         writer.append(Entry(shard.partition, records, (), reply, response, commits))
+        if was_full:  # Not by this one alone: a large commit is written in the next turn.
+            writer.write_if_full()
 
     def _carry_out(
         self,

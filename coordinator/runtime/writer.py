@@ -156,12 +156,17 @@ class Writer:
         if not self._is_flush_wanted:
             self.request_flush()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is gathered that no more should be."""
+        return self._gathered_records >= self._records_max
+
     def write_if_full(self) -> None:
         """Write early, without a sync, what has become too much for one write.
 
         To be called between commands, so that all of one command is in one write.
         """
-        if self._gathered_records >= self._records_max and not self._is_closing_batch:
+        if self.is_full and not self._is_closing_batch:
             self._close_batch()
 
     def write_gathered(self) -> bool:

@@ -32,7 +32,7 @@ from tests.sim.put_back import PutBack
 
 def commits_of_lost_grants(patch: pytest.MonkeyPatch) -> None:
     """A commit that is tried again does not ask whether the partition is still the member's."""
-    patch.setattr(Claim, "check", lambda self: self._offsets)
+    patch.setattr(Claim, "check", lambda self: dict(self._offsets))
 
 
 def commits_beside_each_other(patch: pytest.MonkeyPatch) -> None:
