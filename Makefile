@@ -20,7 +20,7 @@ STAMP := $(VENV)/.installed
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
 	@echo "make test    install, then lint and run all tests (TEST_GROUPS='log protocol' for some)"
-	@echo "make lint    ruff, mypy and the import contracts alone"
+	@echo "make lint    ruff, mypy, the import contracts and dead code alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds of each kind of world"
 	@echo "make chaos   the SDK over networks that delay, hold back and cut: SEEDS=20 SECONDS=$(SECONDS) each"
 	@echo "make soak    what grows in a server under clients that come and go for MINUTES=30"

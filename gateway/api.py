@@ -14,7 +14,7 @@ leave a connection in the order of its requests whatever the order of the replie
 
 The answer is built from the *newest* version's kio response module, taken untyped::
 
-    wire = response_schema(18)          # gateway.codec; the module of the newest version
+    wire = response_schema(18)          # gateway.schema; the module of the newest version
     context.reply(wire.ApiVersionsResponse(throttle_time=0, error_code=0, ...))
 
 It is encoded in the version of the request: fields that this version lacks are dropped, fields
@@ -59,7 +59,7 @@ Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
 
 
 Decoder: TypeAlias = Callable[[bytes, int, int], Any]
-"""(data, pos, end) -> the request in ``data[pos:end]``; raises ``gateway.codec.DecodeError``."""
+"""(data, pos, end) -> the request in ``data[pos:end]``; raises ``gateway.decoding.DecodeError``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,10 +190,6 @@ class InvalidPartitions(GroupError):
     code = ErrorCode.INVALID_PARTITIONS
 
 
-class InvalidReplicationFactor(GroupError):
-    code = ErrorCode.INVALID_REPLICATION_FACTOR
-
-
 class InvalidConfig(GroupError):
     code = ErrorCode.INVALID_CONFIG
 

@@ -70,7 +70,7 @@ RECORDS = pa.schema(
         # Kafka's JSON of every other type, and of the few commits with fields that no column has.
         pa.field("key_json", pa.string()),
         pa.field("value_json", pa.string()),
-        # What is wrong, one word and one line; null for nothing. See PROBLEMS.
+        # What is wrong, one word and one line; null for nothing. See below.
         pa.field("problem", pa.string()),
         pa.field("problem_detail", pa.string()),
     ]
@@ -98,5 +98,3 @@ trimmed or replaced. Its ``offset`` is the one at which the stream goes on.
 
 RECORD_PROBLEMS = (UNKNOWN_TYPE, UNKNOWN_VERSION, BAD_KEY, BAD_VALUE)
 """The row is one record, whose key and value are there as bytes."""
-
-PROBLEMS = BATCH_PROBLEMS + STREAM_PROBLEMS + RECORD_PROBLEMS

@@ -428,13 +428,3 @@ def _rewrite_batch(plan: TrimPlan, batch: Batch, changes: _Changes) -> None:
         cut = left[first : first + RECORDS_PER_BATCH_MAX]
         is_transactional = any(record.offset in plan.waiting for record in cut)
         changes.batches.append(select_records(batch, cut, is_transactional=is_transactional))
-
-
-def trim_once(
-    store: LogStore, partition: LogPartition, limit: int, bytes_max: int = 1 << 20
-) -> bool:
-    """One step at once, whatever its batches' age; whether there was anything to trim."""
-    old = read_old(store, partition, limit, bytes_max, lambda batch: True)
-    if old:
-        store.rewrite(compute_rewrite(compute_plan(store, partition, decode_old(old))))
-    return bool(old)

@@ -26,6 +26,7 @@ LINTERS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("lint-imports",),
+    ("python", "-m", "tests.dead_code"),
 )
 _NO_TESTS_RAN = 5
 _CLOSING = re.compile(r"^=+ .*\bin [\d.]+s.* =+$")

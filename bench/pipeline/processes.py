@@ -72,11 +72,6 @@ def _read_fields(process: int) -> list[str]:
         return []
 
 
-def read_state(process: int) -> str:
-    """The letter that `ps` has for it, T for one that a signal has stopped; nothing once gone."""
-    return next(iter(_read_fields(process)), "")
-
-
 def find_family(root: int) -> list[int]:
     """A process and all that it started, and these."""
     children: dict[int, list[int]] = defaultdict(list)

@@ -57,7 +57,6 @@ class Observer:
     latest: dict[str, GroupView] = field(default_factory=dict)
     polls: int = 0
     double: list[str] = field(default_factory=list)
-    is_reachable: bool = False
     _task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -87,12 +86,9 @@ class Observer:
         request = admin_pb2.DescribeGroupRequest(group_id=group_id)
         try:
             response = await stub.DescribeGroup(request, timeout=_CALL_TIMEOUT_S)
-        except grpc.RpcError as error:
-            # The group may not be there yet; only this says that nobody answers.
-            code = error.code()
-            self.is_reachable = code is grpc.StatusCode.NOT_FOUND
+        except grpc.RpcError:
+            # The group may not be there yet, or nobody answers.
             return
-        self.is_reachable = True
         view = decode_group(response.group, time.monotonic())
         self.latest[group_id] = view
         self.polls += 1

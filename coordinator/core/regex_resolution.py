@@ -40,11 +40,6 @@ class InstallRegexes:
     topic_hashes: TopicHashes = field(default_factory=dict)
 
 
-def has_unresolved_regex(group: ConsumerGroup) -> bool:
-    """Whether a member waits for the topics of its pattern."""
-    return not group.regexes.keys() <= group.resolved_regexes.keys()
-
-
 def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
     """A record for each pattern, and a new group epoch if that changes what members get.
 

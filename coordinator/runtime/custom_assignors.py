@@ -20,11 +20,6 @@ class AssignorNotFound(Exception):
     """No assignor of that name can be had; the text says why."""
 
 
-def find_custom_names() -> tuple[str, ...]:
-    """The names that installed packages have assignors under."""
-    return tuple(sorted({found.name for found in entry_points(group=ENTRY_POINTS)}))
-
-
 def load_assignors(names: Iterable[str]) -> Assignors:
     """The built-in assignors, and of these names those that are not built in.
 

@@ -87,13 +87,6 @@ def encode_offset_group_prefix(group_id: GroupId) -> bytes:
     return _KEY_HEAD.pack(RecordType.OFFSET_COMMIT, len(encoded)) + encoded
 
 
-def read_group_offsets(
-    store: LogStore, partition: LogPartition, group_id: GroupId
-) -> Iterator[StoredOffset]:
-    """All offsets of one group, by topic and partition."""
-    return decode_stored_offsets(store.latest(partition, encode_offset_group_prefix(group_id)))
-
-
 async def read_highest_offsets(
     store: LogStore, shards: Iterable[Shard], deleted: DeletedTopics = NOTHING_DELETED
 ) -> dict[tuple[TopicName, int], int]:

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol, cast
 from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
+from gateway.schema import response_schema
 from gateway.topics.catalogue import Append, AppendResult, TopicDataError
 from gateway.topics.produced import check_sent
 from gateway.topics.requests import (

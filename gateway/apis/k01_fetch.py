@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
+from gateway.schema import response_schema
 from gateway.topics.catalogue import DataWatch, PartitionKey, Read, ReadResult, TopicDataError
 from gateway.topics.requests import (
     TopicRef,

@@ -11,8 +11,8 @@ from typing import Any, Final
 from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, pace, reply_in_slices
+from gateway.schema import response_schema
 from gateway.topics.catalogue import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,

@@ -23,8 +23,7 @@ from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.brokers import compute_brokers
-from gateway.codec import Encoded, response_schema
-from gateway.encoding import compile_rows_writer
+from gateway.encoding import Encoded, compile_rows_writer
 from gateway.long_answers import (
     COMMANDS_SLICE,
     LongAnswer,
@@ -32,7 +31,7 @@ from gateway.long_answers import (
     pace,
     reply_in_slices,
 )
-from gateway.schema import response_type
+from gateway.schema import response_schema, response_type
 from gateway.topics.catalogue import PartitionLeader
 from model.commands import CreateTopic
 from model.errors import ErrorCode, GroupError

@@ -28,9 +28,9 @@ from gateway.apis.refused_commits import (
     is_too_large,
     refuse_in_slices,
 )
-from gateway.codec import response_schema
 from gateway.kept_commits import compute_kept_commit
 from gateway.long_answers import reply_in_slices
+from gateway.schema import response_schema
 from model.commands import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId

@@ -16,7 +16,6 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import (
     COMMANDS_SLICE,
     SLICE,
@@ -26,6 +25,7 @@ from gateway.long_answers import (
     pace,
     reply_in_slices,
 )
+from gateway.schema import response_schema
 from gateway.topics.requests import Gather
 from model.commands import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError

@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.schema import response_schema
 from model.errors import ErrorCode
 
 KEY = 10

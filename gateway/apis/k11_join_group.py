@@ -15,7 +15,7 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.checks import check_sizes
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from model.classic_commands import PROTOCOLS_MAX
 from model.commands import JoinGroup, JoinProtocol
 from model.errors import (

@@ -11,7 +11,7 @@ from typing import Any
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from model.commands import ClassicHeartbeat
 from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId

@@ -14,8 +14,8 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
+from gateway.schema import response_schema
 from gateway.topics.requests import Gather
 from model.commands import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError

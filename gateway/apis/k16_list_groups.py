@@ -12,8 +12,9 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import Encoded, response_schema
+from gateway.encoding import Encoded
 from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.schema import response_schema
 from model.commands import ListGroups
 from model.errors import ErrorCode, GroupError
 from model.responses import ListedGroup, ListGroupsResponse

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from model.errors import ErrorCode
 
 KEY = 18

@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from gateway.topics.requests import is_allowed
 from model.commands import AllocateProducerId
 from model.errors import ErrorCode, GroupError

@@ -13,8 +13,8 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace, reply_in_slices
+from gateway.schema import response_schema
 from gateway.topics.requests import Gather
 from model.commands import WriteTxnMarkers
 from model.errors import ErrorCode, GroupError

@@ -22,8 +22,8 @@ from gateway.apis.refused_commits import (
     is_too_large,
     refuse_in_slices,
 )
-from gateway.codec import response_schema
 from gateway.long_answers import reply_in_slices
+from gateway.schema import response_schema
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName

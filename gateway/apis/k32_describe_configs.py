@@ -16,8 +16,8 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
+from gateway.schema import response_schema
 from gateway.topics.configs import compute_topic_config_source
 from gateway.topics.requests import Gather
 from model.commands import DescribeGroupConfigs

@@ -12,8 +12,8 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
+from gateway.schema import response_schema
 from gateway.topics.assignments import check_assignment
 from gateway.topics.catalogue import TopicDataError
 from gateway.topics.requests import Gather, find_duplicates, is_allowed

@@ -12,7 +12,6 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import (
     COMMANDS_SLICE,
     LongAnswer,
@@ -20,6 +19,7 @@ from gateway.long_answers import (
     pace,
     reply_in_slices,
 )
+from gateway.schema import response_schema
 from gateway.topics.requests import Gather
 from model.commands import DeleteGroup
 from model.errors import ErrorCode, GroupError

@@ -14,8 +14,8 @@ from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.apis.k32_describe_configs import BROKER, GROUP, TOPIC
-from gateway.codec import response_schema
 from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
+from gateway.schema import response_schema
 from gateway.topics.requests import Gather, find_duplicates
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.errors import (

@@ -13,8 +13,8 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.codec import response_schema
 from gateway.long_answers import SLICE, compute_each, handle_in_slices, pace, reply_in_slices
+from gateway.schema import response_schema
 from model.commands import DeleteOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName

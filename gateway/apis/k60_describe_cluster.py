@@ -12,7 +12,7 @@ from coordinator.runtime.authorizer import CLUSTER_NAME, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
 from gateway.brokers import compute_brokers
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from model.errors import ErrorCode
 
 KEY = 60

@@ -15,7 +15,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.apis.heartbeat_wire import Heartbeat, make_heartbeat_decoder
 from gateway.checks import check_heartbeat
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from model.commands import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.ids import GroupId, InstanceId, MemberId, TopicName

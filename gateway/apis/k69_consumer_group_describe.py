@@ -18,8 +18,8 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
-from gateway.codec import response_schema
 from gateway.long_answers import LongAnswer, compute_each, handle_in_slices, reply_in_slices
+from gateway.schema import response_schema
 from model.commands import ConsumerGroupDescribe
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName

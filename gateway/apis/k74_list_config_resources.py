@@ -13,7 +13,7 @@ from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.apis.k32_describe_configs import BROKER, GROUP, TOPIC
 from gateway.apis.k44_incremental_alter_configs import BROKER_LOGGER, CLIENT_METRICS
-from gateway.codec import response_schema
+from gateway.schema import response_schema
 from model.commands import ListGroupConfigs
 from model.errors import ErrorCode, GroupError
 from model.responses import ListGroupConfigsResponse

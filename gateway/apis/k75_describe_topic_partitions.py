@@ -16,8 +16,8 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
-from gateway.codec import response_schema
 from gateway.long_answers import SLICE, LongAnswer, pace, reply_in_slices
+from gateway.schema import response_schema
 from gateway.topics.catalogue import PartitionKey
 from gateway.topics.requests import find_topic_by_name, is_allowed
 from model.errors import ErrorCode

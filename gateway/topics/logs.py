@@ -46,11 +46,6 @@ class PartitionLogs:
         self._logs: dict[PartitionKey, PartitionLog] = {}
         self._ledger = SegmentLedger()
 
-    @property
-    def total_bytes(self) -> int:
-        """What all segments take that are known of."""
-        return self._ledger.total
-
     def get(self, key: PartitionKey) -> PartitionLog | None:
         """The partition if it is open."""
         return self._logs.get(key)

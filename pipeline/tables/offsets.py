@@ -96,18 +96,6 @@ def compute_latest_offsets(commits: DataFrame) -> DataFrame:
     )
 
 
-def compute_waiting_offsets(commits: DataFrame) -> DataFrame:
-    """Commits of transactions that are open in the end, and that no deletion has dropped since."""
-    deletions = commits.where("is_tombstone").groupBy(*_KEY).agg(sql.max("offset").alias("deleted"))
-    is_open = col("transaction") == OPEN
-    return (
-        commits.where(is_open)
-        .join(deletions, list(_KEY), "left")
-        .where(col("deleted").isNull() | (col("deleted") < col("offset")))
-        .drop("deleted")
-    )
-
-
 def compute_offset_lives(commits: DataFrame) -> DataFrame:
     """From the first commit of a partition to its deletion, again and again.
 

@@ -7,7 +7,7 @@ then records in varints; the CRC-32C covers everything from the attributes on.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -340,18 +340,6 @@ def check_crc(data: bytes, pos: int, header: BatchHeader) -> None:
         raise ChecksumError(
             f"batch at offset {header.base_offset} has CRC {actual:08x}, not {header.crc:08x}"
         )
-
-
-def decode_batches(data: bytes, *, decompress: Decompress | None = None) -> Iterator[Batch]:
-    """The batches that ``data`` consists of, each with its CRC verified.
-
-    ``decompress`` is needed for compressed batches only (``storage.compression`` has one).
-    """
-    pos = 0
-    while pos < len(data):
-        batch = decode_batch(data, pos, decompress=decompress)
-        yield batch
-        pos += batch.size
 
 
 def decode_batch(data: bytes, pos: int = 0, *, decompress: Decompress | None = None) -> Batch:

@@ -17,7 +17,6 @@ from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from storage.codec.kinds import Compiled
 from storage.codec.record_schemas import RECORD_SCHEMAS, RecordSchema
 from storage.codec.records import read_type, read_version
-from storage.codec.wire import INT16
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -37,16 +36,6 @@ def key_to_json(data: bytes) -> JsonObject:
 def value_to_json(key_type: int, data: bytes) -> JsonObject:
     """A value's fields; raises ``CodecError`` for types and versions not known here."""
     return _to_json("value", _value_codec(key_type, read_version(data)), data)
-
-
-def key_from_json(type_id: int, value: JsonObject) -> bytes:
-    """The key with these fields; raises ``CodecError`` where they are not those of the type."""
-    return _from_json("key", type_id, _key_codec(type_id), value)
-
-
-def value_from_json(key_type: int, version: int, value: JsonObject) -> bytes:
-    """The value with these fields, in a version."""
-    return _from_json("value", version, _value_codec(key_type, version), value)
 
 
 @cache
@@ -72,14 +61,5 @@ def _to_json(what: str, codec: Compiled, data: bytes) -> JsonObject:
         if end != len(data):
             raise CodecError(f"{len(data) - end} bytes too many")
         return cast(JsonObject, codec.to_json(value))
-    except wire.BAD_INPUT as error:
-        raise wire.compute_codec_error(what, error) from None
-
-
-def _from_json(what: str, head: int, codec: Compiled, value: JsonObject) -> bytes:
-    try:
-        out = bytearray(INT16.pack(head))
-        codec.write(out, codec.from_json(value))
-        return bytes(out)
     except wire.BAD_INPUT as error:
         raise wire.compute_codec_error(what, error) from None

@@ -19,9 +19,9 @@ from model.commands import INTERNAL, Command, CreateTopic
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler
 from tests.sim.server import quiet_logs
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, make_request
 

@@ -21,12 +21,12 @@ from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.records import PartitionOffset
 from model.settings import CoordinatorSettings
 from storage.import_log import ImportOptions, import_segments
-from storage.memory import MemoryLogStore
 from storage.segments.folder import compute_segment_name, open_segments
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, commit, commit_in_parts, make_members
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler, Steps, check_law
 from tests.sim.server import CALLER
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.commit_log import SHAPES, make_commit_log
 
 Prepare = Callable[[CostServer, int], None]

@@ -16,7 +16,7 @@ from heapq import heappop
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from storage import memory
+from tests.support import memory
 
 T = TypeVar("T")
 

@@ -31,10 +31,10 @@ from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 from storage.codec.batches import encode_batch
 from storage.codec.records import encode_key, encode_value
-from storage.memory import MemoryLogStore
 from tests.sim.scheduler import START_WALL_MS
 from tests.sim.server import CALLER, VirtualServer
 from tests.sim.shadow import Description, describe_shards
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 
 G = GroupId("g")

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import crc32c
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import Batch, decode_batch, decode_batches
+from storage.codec.batches import Batch, decode_batch
 from storage.compression import decompress
 from storage.fold import PartitionFold
 from storage.log_store import LatestEntry, LogStore, StoreCorrupt, read_batch_range
-from storage.memory import MemoryLogStore
-from storage.trim import trim_once
 from tests.golden.kafka_log import load_store
+from tests.support.batches import decode_batches
+from tests.support.memory import MemoryLogStore
+from tests.support.trimming import trim_once
 from tests.unit.storage.golden import segments
 from tests.unit.storage.raw_log import RawLog
 

@@ -27,7 +27,6 @@ from storage.codec.batches import (
 )
 from storage.codec.records import encode_key, encode_value
 from storage.fold import PartitionFold
-from storage.memory import MemoryLogStore
 from tests.durability.logs import (
     FOO,
     P0,
@@ -50,6 +49,7 @@ from tests.properties.core_driver import DROPS_TOMBSTONES, compact
 from tests.scenarios.imported import make_imported
 from tests.sim.scheduler import START_WALL_MS
 from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 
 

@@ -25,11 +25,11 @@ from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch
 from storage.codec.records import encode_key, encode_value
 from storage.log_store import LatestEntry, StoreCorrupt, StoreStalled
-from storage.memory import MemoryLogStore
 from tests.durability.logs import FOO, P0, G, encode, list_groups, offset, store_of
 from tests.sim.scheduler import START_WALL_MS, VirtualScheduler
 from tests.sim.server import CALLER, Pending, VirtualServer, error_name, make_topic_id
 from tests.sim.shadow import describe_shards
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 
 PARTITIONS = 4

@@ -34,9 +34,9 @@ from storage.codec.batches import decode_batch
 from storage.codec.records import decode_key, decode_value
 from storage.fold import PartitionFold
 from storage.log_store import LogStore
-from storage.memory import MemoryLogStore
 from tests.sim.server import CALLER, VirtualServer
 from tests.sim.shadow import Shadow, describe_shadow, describe_shards
+from tests.support.memory import MemoryLogStore
 
 SETTINGS = CoordinatorSettings(assignor_inline_budget_ms=0)
 SYNC_MS, COMPUTE_MS = 7, 3

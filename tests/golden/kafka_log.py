@@ -21,13 +21,14 @@ from model.ids import (
 from model.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
 from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage
-from storage.codec.batches import Batch, BatchRecord, decode_batches
+from storage.codec.batches import Batch, BatchRecord
 from storage.codec.records import decode_key, decode_value
 from storage.compression import decompress
 from storage.fold import PartitionFold
 from storage.log_store import LatestEntry, PartitionAppend, pack_latest
-from storage.memory import MemoryLogStore
 from storage.side_codec import encode_side
+from tests.support.batches import decode_batches
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.golden import GOLDEN, segments
 
 PARTITIONS = 50

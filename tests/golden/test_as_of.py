@@ -19,7 +19,6 @@ from pathlib import Path
 
 from model.ids import GroupId, compute_log_partition
 from muster.v1 import types_pb2
-from storage.codec.batches import decode_batches
 from storage.compression import decompress
 from tests.golden.kafka_log import PARTITIONS
 from tests.golden.live_steps import (
@@ -34,6 +33,7 @@ from tests.golden.live_steps import (
     show_offsets,
 )
 from tests.golden.past_server import PastServer, import_golden, running_past_server
+from tests.support.batches import decode_batches
 from tests.unit.storage.golden import segments
 
 SERVED = (None, CLASSIC, CONSUMER, "not classic")

@@ -45,9 +45,10 @@ from model.records import (
 )
 from model.settings import CoordinatorSettings
 from model.topics import TopicImage, compute_image_with
-from storage.codec.batches import Batch, decode_batches
+from storage.codec.batches import Batch
 from storage.codec.records import encode_key, encode_value
 from tests.golden.kafka_log import PARTITIONS, decode_record, final_topics
+from tests.support.batches import decode_batches
 from tests.unit.gateway.test_wire_hand_codecs import load_exchanges
 from tests.unit.storage.golden import segments
 

@@ -34,10 +34,10 @@ from model.commands import (
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.records import PartitionOffset
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.golden.kafka_log import PARTITIONS, decode_uuid
 from tests.sim.scheduler import Timer, VirtualScheduler
 from tests.sim.server import VirtualServer
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.test_codec_golden import entity_to_json
 from tests.unit.gateway.test_wire_hand_codecs import load_exchanges
 from tests.unit.gateway.wire_door import Door, Gateway

@@ -8,11 +8,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from model.ids import GroupId, compute_log_partition
-from storage.codec.batches import BatchRecord, decode_batches
+from storage.codec.batches import BatchRecord
 from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
-from storage.memory import MemoryLogStore
 from tests.golden.kafka_log import PARTITIONS
 from tests.golden.test_describe import sort_all
+from tests.support.batches import decode_batches
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.golden import logged_records
 
 CLASSIC_GROUP = "GROUP_METADATA"

@@ -26,16 +26,10 @@ from model.records import (
     OffsetCommitValue,
     TopicPartitions,
 )
-from storage.codec.batches import (
-    Batch,
-    BatchRecord,
-    decode_batches,
-    encode_batch,
-    reencode_batch,
-    select_records,
-)
+from storage.codec.batches import Batch, BatchRecord, encode_batch, reencode_batch, select_records
 from storage.codec.records import decode_key, decode_value, encode_key, encode_value
 from tests.pipeline.logged import SEGMENTS
+from tests.support.batches import decode_batches
 
 Edit = Callable[[Any], Any]
 

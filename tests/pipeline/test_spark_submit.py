@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.pipeline.processes import find_family, read_state
+from bench.pipeline.processes import find_family
 from tests.groups import CHECKOUT
 from tests.kafka.prerequisites import check_java
 from tests.pipeline.logged import SEGMENTS
@@ -30,6 +30,14 @@ pytestmark = [
     pytest.mark.skipif("SPARK_SUBMIT" not in os.environ, reason="only with SPARK_SUBMIT=1"),
     pytest.mark.timeout(600),
 ]
+
+
+def read_state(process: int) -> str:
+    """The letter that `ps` has for it, T for one that a signal has stopped; nothing once gone."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 @pytest.mark.parametrize(

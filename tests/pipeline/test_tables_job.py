@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from model.ids import LogPartition
-from storage.codec.batches import decode_batches
 from storage.fold import PartitionFold
 from storage.log_store import LatestEntry
 from tests.golden.kafka_log import final_state
 from tests.pipeline.logged import SEGMENTS, compute_rows, golden_table, read_group_events
+from tests.support.batches import decode_batches
 from tests.unit.pipeline.blocks import START_MS, make_commits
 
 if TYPE_CHECKING:
@@ -71,14 +71,28 @@ def test_history_is_that_of_one_pass_without_spark(summary: TablesSummary) -> No
     }
 
 
+def find_waiting(commits: DataFrame) -> DataFrame:
+    """Commits of transactions that are open in the end, and that no deletion has dropped since."""
+    from pyspark.sql import functions as sql
+
+    key = ["log_partition", "group_id", "topic", "partition"]
+    deletions = commits.where("is_tombstone").groupBy(*key).agg(sql.max("offset").alias("deleted"))
+    return (
+        commits.where("transaction = 'open'")
+        .join(deletions, key, "left")
+        .where("deleted is null or deleted < offset")
+        .drop("deleted")
+    )
+
+
 def test_offsets_are_those_of_the_broker_after_a_restart(
     spark: SparkSession, summary: TablesSummary, out: Path
 ) -> None:
-    from pipeline.tables.offsets import compute_latest_offsets, compute_waiting_offsets
+    from pipeline.tables.offsets import compute_latest_offsets
 
     commits = read(spark, out, "offset_commits")
     latest = compute_latest_offsets(commits).collect()
-    waiting = compute_waiting_offsets(commits).collect()
+    waiting = find_waiting(commits).collect()
     assert (len(latest), len(waiting)) == (COMMITTED, WAITING)
     unstable = {(row["group_id"], row["topic"], row["partition"]) for row in waiting}
     ours: dict[str, dict[tuple[str, int], Any]] = defaultdict(dict)
@@ -129,7 +143,7 @@ def read_stable(group: dict[str, Any]) -> dict[tuple[str, int], tuple[int, int, 
 def test_offsets_are_those_of_the_servers_own_fold(
     spark: SparkSession, summary: TablesSummary, out: Path
 ) -> None:
-    from pipeline.tables.offsets import compute_latest_offsets, compute_waiting_offsets
+    from pipeline.tables.offsets import compute_latest_offsets
 
     latest: set[tuple[int, int]] = set()
     pending: set[tuple[int, int, int]] = set()
@@ -145,7 +159,7 @@ def test_offsets_are_those_of_the_servers_own_fold(
     commits = read(spark, out, "offset_commits")
     ours = compute_latest_offsets(commits).select("log_partition", "offset").collect()
     assert {tuple(row) for row in ours} == latest
-    waiting_rows = compute_waiting_offsets(commits)
+    waiting_rows = find_waiting(commits)
     found = waiting_rows.select("log_partition", "producer_id", "offset").collect()
     assert {tuple(row) for row in found} == pending
 

@@ -13,7 +13,6 @@ import numpy as np
 from assignors.registry import ASSIGNORS
 from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
 from coordinator.core.handle import ShardCommand, handle
-from coordinator.core.invariants import check_group
 from coordinator.core.news import has_news
 from coordinator.core.outcome import (
     ArmRebalanceTimeout,
@@ -50,6 +49,7 @@ from model.topics import Topic, TopicImage, compute_image_with, compute_image_wi
 from tests.sim.server import make_topic_id
 from tests.sim.shadow import Place, Shadow, describe_shadow, describe_shards, places
 from tests.sim.subscriptions import matches, names_in, regex_in, topics_of
+from tests.support.invariants import check_group
 
 CALLER = Caller("User:p", "p", "/127.0.0.1")
 G = GroupId("g")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from coordinator.core.invariants import check_group
 from coordinator.runtime.api import Answer
 from coordinator.runtime.local_assignments import Offer
 from model.commands import INTERNAL, GrowTopic, InstallAssignment, PrepareAssignment
@@ -21,6 +20,7 @@ from model.responses import ConsumerGroupHeartbeatResponse, Done
 from model.settings import CoordinatorSettings
 from tests.sim.server import CALLER, VirtualServer
 from tests.sim.shadow import describe_shards
+from tests.support.invariants import check_group
 
 G = GroupId("g")
 LIMIT_MS = 10_000

@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.core.invariants import (
-    legal_target_assignment,
-    no_double_client_assignment,
-    valid_partition_epoch,
-)
 from coordinator.core.replay import replay
 from model.records import Record
 from model.topics import TopicImage
-from storage.codec.batches import decode_batches
 from storage.codec.records import decode_key, decode_value
 from storage.compression import decompress
 from tests.groups import TESTS
@@ -27,6 +21,12 @@ from tests.properties.core_driver import (
     replay_all,
 )
 from tests.sim.shadow import Shadow, describe_shadow, describe_shards
+from tests.support.batches import decode_batches
+from tests.support.invariants import (
+    legal_target_assignment,
+    no_double_client_assignment,
+    valid_partition_epoch,
+)
 
 SEGMENTS = sorted((TESTS / "golden" / "segments").glob("*/*.log"))
 WINDOWS = 40

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from assignors import embedded
 from coordinator.core.classic_translator import has_to_rejoin
 from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.invariants import check_group
 from coordinator.core.news import has_news
 from model.commands import (
     INTERNAL,
@@ -44,6 +43,7 @@ from model.responses import (
 )
 from tests.properties.core_driver import CALLER, CoreDriver, G
 from tests.sim.shadow import Place, describe_shadow, describe_shards
+from tests.support.invariants import check_group
 
 ANCHOR = "z"
 """A member of the consumer protocol that stays, and with it the type of the group."""

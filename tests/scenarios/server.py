@@ -12,9 +12,9 @@ from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch
 from storage.codec.records import encode_key, encode_value
 from storage.log_store import PartitionAppend, pack_latest
-from storage.memory import MemoryLogStore
 from tests.sim.disk import SimDisk, Write
 from tests.sim.server import VirtualServer
+from tests.support.memory import MemoryLogStore
 
 Deadlines = dict[str, int]
 

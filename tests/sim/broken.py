@@ -17,8 +17,8 @@ from coordinator.runtime.ticket import Ticket
 from coordinator.runtime.writer import Entry, Writer
 from model.errors import UnreleasedInstanceId
 from model.records import ConsumerGroupMetadataValue, Record
-from storage.memory import MemoryLogStore
 from tests.sim.disk import SimDisk
+from tests.support.memory import MemoryLogStore
 from tests.written import check_writers
 
 Patch = Callable[[pytest.MonkeyPatch], None]

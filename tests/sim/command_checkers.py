@@ -5,14 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.core.consumer_group import ConsumerGroup, Member
-from coordinator.core.invariants import (
-    legal_target_assignment,
-    no_double_client_assignment,
-    one_member_per_instance,
-    valid_member_epoch,
-    valid_partition_epoch,
-    valid_stable_group_state,
-)
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer
 from model.commands import LeaveGroup, OffsetCommit, OffsetFetch
@@ -30,6 +22,14 @@ from tests.sim.before import Before
 from tests.sim.offset_log import OffsetLog
 from tests.sim.offset_model import NO_OFFSET
 from tests.sim.violations import check
+from tests.support.invariants import (
+    legal_target_assignment,
+    no_double_client_assignment,
+    one_member_per_instance,
+    valid_member_epoch,
+    valid_partition_epoch,
+    valid_stable_group_state,
+)
 
 
 def check_fetch(

@@ -11,9 +11,9 @@ from model.transactions import TransactionalOffsets, TransactionMarker, Transact
 from storage.codec.batches import Batch, decode_batch, decode_marker
 from storage.codec.records import decode_key, decode_value
 from storage.log_store import LatestEntry, PartitionAppend, PartitionRewrite, StoreStalled
-from storage.memory import MemoryLogStore
 from storage.side_codec import decode_side
 from tests.sim.offset_log import LogEntry
+from tests.support.memory import MemoryLogStore
 
 _LOG_START = LogOffset(0)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
 from coordinator.runtime.loader import load_shard
-from coordinator.runtime.offset_reads import read_group_offsets
 from model.commands import INTERNAL, GrowTopic
 from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
 from storage.codec.errors import CodecError
@@ -20,6 +19,7 @@ from tests.sim.shadow import describe_shards
 from tests.sim.tables import Pair, tallied_steps
 from tests.sim.violations import check
 from tests.sim.world import GROUPS, World
+from tests.support.offsets import read_group_offsets
 from tests.written import check_writers, raise_found
 
 DELIVERED_MIN = 300

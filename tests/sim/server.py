@@ -28,8 +28,8 @@ from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.records import PartitionOffset, TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, OffsetFetchResponse
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.sim.scheduler import VirtualScheduler
+from tests.support.memory import MemoryLogStore
 
 CALLER = Caller("User:test", "client", "/127.0.0.1")
 REBALANCE_TIMEOUT_MS = 60_000

@@ -32,7 +32,6 @@ from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.records import OffsetCommitKey, Record
 from model.settings import CoordinatorSettings
 from storage.codec.records import encode_key
-from storage.memory import MemoryLogStore
 from tests.sim.classic_checkers import ClassicChecker
 from tests.sim.classic_client import ClassicClient
 from tests.sim.client import Client
@@ -55,6 +54,7 @@ from tests.sim.shadow import Place
 from tests.sim.tables import Pair
 from tests.sim.transactions import TransactionCoordinator
 from tests.sim.violations import Violation, check
+from tests.support.memory import MemoryLogStore
 
 GROUPS = ("alpha", "beta")
 SIMPLE_GROUP = "simple"

@@ -15,7 +15,8 @@ from storage.codec.kinds import Array, Bytes, FixedInt, Kind, String, Uuid
 from storage.codec.record_schemas import RECORD_SCHEMAS
 from storage.codec.records import decode_key, decode_value, encode_key, encode_value
 from storage.codec.schema import Field, Struct
-from storage.codec.to_json import key_from_json, key_to_json, value_from_json, value_to_json
+from storage.codec.to_json import key_to_json, value_to_json
+from tests.support.record_json import key_from_json, value_from_json
 
 law = settings(max_examples=200)
 

@@ -19,9 +19,10 @@ from storage.rocks import open_store
 from storage.rocks_reader import RocksLogReader, open_store_reader
 from storage.segments.folder import open_segments
 from storage.segments.writer import create_segments
-from storage.trim import compute_trim_limit, trim_once
+from storage.trim import compute_trim_limit
 from tests.properties.storage.log_cleaner import clean
 from tests.properties.storage.odd_logs import START_MS, make_odd_log
+from tests.support.trimming import trim_once
 
 P0 = LogPartition(0)
 State = tuple[dict[bytes, LatestEntry], dict[tuple[int, bytes], LatestEntry]]

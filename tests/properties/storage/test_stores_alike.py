@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from model.ids import LogOffset, LogPartition
 from storage.log_store import PartitionAppend
-from storage.memory import MemoryLogStore
 from storage.rocks import open_store
-from storage.trim import compute_trim_limit, trim_once
+from storage.trim import compute_trim_limit
+from tests.support.memory import MemoryLogStore
+from tests.support.trimming import trim_once
 from tests.unit.storage.appends import compact, make_append, mark_all, offset_key
 
 PARTITIONS = 2

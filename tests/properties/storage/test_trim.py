@@ -12,8 +12,7 @@ from model.ids import LogOffset, LogPartition
 from storage.codec.batches import decode_batch
 from storage.fold import PartitionFold
 from storage.log_store import LatestEntry, LogStore
-from storage.memory import MemoryLogStore
-from storage.trim import compute_trim_limit, read_history_start, trim_once
+from storage.trim import compute_trim_limit, read_history_start
 from tests.properties.storage.test_fold import (
     GROUPS,
     LEGACY,
@@ -28,6 +27,8 @@ from tests.properties.storage.test_fold import (
     encode,
     lay_out,
 )
+from tests.support.memory import MemoryLogStore
+from tests.support.trimming import trim_once
 from tests.unit.storage.raw_log import RawLog
 
 law = settings(max_examples=100, deadline=None)

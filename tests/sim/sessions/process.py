@@ -12,13 +12,13 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.sim.disk import SimDisk, Write
 from tests.sim.scheduler import START_WALL_MS
 from tests.sim.sessions.faults import Faults
 from tests.sim.sessions.loop import Machine, VirtualLoop
 from tests.sim.sessions.network import Connection, Network
 from tests.sim.violations import Violation
+from tests.support.memory import MemoryLogStore
 
 T = TypeVar("T")
 LOG_PARTITIONS = 2

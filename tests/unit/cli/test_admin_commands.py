@@ -29,8 +29,8 @@ from model.commands import (
 from model.ids import GroupId, MemberId, TopicName
 from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2
-from storage.memory import MemoryLogStore
 from tests.scenarios.imported import make_imported
+from tests.support.memory import MemoryLogStore
 
 CALLER = Caller("User:ANONYMOUS", "client-7", "/127.0.0.1")
 

@@ -13,8 +13,9 @@ import pytest
 from cli.as_of import parse_as_of
 from cli.errors import CommandError, ExitCode
 from muster.v1 import types_pb2
-from storage.trim import compute_trim_limit, trim_once
+from storage.trim import compute_trim_limit
 from tests.golden.past_server import PastServer, import_golden, running_past_server
+from tests.support.trimming import trim_once
 from tests.unit.cli.test_admin_commands import Result, invoke
 
 GROUP = "o08-consumer-uniform"

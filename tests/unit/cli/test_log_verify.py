@@ -16,8 +16,8 @@ from model.ids import LogPartition
 from storage.codec.batches import encode_batch
 from storage.log_store import pack_latest
 from storage.rocks import open_store
-from storage.trim import trim_once
 from tests.groups import CHECKOUT
+from tests.support.trimming import trim_once
 from tests.unit.cli.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
 from tests.unit.storage.appends import append, make_append, mark_all, offset_key, offset_value
 

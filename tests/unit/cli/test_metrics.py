@@ -27,9 +27,9 @@ from model.commands import (
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.groups import CHECKOUT
 from tests.scenarios.imported import make_imported
+from tests.support.memory import MemoryLogStore
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")
 ORDERS = TopicName("orders")

@@ -26,8 +26,8 @@ from gateway.topics.store import LocalTopics
 from model.commands import INTERNAL, CreateTopic
 from model.ids import TopicName
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.garbage import count_left, run_as_served
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.topics.store_rig import a_batch
 from tests.unit.gateway.wire_rig import beat, join, make_request, parse, topic_id_of
 from tests.unit.service.stand import until

@@ -24,7 +24,7 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic, GrowTo
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import (
     beat,

@@ -25,7 +25,7 @@ from model.settings import CoordinatorSettings
 from storage.codec.batches import decode_batch
 from storage.codec.records import decode_key, decode_value
 from storage.fold import PartitionFold
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, join, make_request, topic_id_of, with_settings
 from tests.unit.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics

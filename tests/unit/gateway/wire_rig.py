@@ -23,7 +23,7 @@ from model.commands import INTERNAL, CreateTopic
 from model.ids import TopicId, TopicName
 from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 
 HEARTBEAT = 68
 

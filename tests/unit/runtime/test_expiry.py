@@ -32,10 +32,10 @@ from storage.codec.batches import encode_batch, encode_marker
 from storage.codec.records import encode_key, encode_value
 from storage.imported import Imported, pack_imported
 from storage.log_store import PartitionRewrite, StoreStalled
-from storage.memory import MemoryLogStore
 from storage.side_codec import encode_side
 from tests.sim.scheduler import START_WALL_MS
 from tests.sim.server import CALLER, VirtualServer
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 
 MINUTE_MS = 60_000

@@ -15,12 +15,13 @@ from model.ids import GroupId, LogPartition, TopicId, TopicName
 from model.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
 from model.responses import ListGroupsResponse, OffsetFetchResponse
 from model.settings import CoordinatorSettings
-from storage.codec.batches import Batch, decode_batches
+from storage.codec.batches import Batch
 from storage.codec.records import decode_key, decode_value
-from storage.memory import MemoryLogStore
 from storage.side_codec import encode_side
 from tests.groups import TESTS
 from tests.sim.server import CALLER, VirtualServer
+from tests.support.batches import decode_batches
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 
 GOLDEN = TESTS / "golden" / "expiry"

@@ -15,13 +15,13 @@ from model.settings import CoordinatorSettings
 from storage.codec.batches import Batch, decode_batch, encode_batch
 from storage.fold import PartitionFold
 from storage.log_store import StoreFailed, StoreStalled
-from storage.memory import MemoryLogStore
 from storage.rocks import open_store
 from storage.side_codec import encode_side
 from storage.trim import read_history_start, read_measure
 from tests.sim.scheduler import START_WALL_MS
 from tests.sim.server import VirtualServer
 from tests.sim.shadow import describe_shards
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.appends import offset_key, offset_value
 from tests.unit.storage.raw_log import RawLog
 

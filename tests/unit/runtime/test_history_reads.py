@@ -46,7 +46,8 @@ from model.records import PartitionOffset
 from model.responses import OffsetFetchResponse
 from model.settings import CoordinatorSettings
 from storage.rocks import RocksLogStore, open_store
-from storage.trim import compute_trim_limit, trim_once
+from storage.trim import compute_trim_limit
+from tests.support.trimming import trim_once
 from tests.unit.runtime.history_processes import NEVER_ANSWERS, WITHIN_S, children, until
 
 G = GroupId("g")

@@ -13,9 +13,9 @@ from model.responses import ProducerIdResponse
 from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch
 from storage.log_store import PartitionAppend, pack_latest
-from storage.memory import MemoryLogStore
 from tests.sim.server import VirtualServer, error_name
 from tests.sim.shadow import describe_shards
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.appends import offset_key, offset_value
 
 

@@ -32,9 +32,9 @@ from model.responses import (
     ListGroupsResponse,
 )
 from storage.log_store import LatestEntry, StoreCorrupt
-from storage.memory import MemoryLogStore
 from tests.sim.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.sim.shadow import describe_shards
+from tests.support.memory import MemoryLogStore
 
 SLICE_MS = 10
 REFUSED = "COORDINATOR_LOAD_IN_PROGRESS"

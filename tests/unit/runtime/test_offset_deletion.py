@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from coordinator.runtime import offset_deletion
-from coordinator.runtime.offset_reads import read_group_offsets
 from model.commands import ConsumerGroupDescribe, DeleteGroup, JoinGroup, JoinProtocol, ListGroups
 from model.ids import GroupId, MemberId
 from model.responses import ListGroupsResponse
 from model.settings import CoordinatorSettings
 from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.support.offsets import read_group_offsets
 
 SLICE = 4
 MANY = 5 * SLICE

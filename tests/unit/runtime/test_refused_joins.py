@@ -17,7 +17,7 @@ from model.errors import (
 )
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 
 CALLER = Caller("User:ANONYMOUS", "worker", "/10.0.0.1")
 

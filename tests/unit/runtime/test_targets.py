@@ -15,8 +15,8 @@ from coordinator.runtime.runtime import Runtime
 from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
 from model.ids import GroupId, MemberId, TopicName
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.sim.server import CALLER, VirtualServer, make_topic_id
+from tests.support.memory import MemoryLogStore
 
 OUT_OF_LINE = CoordinatorSettings(assignor_inline_budget_ms=0)
 

@@ -7,11 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from coordinator.runtime import offset_reads
-from coordinator.runtime.offset_reads import (
-    StoredOffset,
-    read_group_offsets,
-    read_highest_offsets,
-)
+from coordinator.runtime.offset_reads import StoredOffset, read_highest_offsets
 from coordinator.runtime.space import Space
 from coordinator.runtime.topic_deletion import RETRY_MS, TopicDeletion
 from model.commands import (
@@ -40,6 +36,7 @@ from model.settings import CoordinatorSettings
 from storage.codec.records import encode_key, encode_value
 from storage.log_store import StoreStalled
 from tests.sim.server import CALLER, VirtualServer, error_name, make_topic_id
+from tests.support.offsets import read_group_offsets
 from tests.unit.storage.appends import append, mark_all
 
 FOO = TopicName("foo")

@@ -9,8 +9,8 @@ from model.responses import ListGroupsResponse
 from storage.codec.batches import encode_batch
 from storage.codec.records import encode_key
 from storage.log_store import PartitionAppend, pack_latest
-from storage.memory import MemoryLogStore
 from tests.sim.server import CALLER, VirtualServer
+from tests.support.memory import MemoryLogStore
 
 NEWER = b"\x00\x09 a value of version 9"
 PAIRS = [

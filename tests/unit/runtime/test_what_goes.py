@@ -14,9 +14,9 @@ from model.classic_commands import JoinGroup, JoinProtocol
 from model.commands import INTERNAL, DeleteGroup, DeleteOffsets, DeleteTopic
 from model.ids import GroupId, MemberId, TopicName
 from model.settings import CoordinatorSettings
-from storage.memory import MemoryLogStore
 from tests.sim.scheduler import VirtualScheduler
 from tests.sim.server import CALLER, VirtualServer
+from tests.support.memory import MemoryLogStore
 
 TIMES = 100
 SETTINGS = CoordinatorSettings(

@@ -25,8 +25,8 @@ from model.records import OffsetCommitKey, PartitionOffset, Record
 from model.settings import CoordinatorSettings
 from storage.codec.batches import read_batch_header
 from storage.log_store import PartitionAppend, StoreFailed, StoreStalled
-from storage.memory import MemoryLogStore
 from tests.sim.server import CALLER, VirtualServer, error_name, make_topic_id
+from tests.support.memory import MemoryLogStore
 
 FOO = TopicName("foo")
 

@@ -19,7 +19,7 @@ from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribedMember
 from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2_grpc, group_pb2_grpc, legacy_pb2_grpc
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 
 WAIT_S = 10.0
 

@@ -16,8 +16,9 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from coordinator.runtime import history_reads
 from coordinator.service.errors import DETAILS_KEY
 from muster.v1 import admin_pb2, group_pb2, types_pb2
-from storage.trim import compute_trim_limit, trim_once
+from storage.trim import compute_trim_limit
 from tests.golden.past_server import RECORDED_MS, PastServer, import_golden, running_past_server
+from tests.support.trimming import trim_once
 from tests.unit.runtime.history_processes import NEVER_ANSWERS, children, until
 from tests.unit.service.stand import Stand
 

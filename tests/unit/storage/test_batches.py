@@ -16,7 +16,6 @@ from storage.codec.batches import (
     BatchRecord,
     Marker,
     decode_batch,
-    decode_batches,
     decode_marker,
     encode_batch,
     encode_marker,
@@ -30,6 +29,7 @@ from storage.codec.errors import (
     UnsupportedCompressionError,
 )
 from storage.compression import decompress
+from tests.support.batches import decode_batches
 from tests.unit.storage.golden import golden_batches, logged_records, segments
 
 RECORDS = [(b"key", b"value"), (b"gone", None), (b"k" * 70, b"v" * 9000)]

@@ -9,18 +9,12 @@ import crc32c
 import pytest
 
 from model.ids import LogOffset
-from storage.codec.batches import (
-    Batch,
-    decode_batch,
-    decode_batches,
-    encode_batch,
-    encode_marker,
-    reencode_batch,
-)
+from storage.codec.batches import Batch, decode_batch, encode_batch, encode_marker, reencode_batch
 from storage.codec.errors import ChecksumError, CodecError
 from storage.codec.records import decode_key
 from storage.fold import PartitionFold
 from storage.log_store import LatestEntry
+from tests.support.batches import decode_batches
 from tests.unit.storage.appends import Pair, offset_key
 from tests.unit.storage.golden import golden_lines, segments
 

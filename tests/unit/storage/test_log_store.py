@@ -22,8 +22,8 @@ from storage.log_store import (
     pack_latest,
     unpack_latest,
 )
-from storage.memory import MemoryLogStore
 from storage.rocks import open_store
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.appends import (
     append,
     compact,

@@ -10,13 +10,8 @@ from model.ids import GroupId
 from model.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from storage.codec.errors import CodecError
 from storage.codec.records import encode_key, encode_value
-from storage.codec.to_json import (
-    compute_type_name,
-    key_from_json,
-    key_to_json,
-    value_from_json,
-    value_to_json,
-)
+from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
+from tests.support.record_json import key_from_json, value_from_json
 from tests.unit.storage.golden import golden_records
 
 

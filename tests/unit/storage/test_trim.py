@@ -12,7 +12,6 @@ from model.ids import LogOffset, LogPartition
 from storage.codec.batches import Batch, decode_batch, encode_batch, encode_marker, select_records
 from storage.fold import PartitionFold
 from storage.log_store import LogStore, PartitionAppend, PartitionRewrite, StoreCorrupt, pack_latest
-from storage.memory import MemoryLogStore
 from storage.rocks import open_store
 from storage.trim import (
     RECORDS_PER_BATCH_MAX,
@@ -24,8 +23,9 @@ from storage.trim import (
     read_history_start,
     read_old,
     read_waiting,
-    trim_once,
 )
+from tests.support.memory import MemoryLogStore
+from tests.support.trimming import trim_once
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
 from tests.unit.storage.golden import segments
 from tests.unit.storage.raw_log import RawLog

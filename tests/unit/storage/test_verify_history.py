@@ -14,7 +14,6 @@ from storage.codec.records import encode_key, encode_value
 from storage.fold import PartitionFold
 from storage.imported import Imported, pack_imported
 from storage.log_store import PartitionRewrite
-from storage.memory import MemoryLogStore
 from storage.verify.stores import verify_partition
 from storage.verify.violation import PartitionReport
 from tests.durability.logs import (
@@ -32,6 +31,7 @@ from tests.durability.logs import (
 )
 from tests.durability.planted import read_plain
 from tests.sim.server import CALLER, VirtualServer
+from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 
 CLASSIC = Record(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.apis.topics_rig import run, run_topics
 
 confluent_kafka = pytest.importorskip("confluent_kafka")

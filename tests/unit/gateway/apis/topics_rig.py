@@ -29,7 +29,7 @@ from model.commands import INTERNAL, CreateTopic
 from model.ids import TopicId, TopicName
 from model.settings import CoordinatorSettings
 from storage.log_store import LogStore
-from storage.memory import MemoryLogStore
+from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.apis.wire_client import WireClient
 
 TOPIC_APIS = (

@@ -22,7 +22,8 @@ from gateway.topics.settings import TopicSettings
 from gateway.topics.store import LocalTopics
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
-from storage.codec.batches import BatchHeader, decode_batches, encode_batch, read_batch_header
+from storage.codec.batches import BatchHeader, encode_batch, read_batch_header
+from tests.support.batches import decode_batches
 
 NOW_MS = 1_700_000_000_000
 ORDERS = TopicId(b"orders".ljust(16, b"\x01"))

@@ -22,13 +22,13 @@ from gateway.topics.settings import TopicSettings
 from model.errors import ErrorCode
 from storage.codec.batches import (
     decode_batch,
-    decode_batches,
     encode_batch,
     read_batch_header,
     reencode_batch,
     replace_records,
 )
 from storage.compression import compress, decompress
+from tests.support.batches import decode_batches
 from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store, until
 
 SEGMENT_BYTES = 1_000

@@ -11,7 +11,8 @@ from gateway.topics.settings import TopicSettings
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
 from model.topics import Topic
-from storage.codec.batches import Batch, BatchRecord, decode_batches, encode_batch, reencode_batch
+from storage.codec.batches import Batch, BatchRecord, encode_batch, reencode_batch
+from tests.support.batches import decode_batches
 from tests.unit.gateway.topics.store_rig import (
     KEY,
     NOW_MS,

@@ -1,0 +1,1 @@
+"""What tests of several rooms share: a store in memory, invariants, short ways to do things."""
