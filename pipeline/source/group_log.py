@@ -94,6 +94,13 @@ class GroupLog(Protocol):
         """The first offset whose record has this time or a later one."""
         ...
 
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """The first offset from ``start`` on that a batch has, or ``end`` where none before it is.
+
+        Lower where bytes cannot be read.
+        """
+        ...
+
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """The mark of the last record from ``start`` on and before ``end``."""
         ...

@@ -97,6 +97,21 @@ class SegmentLog:
         pieces = (piece for file in self._files(partition) for piece, _ in self._walk(file, 0))
         return find_first_offset(pieces, Bounds(start_ms=wall_ms))
 
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """See ``GroupLog``; reads a block, and more where there is nothing in it."""
+        files = self._files(partition)
+        first = max(0, bisect_right([file.base_offset for file in files], start) - 1)
+        for file in files[first:]:
+            if file.base_offset >= end:
+                break
+            for piece, _ in self._walk(file, start):
+                if isinstance(piece, Damage):
+                    return start
+                at = int(np.searchsorted(piece.last_offsets, start))
+                if at < len(piece.last_offsets):
+                    return min(end, max(start, int(piece.base_offsets[at])))
+        return end
+
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """See ``GroupLog``; reads what comes before ``end`` in its file."""
         known = self._ends.get(partition)

@@ -56,6 +56,12 @@ class StoreLog:
         bounds = Bounds(end_offset=self.end(partition), start_ms=wall_ms)
         return find_first_offset(_read_pieces(self._reader, partition, bounds), bounds)
 
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """See ``GroupLog``."""
+        with _errors():
+            batch = next(self._reader.read_log(LogPartition(partition), LogOffset(start)), None)
+        return end if batch is None else min(end, max(start, read_batch_range(batch)[0]))
+
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """See ``GroupLog``."""
         with _errors():
