@@ -124,6 +124,17 @@ class GroupLog(Protocol):
         ...
 
 
+def count_slices(weight: int, total: int, most: int, least: int | None) -> int:
+    """In how many slices a range is read, of which none weighs more than ``most``.
+
+    Those of all ranges, which weigh ``total``, are together ``least`` or a few more.
+    """
+    count = -(-weight // most)
+    if least is not None:
+        count = max(count, -(-weight * least // total))
+    return min(count, weight)
+
+
 def pack_slices(slices: Sequence[SegmentSlice | StoreSlice], most: int) -> list[list[Slice]]:
     """Small slices together, so that no task is only a start and an end."""
     tasks: list[list[Slice]] = []
