@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -277,6 +278,7 @@ class Engine:
         if not self.membership.handle_assignment(update.join_id, assignment):
             return
         if is_answer:
+            self._refusal = None
             self._lease.note_joined(stream.next_sequence, assignment.session_timeout_ms)
             self.client.expect(assignment.heartbeat_interval_ms)
         else:
@@ -311,8 +313,13 @@ class Engine:
         self._lose()
 
     def _on_refused(self, refused: group_pb2.Refused, stream: Stream) -> None:
-        if refused.retriable or self._waits_for_its_instance(refused):
-            self._refusal = decode_error(refused.error)
+        waits = self._waits_for_its_instance(refused)
+        if refused.retriable or waits:
+            refusal = decode_error(refused.error)
+            if waits and str(refusal) != str(self._refusal):
+                # Who has it may keep it for good, and whoever waits owns nothing meanwhile.
+                _LOG.warning("join_waits group=%s reason=%s", self.group_id, refusal)
+            self._refusal = refusal
             self._arm_retry()
             if not self.membership.is_answered:
                 self._lease.settle(stream.sent)
@@ -419,11 +426,15 @@ class Engine:
             self._join(self._stream)
 
     async def _leave(self) -> None:
-        try:
+        """What does not arrive is made up for by the end of the session, which others wait for."""
+        is_answered = False
+        with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_TIMEOUT_S):
-                while not await self._leave_on_stream() and self.client.is_restarting:
+                while not (is_answered := await self._leave_on_stream()):
+                    if not self.client.is_restarting:
+                        break
                     await self.wait_for_change()
-        except TimeoutError:
+        if not is_answered:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)
 
     async def _leave_on_stream(self) -> bool:

@@ -121,7 +121,9 @@ class OffsetExpiry:
         if self._is_stopped:
             return
         if self._is_held():
-            self._scheduler.call_later_ms(HOLD_MS, partial(self._step, walk))
+            # Another walk then: the cursors of this one would keep files that compaction has
+            # replaced, which may be all the room that there is to come.
+            self._scheduler.call_later_ms(HOLD_MS, self._check)
             return
         # What is only gathered the store does not show, and nothing else comes in this turn.
         if not self._write_gathered():

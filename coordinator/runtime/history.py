@@ -2,6 +2,7 @@
 
 The history counts from when a batch was appended here. A batch that was written here has that
 time; one that was imported counts from the import, or where no grace was asked for from its own.
+One that is dated ahead then goes with those before it.
 
 A step takes the oldest batches of the partition whose history begins the longest ago. Large ones
 are decoded and encoded in a thread. What is trimmed lies below a watermark that is on the disk:
@@ -177,10 +178,15 @@ class History:
         if first is None:
             self._heads.pop(partition, None)
         else:
-            self._heads[partition] = self._compute_appended_ms(first)
+            now_ms = self._clock.now().wall_ms
+            self._heads[partition] = self._compute_appended_ms(now_ms, first)
 
-    def _compute_appended_ms(self, batch: bytes) -> int:
-        return max(read_batch_header(batch).max_timestamp, self._imported_at_ms())
+    def _compute_appended_ms(self, now_ms: int, batch: bytes) -> int:
+        written_ms = read_batch_header(batch).max_timestamp
+        if written_ms > now_ms:
+            # Nothing that was written here is: it was imported, and its time says nothing.
+            written_ms = now_ms - self._history_ms
+        return max(written_ms, self._imported_at_ms())
 
     def _count(self, partition: LogPartition, size: int) -> None:
         self._bytes[partition] += size
@@ -245,7 +251,8 @@ class History:
 
     def _pick(self) -> tuple[LogPartition, list[bytes]] | None:
         """The oldest batches that are too old or too much, and their partition."""
-        horizon_ms = self._clock.now().wall_ms - self._history_ms
+        now_ms = self._clock.now().wall_ms
+        horizon_ms = now_ms - self._history_ms
         excess = self._total_bytes - self._bytes_max
         while self._queue:
             head_ms, partition = self._queue[0]
@@ -255,7 +262,8 @@ class History:
             if partition in self._left:
                 continue
             step_bytes = BEHIND_STEP_BYTES if self._is_behind() else STEP_BYTES
-            is_old = _Age(self._compute_appended_ms, horizon_ms, excess)
+            appended_ms = partial(self._compute_appended_ms, now_ms)
+            is_old = _Age(appended_ms, horizon_ms, excess)
             try:
                 limit = min(self._durable[partition], compute_trim_limit(self._store, partition))
                 old = read_old(self._store, partition, limit, step_bytes, is_old)

@@ -430,13 +430,14 @@ class Session:
         self._coordinator.submit(heartbeat, partial(self._on_answer, member))
 
     def _on_answer(self, member: SessionMember, answer: Answer) -> None:
+        # Nothing may be told of it, and yet who waits to read, or to end, must hear of it.
+        is_awaited = self.is_ending or self.is_busy
         self._in_flight -= 1
-        if member.phase is Phase.GONE or not self._is_open:
-            self._wake_if_ending()
-            return
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse | GroupError)
-        self._carry_out(member, member.handle_answer(answer))
-        self._wake_if_ending()
+        if member.phase is not Phase.GONE and self._is_open:
+            assert isinstance(answer, ConsumerGroupHeartbeatResponse | GroupError)
+            self._carry_out(member, member.handle_answer(answer))
+        if is_awaited:
+            self._wake()
 
     def _carry_out(self, member: SessionMember, reaction: sm.Reaction) -> None:
         key = (member.group_id, member.member_id)
@@ -526,10 +527,6 @@ class Session:
     def _tell(self, update: group_pb2.MemberUpdate) -> None:
         if self._is_open:
             self._outbox.add(update)
-            self._wake()
-
-    def _wake_if_ending(self) -> None:
-        if self.is_ending:
             self._wake()
 
 

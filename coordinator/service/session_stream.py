@@ -98,6 +98,7 @@ class SessionStream:
                     await self._context.write(message)
                     self._share.add(-size)
                     self._progress.set()
+                self._progress.set()
                 if session.is_ending and session.is_idle:
                     if session.is_stopping:
                         closing = group_pb2.SessionResponse(closing=group_pb2.Closing())

@@ -94,6 +94,13 @@ class GroupLog(Protocol):
         """The first offset whose record has this time or a later one."""
         ...
 
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """The first offset from ``start`` on that a batch has, or ``end`` where none before it is.
+
+        Lower where bytes cannot be read.
+        """
+        ...
+
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """The mark of the last record from ``start`` on and before ``end``."""
         ...
@@ -115,6 +122,17 @@ class GroupLog(Protocol):
     def close(self) -> None:
         """Lets go of the files."""
         ...
+
+
+def count_slices(weight: int, total: int, most: int, least: int | None) -> int:
+    """In how many slices a range is read, of which none weighs more than ``most``.
+
+    Those of all ranges, which weigh ``total``, are together ``least`` or a few more.
+    """
+    count = -(-weight // most)
+    if least is not None:
+        count = max(count, -(-weight * least // total))
+    return min(count, weight)
 
 
 def pack_slices(slices: Sequence[SegmentSlice | StoreSlice], most: int) -> list[list[Slice]]:

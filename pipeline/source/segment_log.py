@@ -18,7 +18,7 @@ from pipeline.decoding.bounds import ALL, Bounds
 from pipeline.decoding.byte_source import BytesOfFile, open_file
 from pipeline.decoding.scan import Damage, Piece, ScanPosition, scan_batches
 from pipeline.source.errors import LogReplaced, NotALog, SourceError
-from pipeline.source.group_log import SegmentSlice, Slice, pack_slices
+from pipeline.source.group_log import SegmentSlice, Slice, count_slices, pack_slices
 from pipeline.source.identity import find_identity
 from pipeline.source.left_alone import note_left_alone
 from pipeline.source.marks import Mark, find_difference, find_last_mark, find_overlaps
@@ -96,6 +96,21 @@ class SegmentLog:
         """See ``GroupLog``; reads the headers of all batches up to there."""
         pieces = (piece for file in self._files(partition) for piece, _ in self._walk(file, 0))
         return find_first_offset(pieces, Bounds(start_ms=wall_ms))
+
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """See ``GroupLog``; reads a block, and more where there is nothing in it."""
+        files = self._files(partition)
+        first = max(0, bisect_right([file.base_offset for file in files], start) - 1)
+        for file in files[first:]:
+            if file.base_offset >= end:
+                break
+            for piece, _ in self._walk(file, start):
+                if isinstance(piece, Damage):
+                    return start
+                at = int(np.searchsorted(piece.last_offsets, start))
+                if at < len(piece.last_offsets):
+                    return min(end, max(start, int(piece.base_offsets[at])))
+        return end
 
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """See ``GroupLog``; reads what comes before ``end`` in its file."""
@@ -175,11 +190,14 @@ class SegmentLog:
         """See ``GroupLog``."""
         whole = [part for partition, bounds in wanted for part in self._slice(partition, bounds)]
         total = sum(part.weight for part in whole)
-        most = SLICE_BYTES if min_slices is None else min(SLICE_BYTES, total // min_slices + 1)
-        slices = [piece for part in whole for piece in _split(part, most)]
+        slices: list[SegmentSlice] = []
+        for part in whole:
+            # Each task walks the file from its beginning, for damage decides where batches begin.
+            count = count_slices(part.weight, total, SLICE_BYTES, min_slices)
+            slices.extend(_split(part, min(count, SLICES_OF_A_FILE)))
         if min_slices is not None:
             return [[part] for part in slices]
-        return pack_slices(slices, most)
+        return pack_slices(slices, SLICE_BYTES)
 
     def refresh(self) -> None:
         """See ``GroupLog``."""
@@ -292,9 +310,7 @@ def _name_file(piece: Piece, file: str) -> Piece:
     return replace(piece, detail=f"{file}, {piece.detail}") if isinstance(piece, Damage) else piece
 
 
-def _split(part: SegmentSlice, most: int) -> Iterator[SegmentSlice]:
-    # Each task walks the file from its beginning, for damage decides where batches begin.
-    count = min(-(-part.weight // most), SLICES_OF_A_FILE)
+def _split(part: SegmentSlice, count: int) -> Iterator[SegmentSlice]:
     if count == 1:
         yield part
         return

@@ -13,7 +13,7 @@ from pipeline.decoding.bounds import Bounds
 from pipeline.decoding.byte_source import BytesInMemory
 from pipeline.decoding.scan import BLOCK_BYTES, Damage, Piece, scan_batches
 from pipeline.source.errors import NewerStore, SourceError
-from pipeline.source.group_log import Slice, StoreSlice, pack_slices
+from pipeline.source.group_log import Slice, StoreSlice, count_slices, pack_slices
 from pipeline.source.marks import Mark, find_difference, find_last_mark, find_overlaps
 from storage.codec.errors import CodecError
 from storage.columnar.batch_columns import split_block
@@ -56,6 +56,12 @@ class StoreLog:
         bounds = Bounds(end_offset=self.end(partition), start_ms=wall_ms)
         return find_first_offset(_read_pieces(self._reader, partition, bounds), bounds)
 
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """See ``GroupLog``."""
+        with _errors():
+            batch = next(self._reader.read_log(LogPartition(partition), LogOffset(start)), None)
+        return end if batch is None else min(end, max(start, read_batch_range(batch)[0]))
+
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """See ``GroupLog``."""
         with _errors():
@@ -90,13 +96,13 @@ class StoreLog:
             if not closed.is_empty():
                 ranges.append((partition, closed))
         total = sum(_compute_weight(bounds) for _, bounds in ranges)
-        most = SLICE_OFFSETS if min_slices is None else min(SLICE_OFFSETS, total // min_slices + 1)
-        slices = [
-            part for partition, bounds in ranges for part in self._split(partition, bounds, most)
-        ]
+        slices: list[StoreSlice] = []
+        for partition, bounds in ranges:
+            count = count_slices(_compute_weight(bounds), total, SLICE_OFFSETS, min_slices)
+            slices.extend(self._split(partition, bounds, count))
         if min_slices is not None:
             return [[part] for part in slices]
-        return pack_slices(slices, most)
+        return pack_slices(slices, SLICE_OFFSETS)
 
     def refresh(self) -> None:
         """See ``GroupLog``."""
@@ -108,9 +114,8 @@ class StoreLog:
         """See ``GroupLog``."""
         self._reader.close()
 
-    def _split(self, partition: int, bounds: Bounds, most: int) -> Iterator[StoreSlice]:
+    def _split(self, partition: int, bounds: Bounds, count: int) -> Iterator[StoreSlice]:
         weight = _compute_weight(bounds)
-        count = -(-weight // most)
         edges = [bounds.start_offset + weight * number // count for number in range(count + 1)]
         for start, end in pairwise(edges):
             part = bounds.intersect(Bounds(start, end))

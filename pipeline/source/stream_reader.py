@@ -75,8 +75,14 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = ends
         starts = _compute_starts(log, known, losses, ends)
         reachable = {partition: max(ends[partition], begin) for partition, begin in starts.items()}
-        if isinstance(limit, ReadMaxRows):
-            reachable = limit_offsets(starts, reachable, limit.max_rows)
+        if isinstance(limit, ReadMaxRows) and _exceeds(starts, reachable, limit.max_rows):
+            # Compaction may have taken so much that micro-batch after micro-batch were empty.
+            begins = {
+                partition: log.find_next(partition, begin, reachable[partition])
+                for partition, begin in starts.items()
+                if begin < reachable[partition]
+            }
+            reachable = limit_offsets({**starts, **begins}, reachable, limit.max_rows)
         kept = {part: offset for part, offset in known.offsets.items() if part not in losses}
         marks = {part: mark for part, mark in known.marks.items() if part not in losses}
         offsets = {**kept, **reachable}
@@ -139,6 +145,10 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             self._log.refresh()
         return self._log
+
+
+def _exceeds(starts: Mapping[int, int], ends: Mapping[int, int], most: int) -> bool:
+    return sum(end - starts[partition] for partition, end in ends.items()) > most
 
 
 def _compute_starts(

@@ -8,6 +8,7 @@ the changes there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,24 +23,25 @@ Changes = dict[bytes, bytes | None]
 """Record keys, as ``compute_latest_key`` gives them, to ``pack_latest``; ``None`` deletes."""
 
 
-class _Waiting:
-    """An entry of an open transaction.
+class _Waiting(NamedTuple):
+    """An entry of an open transaction."""
 
-    ``is_overtaken`` once an offset of the same key stands in ``latest`` that was written later.
-    """
-
-    __slots__ = ("is_overtaken", "offset", "packed")
-
-    def __init__(self, offset: int, packed: bytes) -> None:
-        self.offset = offset
-        self.packed = packed
-        self.is_overtaken = False
+    offset: int
+    packed: bytes
 
 
 class BlockFold:
     """Blocks go in in the order of the log; one object folds one partition."""
 
-    __slots__ = ("_changes", "_keys", "_open", "_records", "_waiting", "open_producers")
+    __slots__ = (
+        "_changes",
+        "_keys",
+        "_open",
+        "_records",
+        "_standing",
+        "_waiting",
+        "open_producers",
+    )
 
     def __init__(self) -> None:
         self.open_producers: dict[int, int] = {}
@@ -47,6 +49,11 @@ class BlockFold:
         self._open: dict[int, dict[bytes, _Waiting]] = {}
         self._waiting: dict[bytes, set[int]] = {}
         """The producers that have the key in ``_open``."""
+        self._standing: dict[bytes, int] = {}
+        """Of keys in ``_waiting``: where what came to ``latest`` since then was written last.
+
+        Asked when a transaction ends: producers that hang may be very many for one key.
+        """
         self._changes: dict[bytes, int | bytes] = {}
         """The index of the record that stands, or what a transaction left of an earlier block."""
 
@@ -109,7 +116,7 @@ class BlockFold:
                 self._wait(producer_id, key, index)
             else:
                 self._changes[key] = index
-                self._overtake(key, int(records.offsets[index]))
+                self._note_standing(key, int(records.offsets[index]))
 
     def _wait(self, producer_id: int, key: bytes, index: int) -> None:
         records = self._records
@@ -119,12 +126,12 @@ class BlockFold:
         self._open.setdefault(producer_id, {})[key] = entry
         self._waiting.setdefault(key, set()).add(producer_id)
 
-    def _overtake(self, key: bytes, offset: int) -> None:
-        for producer_id in self._waiting.get(key, ()):
-            entry = self._open[producer_id][key]
-            entry.is_overtaken |= entry.offset < offset
+    def _note_standing(self, key: bytes, offset: int) -> None:
+        if key in self._waiting:
+            self._standing[key] = max(offset, self._standing.get(key, offset))
 
     def _drop_waiting(self, key: bytes) -> None:
+        self._standing.pop(key, None)
         for producer_id in self._waiting.pop(key, ()):
             entries = self._open[producer_id]
             del entries[key]
@@ -152,11 +159,12 @@ class BlockFold:
         for key, entry in self._open.pop(producer_id, {}).items():
             producers = self._waiting[key]
             producers.discard(producer_id)
+            if committed and self._standing.get(key, entry.offset) <= entry.offset:
+                self._changes[key] = entry.packed
+                self._note_standing(key, entry.offset)
             if not producers:
                 del self._waiting[key]
-            if committed and not entry.is_overtaken:
-                self._changes[key] = entry.packed
-                self._overtake(key, entry.offset)
+                self._standing.pop(key, None)
 
     def _compute_changes(self) -> Changes:
         changes: Changes = {}

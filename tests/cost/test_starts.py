@@ -20,13 +20,19 @@ from model.commands import (
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.records import PartitionOffset
 from model.settings import CoordinatorSettings
-from storage.import_log import ImportOptions, import_segments
+from storage.codec.batches import encode_batch
+from storage.columnar.batch_columns import read_batch_columns
+from storage.columnar.block_fold import BlockFold
+from storage.columnar.record_columns import read_record_columns
+from storage.compression import decompress
+from storage.import_log import ImportOptions, compute_aborts, import_segments
 from storage.segments.folder import compute_segment_name, open_segments
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, commit, commit_in_parts, make_members
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler, Steps, check_law
 from tests.sim.server import CALLER
 from tests.support.memory import MemoryLogStore
+from tests.unit.storage.appends import offset_key, offset_value
 from tests.unit.storage.commit_log import SHAPES, make_commit_log
 
 Prepare = Callable[[CostServer, int], None]
@@ -288,3 +294,30 @@ def test_an_import_is_linear(shape: Any, tmp_path: Path) -> None:
         return Counted(steps.count)
 
     check_law(measure, 20_000, 80_000)
+
+
+def make_hanging_log(count: int) -> list[bytes]:
+    """Producers that hang with one key, commits of it without a transaction, and their markers."""
+    pair = (offset_key("g"), offset_value(1))
+    log = [
+        encode_batch(number, [pair], 5, producer_id=number, producer_epoch=0, is_transactional=True)
+        for number in range(count)
+    ]
+    log.extend(encode_batch(count + number, [pair], 5) for number in range(count))
+    log.extend(compute_aborts(dict.fromkeys(range(count), 0), 2 * count, 5))
+    return log
+
+
+def test_a_fold_of_very_many_that_hang_with_one_key_is_linear() -> None:
+    """Bug: each commit of the key looked at all that waited with it."""
+
+    def measure(count: int) -> Counted:
+        folded, steps = BlockFold(), Steps()
+        batches = read_batch_columns(make_hanging_log(count))
+        records = read_record_columns(batches, decompress)
+        with steps.on():
+            folded.apply(batches, records)
+        assert not folded.pending()
+        return Counted(steps.count)
+
+    check_law(measure, 200, 800)

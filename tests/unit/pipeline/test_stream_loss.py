@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from model.ids import LogPartition
 from pipeline.schema import DATA_LOSS, TOPIC
 from pipeline.source.errors import DataLoss, LogReplaced, NotALog, SourceError
 from pipeline.source.segment_log import SegmentLog
 from storage.rocks import open_store
+from storage.trim import trim_once
 from tests.unit.pipeline.blocks import make_commits, make_log
 from tests.unit.pipeline.broker_log import BrokerLog
 from tests.unit.pipeline.streams import Row, Stream
@@ -53,6 +55,37 @@ def test_a_segment_that_is_compacted_behind_a_running_stream(log: BrokerLog) -> 
     log.clean(Random(0))
     # The last commit of each of the seven keys is left, in a much shorter file.
     assert offsets(stream.step()) == list(range(23, 33))
+
+
+def count_looks(stream: Stream, most: int) -> tuple[int, list[int]]:
+    """How many micro-batches it takes to the end, and what they give."""
+    found: list[int] = []
+    for count in range(100):
+        before = stream.position
+        found += offsets(stream.step(most))
+        if stream.position == before:
+            return count, found
+    raise AssertionError("it does not come to the end")
+
+
+def test_no_micro_batch_is_of_what_compaction_has_taken_alone(log: BrokerLog) -> None:
+    """Bug: a limit counted it: a thousand million offsets of an old log were a million of them."""
+    log.roll()
+    log.clean(Random(0))
+    log.append(make_commits(5_000_000, 3))
+    assert count_looks(Stream(log.folder), 2) == (7, [*range(23, 30), *range(5_000_000, 5_000_003)])
+
+
+def test_nor_of_what_a_store_has_trimmed(tmp_path: Path) -> None:
+    write(tmp_path, 1, 1)
+    for _ in range(10):
+        write(tmp_path, 3, 2)
+    store = open_store(tmp_path, partitions=1)
+    assert trim_once(store, LogPartition(0), 30)
+    store.close()
+    stream = Stream(tmp_path)
+    assert count_looks(stream, 1) == (4, [27, 28, 29, 30])
+    stream.reader.stop()
 
 
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "restarted"])

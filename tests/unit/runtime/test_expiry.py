@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from coordinator.runtime import expiry
 from coordinator.runtime.background import SILENCE_MS
 from coordinator.runtime.expiry import SLICE
 from model.commands import ListGroups, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
@@ -429,3 +431,37 @@ def test_what_waits_for_markers_is_known_and_not_read(monkeypatch: pytest.Monkey
     assert server.fetch("g", "foo", 0) == -1
     assert server.runtime._shard_of(GroupId("g")).open_transactions.has_group(GroupId("g"))
     assert read <= 2, "by the batch of the tombstone, and by the check of what is written"
+
+
+def test_a_walk_that_is_held_for_want_of_space_keeps_no_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cursor keeps files that compaction has replaced: the room that is waited for."""
+    settings = replace(SETTINGS, log_min_free_bytes=100)
+    server = VirtualServer({"a": 1}, settings=settings, partitions=1)
+    for number in range(400):
+        server.ask(server.commit_command(f"g{number}", "", None, "a", {0: 5}))
+    open_walks = 0
+    walk = server.store.offset_group_ids
+
+    def noting(partition: LogPartition) -> Iterator[GroupId]:
+        nonlocal open_walks
+        open_walks += 1
+        try:
+            yield from walk(partition)
+        finally:
+            open_walks -= 1
+
+    monkeypatch.setattr(server.store, "offset_group_ids", noting)
+    monkeypatch.setattr(expiry, "SLICE", 1)
+    for _ in range(20):
+        server.advance(INTERVAL_MS // 20)
+        if open_walks:
+            break
+    assert open_walks == 1
+    server.runtime._space._free_bytes = lambda: 10
+    server.advance(1_500)
+    assert open_walks == 0
+    server.runtime._space._free_bytes = lambda: 1_000
+    server.advance(2 * MINUTE_MS)
+    assert kept(server) == []

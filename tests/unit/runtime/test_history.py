@@ -9,12 +9,13 @@ import pytest
 
 from coordinator.runtime import history
 from coordinator.runtime.history import STEP_BYTES
-from model.ids import LogPartition
+from model.ids import LogOffset, LogPartition
 from model.records import ImportGraceKey, ImportGraceValue, SideRecord
 from model.settings import CoordinatorSettings
 from storage.codec.batches import Batch, decode_batch, encode_batch
 from storage.fold import PartitionFold
-from storage.log_store import StoreFailed, StoreStalled
+from storage.imported import Imported, pack_imported
+from storage.log_store import PartitionRewrite, StoreFailed, StoreStalled
 from storage.rocks import open_store
 from storage.side_codec import encode_side
 from storage.trim import read_history_start, read_measure
@@ -170,6 +171,30 @@ def test_an_imported_batch_counts_from_the_import() -> None:
     assert read_history_start(server.store, PARTITION).offset == 0
     server.advance(2_000)
     assert read_history_start(server.store, PARTITION).offset == 4
+
+
+@pytest.mark.parametrize("is_in_grace", [True, False])
+def test_an_imported_batch_that_is_dated_ahead_keeps_no_other(is_in_grace: bool) -> None:
+    """Bug: a broker's clock was wrong for one commit: nothing was trimmed before that time came."""
+    old_ms = START_WALL_MS - 2 * MINUTE_MS
+    log = RawLog(MemoryLogStore(1))
+    for number in range(5):
+        written_ms = START_WALL_MS + 10_000 * MINUTE_MS if number == 2 else old_ms
+        pairs = [(offset_key("s"), offset_value(number))]
+        log.append(0, [encode_batch(number, list(pairs), written_ms)])
+    log.store.rewrite(PartitionRewrite(PARTITION, (), (), pack_imported(Imported(LogOffset(5), 0))))
+    if is_in_grace:
+        grace = SideRecord(ImportGraceKey(), ImportGraceValue(START_WALL_MS - MINUTE_MS // 2))
+        log.store.write([], [encode_side(grace)])
+    log.make_durable()
+    assert isinstance(log.store, MemoryLogStore)
+    server = VirtualServer(store=log.store, settings=SETTINGS)
+    if is_in_grace:
+        server.advance(MINUTE_MS // 2 - 1_000)
+        assert read_history_start(server.store, PARTITION).offset == 0
+    server.advance(3_000)
+    assert read_history_start(server.store, PARTITION).offset == 4
+    check_fold(server)
 
 
 def test_large_batches_are_decoded_elsewhere() -> None:

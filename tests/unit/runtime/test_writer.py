@@ -193,8 +193,9 @@ def test_the_records_of_one_command_are_in_one_write() -> None:
     server.submit(server.commit_command("g", "a", 2, "foo", {0: 2}))
     server.submit(server.join_command("g", "b", ["foo"]))
     server.settle()
-    # Two commits, and a join with its second half: member, epoch, two targets, target, standing.
-    assert [records for _, records in writes] == [50, 1 + 6]
+    # The first commit fills the write, which the second one closes; then a join with its second
+    # half: member, epoch, two targets, target, standing.
+    assert [records for _, records in writes] == [50 + 1, 6]
 
 
 def test_a_batch_that_would_be_too_large_is_cut() -> None:

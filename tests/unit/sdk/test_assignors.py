@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -449,3 +450,35 @@ async def test_an_assignor_that_hangs_delays_no_later_generation(stand: Stand) -
             await until(lambda: member.assignment | other.assignment == ALL)
             assert len(hanging.notes.groups) == 1
             hanging.gate.set()
+
+
+_NEVER_RETURNS = """
+import asyncio, threading
+from muster.unary import call_in_thread
+
+async def main():
+    began = threading.Event()
+    def hang():
+        began.set()
+        threading.Event().wait()
+    calls = [call_in_thread(hang) for _ in range(40)]
+    began.wait()
+    # Names are looked up in the loop's own threads, of which there are few.
+    await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 1)
+    print("looked up")
+
+asyncio.run(main())
+"""
+
+
+async def test_functions_that_never_return_keep_no_program_from_ending() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _NEVER_RETURNS, cwd=CHECKOUT, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(30):
+            said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert (said, process.returncode) == (b"looked up\n", 0)

@@ -70,6 +70,29 @@ async def test_a_lease_that_lapses_on_a_living_stream_leaves_nobody_behind(
             await until(lambda: next_one.assignment == ALL)
 
 
+async def test_a_close_that_the_server_does_not_hear_of_is_logged(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody gets the partitions before the session has ended."""
+    member = make_member(stand)
+    await member.join()
+    await until(lambda: member.assignment == ALL)
+    await stand.stop_server()
+    assert member._engine is not None
+    client = member._engine.client
+    await until(lambda: client._stream is None)
+    await member.close()
+    assert "leave_unanswered group=billing" in caplog.text
+
+
+async def test_a_close_that_the_server_hears_of_is_not_logged(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with make_member(stand) as member:
+        await until(lambda: member.assignment == ALL)
+    assert "leave_unanswered" not in caplog.text
+
+
 async def test_a_member_that_cannot_join_again_leaves_nobody_behind(stand: Stand) -> None:
     async with muster.Member(stand.target, "another", topics=["orders"]):
         member = make_member(stand)

@@ -436,7 +436,9 @@ async def test_a_static_member_finds_its_partitions_when_it_comes_back(stand: St
     assert ledger.overlaps == []
 
 
-async def test_a_static_member_waits_for_the_one_that_has_not_left(stand: Stand) -> None:
+async def test_a_static_member_waits_for_the_one_that_has_not_left(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
     async with make_member(stand, name="first", instance_id="i") as first:
         await until(lambda: first.assignment == ALL)
         impatient = make_member(stand, name="impatient", instance_id="i", join_timeout_ms=300)
@@ -446,7 +448,10 @@ async def test_a_static_member_waits_for_the_one_that_has_not_left(stand: Stand)
         joining = asyncio.create_task(patient.join())
         await asyncio.sleep(0.2)
         assert not joining.done()
+        await until(lambda: caplog.text.count("join_waits group=billing") == 2)
     await joining
+    # Once for each: it may be for good, and who has lost its instance to another says nothing else.
+    assert caplog.text.count("join_waits group=billing") == 2
     await until(lambda: patient.assignment == ALL)
     await patient.close()
 

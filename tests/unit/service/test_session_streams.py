@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from coordinator.runtime.api import Reply
 from coordinator.service import sessions as sessions_module
 from coordinator.service.sessions import MemberKey, SessionRegistry
+from coordinator.service.settings import GrpcSettings
+from model.commands import Command
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
 from tests.unit.service.session_client import (
@@ -16,7 +22,7 @@ from tests.unit.service.session_client import (
     only,
     partitions_of,
 )
-from tests.unit.service.stand import Stand
+from tests.unit.service.stand import Stand, running_stand, until
 
 KEY: MemberKey = (GroupId("g"), MemberId("m"))
 
@@ -220,3 +226,32 @@ async def test_a_static_member_that_is_away_waits_for_whoever_comes(stand: Stand
     assert not (await first.expect("left")).HasField("error")
     again = await second.join("m1", join_id=2, incarnation=8, instance_id="i")
     assert partitions_of(again) == {0, 1, 2, 3}
+
+
+async def test_a_stream_is_read_again_when_what_it_waited_for_says_nothing() -> None:
+    """Bug: it had lost its members to another stream while their joins were being answered."""
+    limits = GrpcSettings(grpc_stream_pending_max=1)
+    async with running_stand(grpc_settings=limits) as small:
+        held: list[Callable[[], None]] = []
+        older, newer = SessionClient(small.group_stub()), SessionClient(small.group_stub())
+        submit = small.runtime.submit
+
+        def hold(command: Command, reply: Reply) -> None:
+            held.append(partial(submit, command, reply))
+
+        small.runtime.submit = hold  # type: ignore[method-assign]
+        names = ("a", "b", "c", "d")
+        await older.send(*(join(name, group_id=name) for name in names))
+        await until(lambda: len(held) == 4)
+        await newer.send(*(join(name, group_id=name, join_id=2) for name in names))
+        for _ in names:
+            assert (await older.expect("fenced")).superseded
+        await older.send(leave("stranger"))
+        await older.expect("left")
+        small.runtime.submit = submit  # type: ignore[method-assign]
+        for go_on in held:
+            go_on()
+        for _ in names:
+            await newer.expect("assignment")
+        await older.send(leave("stranger"))
+        await older.expect("left")
