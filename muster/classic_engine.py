@@ -48,7 +48,7 @@ from muster.errors import (
 )
 from muster.lease import ClassicLease, read_clock
 from muster.unary import ask, describe_trouble, is_cancelled, raise_failures, stop
-from muster.v1 import legacy_pb2, legacy_pb2_grpc, types_pb2
+from muster.v1 import classic_pb2, classic_pb2_grpc, types_pb2
 
 _LOG = logging.getLogger("muster")
 _BACKOFF_MIN_S: Final = 0.05
@@ -277,7 +277,7 @@ class ClassicEngine:
         """The generation, and whether its leader assigns nothing."""
         while True:
             self._rejoin_reason, reason = "", self._rejoin_reason
-            request = legacy_pb2.JoinGroupRequest(
+            request = classic_pb2.JoinGroupRequest(
                 group_id=self.group_id,
                 member_id=self.member_id,
                 instance_id=self.options.instance_id,
@@ -286,14 +286,14 @@ class ClassicEngine:
                 rebalance_timeout_ms=self.options.rebalance_timeout_ms,
                 protocol_type=self.protocol.protocol_type,
                 protocols=[
-                    legacy_pb2.GroupProtocol(name=name, metadata=metadata)
+                    classic_pb2.GroupProtocol(name=name, metadata=metadata)
                     for name, metadata in self.protocol.make_protocols()
                 ],
                 reason=reason,
                 incarnation=self._incarnation,
             )
             sent_at = read_clock()
-            answer = await self._ask(lambda: self.client.legacy.JoinGroup, request)
+            answer = await self._ask(lambda: self.client.classic.JoinGroup, request)
             match answer.error.error_code:
                 case 0:
                     self._joined_at = sent_at
@@ -311,7 +311,7 @@ class ClassicEngine:
                 case _:
                     raise decode_error(answer.error, JoinRefused)
 
-    def _accept(self, answer: legacy_pb2.JoinGroupResponse) -> Generation:
+    def _accept(self, answer: classic_pb2.JoinGroupResponse) -> Generation:
         self.member_id = answer.member_id
         self.generation = answer.generation
         self.leader = answer.leader
@@ -325,7 +325,7 @@ class ClassicEngine:
 
     async def _sync(self, generation: Generation, skips: bool) -> bytes:
         """The assignment. Raises ``_Again`` where there is none."""
-        request = legacy_pb2.SyncGroupRequest(
+        request = classic_pb2.SyncGroupRequest(
             group_id=self.group_id,
             member_id=generation.member_id,
             instance_id=self.options.instance_id,
@@ -339,7 +339,7 @@ class ClassicEngine:
         elif generation.is_leader:
             await self._assign(generation, request)
         sent_at = read_clock()
-        answer = await self._ask(lambda: self.client.legacy.SyncGroup, request)
+        answer = await self._ask(lambda: self.client.classic.SyncGroup, request)
         match answer.error.error_code:
             case 0:
                 assignment: bytes = answer.assignment
@@ -363,7 +363,7 @@ class ClassicEngine:
                 _LOG.warning("assignment_failed group=%s %s", self.group_id, self.trouble)
                 raise _Again(waits=True)
 
-    async def _assign(self, generation: Generation, request: legacy_pb2.SyncGroupRequest) -> None:
+    async def _assign(self, generation: Generation, request: classic_pb2.SyncGroupRequest) -> None:
         """Leads: puts what each gets into the request, or why that cannot be said."""
         try:
             assigned = await raise_failures(self.protocol.assign(generation))
@@ -445,7 +445,7 @@ class ClassicEngine:
             if self._has_lease and not self.holds:
                 self._lose(_Lost("the session has ended", forgets_id=False))
                 if self._unanswered:
-                    await self._replace_connection(self.client.legacy)
+                    await self._replace_connection(self.client.classic)
                 continue
             await self._beat_once(max(interval_s, 1.0))
 
@@ -453,30 +453,30 @@ class ClassicEngine:
         generation, sent_at = self.generation, read_clock()
         if self._has_lease:
             timeout_s = min(timeout_s, max(0.01, self._lease_deadline() - sent_at))
-        request = legacy_pb2.ClassicHeartbeatRequest(
+        request = classic_pb2.ClassicHeartbeatRequest(
             group_id=self.group_id,
             member_id=self.member_id,
             instance_id=self.options.instance_id,
             generation=generation,
             client_id=self.options.client_id,
         )
-        legacy = self.client.legacy
+        classic = self.client.classic
         try:
-            answer = await ask(legacy.Heartbeat, request, timeout=timeout_s)
+            answer = await ask(classic.Heartbeat, request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             self.trouble = describe_trouble(error)
             self._unanswered += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             if self._unanswered >= _UNANSWERED_MAX:
-                await self._replace_connection(legacy)
+                await self._replace_connection(classic)
             return
         self._unanswered = 0
         if generation == self.generation:
             self._on_beat(answer.error, answer.is_held, sent_at)
 
-    async def _replace_connection(self, legacy: legacy_pb2_grpc.LegacyServiceStub) -> None:
+    async def _replace_connection(self, classic: classic_pb2_grpc.ClassicServiceStub) -> None:
         """Nobody answers there: the other end may be gone without a word."""
         self._unanswered = 0
-        await self.client.replace_silent(legacy)
+        await self.client.replace_silent(classic)
 
     def _on_beat(self, error: types_pb2.Error, is_held: bool, sent_at: float) -> None:
         code = error.error_code
@@ -506,9 +506,9 @@ class ClassicEngine:
         backoff_s = _BACKOFF_MIN_S
         timeout_s = self.options.rebalance_timeout_ms / 1000 + _GRACE_S
         while True:
-            if isinstance(request, legacy_pb2.JoinGroupRequest):
+            if isinstance(request, classic_pb2.JoinGroupRequest):
                 request.sequence = next(self._join_sequences)
-            legacy = self.client.legacy
+            classic = self.client.classic
             try:
                 answer = await self._race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
@@ -516,7 +516,7 @@ class ClassicEngine:
                 if error.code() in _HOPELESS:
                     raise JoinRefused(self.trouble) from error
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                    await self._replace_connection(legacy)
+                    await self._replace_connection(classic)
             else:
                 if answer is not None and answer.error.error_code not in PASSING:
                     return answer
@@ -551,15 +551,15 @@ class ClassicEngine:
     async def leave(self, timeout_s: float = _LEAVE_TIMEOUT_S) -> None:
         """Tells the group; what does not arrive is made up for by the end of the session."""
         self.has_left = True
-        leaving = legacy_pb2.LeavingMember(
+        leaving = classic_pb2.LeavingMember(
             member_id=self.member_id,
             instance_id=self.options.instance_id,
             reason="the member is closed",
         )
-        request = legacy_pb2.LeaveGroupRequest(
+        request = classic_pb2.LeaveGroupRequest(
             group_id=self.group_id, members=[leaving], client_id=self.options.client_id
         )
         try:
-            await ask(self.client.legacy.LeaveGroup, request, timeout=timeout_s)
+            await ask(self.client.classic.LeaveGroup, request, timeout=timeout_s)
         except grpc.aio.AioRpcError:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)

@@ -20,9 +20,9 @@ from muster.unary import ask, describe_trouble
 from muster.v1 import (
     admin_pb2,
     admin_pb2_grpc,
+    classic_pb2_grpc,
     group_pb2,
     group_pb2_grpc,
-    legacy_pb2_grpc,
     types_pb2,
 )
 
@@ -230,12 +230,12 @@ class Client:
         finally:
             self._commits.pop(correlation_id, None)
 
-    async def replace_silent(self, legacy: legacy_pb2_grpc.LegacyServiceStub) -> None:
+    async def replace_silent(self, classic: classic_pb2_grpc.ClassicServiceStub) -> None:
         """Calls over this stub were not answered: their connection may be dead without a word.
 
         Where members are on a stream, its silence tells.
         """
-        if legacy is self.legacy and not self._members and not self._is_closed:
+        if classic is self.classic and not self._members and not self._is_closed:
             await self._replace_channel()
 
     def expect(self, heartbeat_interval_ms: int) -> None:
@@ -260,7 +260,7 @@ class Client:
 
     def _make_stubs(self) -> None:
         self.stub = group_pb2_grpc.GroupServiceStub(self._channel)
-        self.legacy = legacy_pb2_grpc.LegacyServiceStub(self._channel)
+        self.classic = classic_pb2_grpc.ClassicServiceStub(self._channel)
         self.admin = admin_pb2_grpc.AdminServiceStub(self._channel)
 
     async def _replace_channel(self) -> None:

@@ -17,10 +17,10 @@ from coordinator.service.access import Access
 from coordinator.service.admin_service import AdminService
 from coordinator.service.backlog import Backlog
 from coordinator.service.backup_service import BackupService
+from coordinator.service.classic_service import ClassicService
 from coordinator.service.door import Door
 from coordinator.service.group_service import GroupService
 from coordinator.service.handlers import CallsInFlight, make_foreign_handler, make_handler
-from coordinator.service.legacy_service import LegacyService
 from coordinator.service.limits import compute_limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.sessions import SessionRegistry
@@ -28,10 +28,10 @@ from coordinator.service.settings import GrpcSettings, compute_server_options
 from coordinator.service.turns import Turns
 from coordinator.service.waits import Waits
 from model.settings import CoordinatorSettings
-from muster.v1 import admin_pb2, backup_pb2, group_pb2, legacy_pb2
+from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
-_LEGACY_SERVICE = legacy_pb2.DESCRIPTOR.services_by_name["LegacyService"]
+_CLASSIC_SERVICE = classic_pb2.DESCRIPTOR.services_by_name["ClassicService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
@@ -39,7 +39,7 @@ _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflecti
 _LISTENERS_GRACE_S = 0.1
 SERVICES = (
     _GROUP_SERVICE.full_name,
-    _LEGACY_SERVICE.full_name,
+    _CLASSIC_SERVICE.full_name,
     _ADMIN_SERVICE.full_name,
     _BACKUP_SERVICE.full_name,
 )
@@ -95,7 +95,7 @@ class GrpcServer:
         self._calls = CallsInFlight()
         handlers = (
             make_handler(_GROUP_SERVICE, GroupService(door), self._calls),
-            make_handler(_LEGACY_SERVICE, LegacyService(door, self._waits), self._calls),
+            make_handler(_CLASSIC_SERVICE, ClassicService(door, self._waits), self._calls),
             make_handler(_ADMIN_SERVICE, AdminService(door), self._calls),
             make_handler(_BACKUP_SERVICE, BackupService(door.access, backups), self._calls),
         )

@@ -21,9 +21,9 @@ from coordinator.service.access import Access
 from coordinator.service.admin_service import AdminService
 from coordinator.service.backlog import Backlog
 from coordinator.service.backup_service import BackupService
+from coordinator.service.classic_service import ClassicService
 from coordinator.service.door import Door
 from coordinator.service.group_service import GroupService
-from coordinator.service.legacy_service import LegacyService
 from coordinator.service.limits import compute_limits
 from coordinator.service.pinger import Pinger
 from coordinator.service.server import SERVICES
@@ -31,7 +31,7 @@ from coordinator.service.sessions import SessionRegistry
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.turns import Turns
 from coordinator.service.waits import Waits
-from muster.v1 import admin_pb2, backup_pb2, group_pb2, legacy_pb2
+from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, make_members
 from tests.cost.test_starts import (
@@ -45,7 +45,7 @@ from tests.cost.test_starts import (
 )
 from tests.cost.turns import Counted, check_law
 
-FILES: Final = (admin_pb2, group_pb2, legacy_pb2, backup_pb2)
+FILES: Final = (admin_pb2, group_pb2, classic_pb2, backup_pb2)
 METHODS: Final[list[MethodDescriptor]] = [
     method
     for file in FILES
@@ -161,7 +161,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
     )
     return {
         "GroupService": GroupService(door),
-        "LegacyService": LegacyService(door, Waits()),
+        "ClassicService": ClassicService(door, Waits()),
         "AdminService": AdminService(door),
         "BackupService": BackupService(access, None),
     }

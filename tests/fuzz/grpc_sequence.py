@@ -12,21 +12,21 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from muster.v1 import admin_pb2, backup_pb2, group_pb2, legacy_pb2
+from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
 from tests.fuzz.grpc_messages import break_bytes, make_message
 from tests.fuzz.laws import DEADLINE_S, Broken, Tally
 from tests.fuzz.pool import Pool
 
 STEPS = 40
 _MESSAGES_OF_A_STREAM = 12
-_MODULES = (group_pb2, legacy_pb2, admin_pb2, backup_pb2, health_pb2, reflection_pb2)
+_MODULES = (group_pb2, classic_pb2, admin_pb2, backup_pb2, health_pb2, reflection_pb2)
 _SERVICES = [
     service for module in _MODULES for service in module.DESCRIPTOR.services_by_name.values()
 ]
 METHODS: tuple[MethodDescriptor, ...] = tuple(
     method for service in _SERVICES for method in service.methods
 )
-_WEIGHTS = {"GroupService": 5, "LegacyService": 3, "AdminService": 1}
+_WEIGHTS = {"GroupService": 5, "ClassicService": 3, "AdminService": 1}
 _RARE = ("DeleteTopic", "CreateBackup")
 _FOR_OTHERS = ("JoinGroup", "SyncGroup")
 """These may rightly wait for others for as long as those say."""
@@ -181,7 +181,7 @@ class GrpcSequence:
                 request = group_pb2.HeartbeatRequest.FromString(asked)
                 pool.learn(request.group_id, answer.member_id, answer.member_epoch)
             case "JoinGroup" if answer.member_id:
-                join = legacy_pb2.JoinGroupRequest.FromString(asked)
+                join = classic_pb2.JoinGroupRequest.FromString(asked)
                 pool.learn(join.group_id, answer.member_id, max(answer.generation, 0))
             case "ListTopics":
                 pool.topic_ids = [topic.topic_id for topic in answer.topics]

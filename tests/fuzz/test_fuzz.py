@@ -71,7 +71,7 @@ def test_all_methods_are_called() -> None:
     names = {method.containing_service.name for method in METHODS}
     assert names == {
         "GroupService",
-        "LegacyService",
+        "ClassicService",
         "AdminService",
         "BackupService",
         "Health",

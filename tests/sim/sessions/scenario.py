@@ -13,7 +13,7 @@ from tests.sim.sessions.network import Connection
 from tests.sim.sessions.world import LONGEST_HOLD_S, World
 
 FAULTS_S = 30.0
-CONSUMER, CLASSIC = "shop", "legacy"
+CONSUMER, CLASSIC = "shop", "classic"
 _TOPICS = {"orders": 4, "audit": 2}
 _EVERY_S = (0.4, 1.0, 2.0)
 _CRASHES_MAX = 3

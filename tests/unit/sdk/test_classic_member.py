@@ -22,7 +22,7 @@ from muster import client as client_module
 from muster.classic_engine import Phase
 from muster.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
-from muster.v1 import legacy_pb2
+from muster.v1 import classic_pb2
 from tests.unit.sdk.classic_stand import ALL, classic_stand, make_classic, until_shared
 from tests.unit.sdk.proxy import running_proxy
 from tests.unit.sdk.watcher import Ledger
@@ -291,7 +291,7 @@ async def test_a_join_that_has_not_come_lengthens_no_lease(
                 await held.wait()
                 raise asyncio.CancelledError
 
-            patched.setattr(engine.client.legacy, "JoinGroup", wait)
+            patched.setattr(engine.client.classic, "JoinGroup", wait)
             joining = asyncio.create_task(other.join())
             await until(lambda: engine.phase is Phase.JOINING)
             deadline, renewed = engine._lease_deadline(), engine._lease._renewed_at
@@ -440,19 +440,19 @@ async def test_an_instance_that_is_another_member_now_is_out(stand: Stand) -> No
 # ------------------------------------------------------------------------- leaders that cannot
 
 
-async def join_by_hand(stand: Stand, metadata: bytes) -> tuple[str, legacy_pb2.SyncGroupResponse]:
+async def join_by_hand(stand: Stand, metadata: bytes) -> tuple[str, classic_pb2.SyncGroupResponse]:
     """A member that joins once and asks for its assignment: its id, and the answer."""
-    stub = stand.legacy_stub()
-    request = legacy_pb2.JoinGroupRequest(
+    stub = stand.classic_stub()
+    request = classic_pb2.JoinGroupRequest(
         group_id="billing",
         session_timeout_ms=10_000,
         protocol_type="consumer",
-        protocols=[legacy_pb2.GroupProtocol(name="range", metadata=metadata)],
+        protocols=[classic_pb2.GroupProtocol(name="range", metadata=metadata)],
     )
     request.member_id = (await stub.JoinGroup(request)).member_id
     joined = await stub.JoinGroup(request)
     assert joined.leader != joined.member_id
-    sync = legacy_pb2.SyncGroupRequest(
+    sync = classic_pb2.SyncGroupRequest(
         group_id="billing",
         member_id=joined.member_id,
         generation=joined.generation,
@@ -460,8 +460,8 @@ async def join_by_hand(stand: Stand, metadata: bytes) -> tuple[str, legacy_pb2.S
         protocol_name="range",
     )
     answer = await stub.SyncGroup(sync)
-    leaving = [legacy_pb2.LeavingMember(member_id=joined.member_id)]
-    await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(group_id="billing", members=leaving))
+    leaving = [classic_pb2.LeavingMember(member_id=joined.member_id)]
+    await stub.LeaveGroup(classic_pb2.LeaveGroupRequest(group_id="billing", members=leaving))
     return joined.member_id, answer
 
 

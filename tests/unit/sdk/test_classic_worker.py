@@ -11,7 +11,7 @@ import pytest
 
 import muster
 from muster.classic_worker_protocol import WorkerProtocol
-from muster.v1 import legacy_pb2
+from muster.v1 import classic_pb2
 from tests.unit.sdk.classic_stand import classic_stand
 from tests.unit.service.stand import Stand, until
 
@@ -134,18 +134,18 @@ async def test_an_assignment_that_raises_is_a_failure_too(stand: Stand) -> None:
 async def test_a_worker_shares_a_group_with_another_client(stand: Stand) -> None:
     """The other one makes its calls itself, and is told what an SDK's leader assigns."""
     async with make_writer(stand, assign=lambda g: {each.member_id: b"x" for each in g.members}):
-        stub = stand.legacy_stub()
-        request = legacy_pb2.JoinGroupRequest(
+        stub = stand.classic_stub()
+        request = classic_pb2.JoinGroupRequest(
             group_id="writers",
             session_timeout_ms=10_000,
             protocol_type="writer",
-            protocols=[legacy_pb2.GroupProtocol(name="elect")],
+            protocols=[classic_pb2.GroupProtocol(name="elect")],
         )
         request.member_id = (await stub.JoinGroup(request)).member_id
         joined = await stub.JoinGroup(request)
         assert joined.leader != joined.member_id
         synced = await stub.SyncGroup(
-            legacy_pb2.SyncGroupRequest(
+            classic_pb2.SyncGroupRequest(
                 group_id="writers",
                 member_id=joined.member_id,
                 generation=joined.generation,

@@ -18,7 +18,7 @@ from model.commands import INTERNAL, ConsumerGroupDescribe, CreateTopic
 from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribedMember
 from model.settings import CoordinatorSettings
-from muster.v1 import admin_pb2_grpc, group_pb2_grpc, legacy_pb2_grpc
+from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
 from tests.support.memory import MemoryLogStore
 
 WAIT_S = 10.0
@@ -51,8 +51,8 @@ class Stand:
     def group_stub(self) -> group_pb2_grpc.GroupServiceAsyncStub:
         return group_pb2_grpc.GroupServiceStub(self.channel())
 
-    def legacy_stub(self) -> legacy_pb2_grpc.LegacyServiceAsyncStub:
-        return legacy_pb2_grpc.LegacyServiceStub(self.channel())
+    def classic_stub(self) -> classic_pb2_grpc.ClassicServiceAsyncStub:
+        return classic_pb2_grpc.ClassicServiceStub(self.channel())
 
     def admin_stub(self) -> admin_pb2_grpc.AdminServiceAsyncStub:
         return admin_pb2_grpc.AdminServiceStub(self.channel())

@@ -12,7 +12,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from muster.v1 import admin_pb2, group_pb2, legacy_pb2, types_pb2
+from muster.v1 import admin_pb2, classic_pb2, group_pb2, types_pb2
 from tests.garbage import count_left, run_as_served
 from tests.unit.service.session_client import SessionClient, commit, leave
 from tests.unit.service.stand import Stand, running_stand
@@ -74,19 +74,19 @@ async def heartbeats(stand: Stand, times: int) -> None:
 
 async def calls_that_are_refused(stand: Stand, times: int) -> None:
     """By the coordinator, at once or later, and by the door."""
-    admin, legacy = stand.admin_stub(), stand.legacy_stub()
-    join = legacy_pb2.JoinGroupRequest(
+    admin, classic = stand.admin_stub(), stand.classic_stub()
+    join = classic_pb2.JoinGroupRequest(
         group_id="classic",
         session_timeout_ms=10_000,
         protocol_type="consumer",
-        protocols=[legacy_pb2.GroupProtocol(name="range")],
+        protocols=[classic_pb2.GroupProtocol(name="range")],
     )
     for number in range(times):
         name = f"nobody-{number}"
         await expect_refusal(admin.DeleteGroup(admin_pb2.DeleteGroupRequest(group_id=name)))
         await expect_refusal(admin.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id=name)))
         await expect_refusal(admin.DescribeGroup(admin_pb2.DescribeGroupRequest()))
-        assert (await legacy.JoinGroup(join)).member_id
+        assert (await classic.JoinGroup(join)).member_id
 
 
 async def expect_refusal(call: Awaitable[Any]) -> None:

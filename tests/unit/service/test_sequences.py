@@ -6,7 +6,7 @@ from coordinator.service import sequences as sequences_module
 from coordinator.service.sequences import Sequences
 from coordinator.service.sessions import MemberKey
 from model.ids import GroupId, MemberId
-from muster.v1 import group_pb2, legacy_pb2, types_pb2
+from muster.v1 import classic_pb2, group_pb2, types_pb2
 from tests.unit.service.session_client import GROUP, SessionClient
 from tests.unit.service.stand import Stand, running_stand
 
@@ -176,19 +176,19 @@ async def test_who_may_not_read_the_group_stops_no_commits_of_its_members() -> N
 
 
 async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
-    stub = stand.legacy_stub()
+    stub = stand.classic_stub()
 
     async def join(
         member_id: str, sequence: int, protocol_type: str = "consumer"
-    ) -> legacy_pb2.JoinGroupResponse:
+    ) -> classic_pb2.JoinGroupResponse:
         return await stub.JoinGroup(
-            legacy_pb2.JoinGroupRequest(
+            classic_pb2.JoinGroupRequest(
                 group_id="classic",
                 member_id=member_id,
                 session_timeout_ms=10_000,
                 rebalance_timeout_ms=10_000,
                 protocol_type=protocol_type,
-                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                protocols=[classic_pb2.GroupProtocol(name="range", metadata=b"")],
                 sequence=sequence,
             )
         )
@@ -206,23 +206,23 @@ async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
 
 async def test_a_late_first_join_of_a_static_member_does_not_fence_it(stand: Stand) -> None:
     """Another process with the instance id takes its place, as ever."""
-    stub = stand.legacy_stub()
+    stub = stand.classic_stub()
 
-    async def join(sequence: int, incarnation: int) -> legacy_pb2.JoinGroupResponse:
+    async def join(sequence: int, incarnation: int) -> classic_pb2.JoinGroupResponse:
         return await stub.JoinGroup(
-            legacy_pb2.JoinGroupRequest(
+            classic_pb2.JoinGroupRequest(
                 group_id="classic",
                 instance_id="i",
                 session_timeout_ms=10_000,
                 protocol_type="consumer",
-                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                protocols=[classic_pb2.GroupProtocol(name="range", metadata=b"")],
                 sequence=sequence,
                 incarnation=incarnation,
             )
         )
 
-    async def beat(member: legacy_pb2.JoinGroupResponse) -> str:
-        request = legacy_pb2.ClassicHeartbeatRequest(
+    async def beat(member: classic_pb2.JoinGroupResponse) -> str:
+        request = classic_pb2.ClassicHeartbeatRequest(
             group_id="classic",
             member_id=member.member_id,
             instance_id="i",
@@ -239,16 +239,16 @@ async def test_a_late_first_join_of_a_static_member_does_not_fence_it(stand: Sta
 
 async def test_a_member_that_was_put_out_is_told_so_whatever_number_was_said(stand: Stand) -> None:
     """It takes another id then. A stranger may have said a number that it never reaches."""
-    stub = stand.legacy_stub()
+    stub = stand.classic_stub()
 
-    async def join(member_id: str, sequence: int) -> legacy_pb2.JoinGroupResponse:
+    async def join(member_id: str, sequence: int) -> classic_pb2.JoinGroupResponse:
         return await stub.JoinGroup(
-            legacy_pb2.JoinGroupRequest(
+            classic_pb2.JoinGroupRequest(
                 group_id="classic",
                 member_id=member_id,
                 session_timeout_ms=10_000,
                 protocol_type="consumer",
-                protocols=[legacy_pb2.GroupProtocol(name="range", metadata=b"")],
+                protocols=[classic_pb2.GroupProtocol(name="range", metadata=b"")],
                 sequence=sequence,
             )
         )
@@ -256,6 +256,6 @@ async def test_a_member_that_was_put_out_is_told_so_whatever_number_was_said(sta
     member_id = (await join("", 1)).member_id
     await join(member_id, 2**62)
     assert (await join(member_id, 2)).error.reason == "COORDINATOR_NOT_AVAILABLE"
-    leaving = legacy_pb2.LeavingMember(member_id=member_id)
-    await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(group_id="classic", members=[leaving]))
+    leaving = classic_pb2.LeavingMember(member_id=member_id)
+    await stub.LeaveGroup(classic_pb2.LeaveGroupRequest(group_id="classic", members=[leaving]))
     assert (await join(member_id, 3)).error.reason == "UNKNOWN_MEMBER_ID"

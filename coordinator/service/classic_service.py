@@ -1,4 +1,4 @@
-"""``muster.v1.LegacyService``: classic groups over gRPC. Decode, authorise, submit, encode."""
+"""``muster.v1.ClassicService``: classic groups over gRPC. Decode, authorise, submit, encode."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import grpc.aio
 
 from coordinator.runtime.authorizer import Operation
 from coordinator.service.caller import compute_caller
-from coordinator.service.decode import check_id
-from coordinator.service.door import Door
-from coordinator.service.errors import encode_error, encode_group_error
-from coordinator.service.guard import Guard
-from coordinator.service.legacy_decode import (
+from coordinator.service.classic_decode import (
     decode_classic_heartbeat,
     decode_join_group,
     decode_leave_group,
     decode_sync_group,
 )
+from coordinator.service.decode import check_id
+from coordinator.service.door import Door
+from coordinator.service.errors import encode_error, encode_group_error
+from coordinator.service.guard import Guard
 from coordinator.service.sequences import Sequences
 from coordinator.service.waits import Waits
 from model.commands import Caller, ClassicHeartbeat
@@ -41,7 +41,7 @@ from model.responses import (
     Response,
     SyncGroupResponse,
 )
-from muster.v1 import legacy_pb2, legacy_pb2_grpc
+from muster.v1 import classic_pb2, classic_pb2_grpc
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
@@ -51,7 +51,7 @@ NO_GENERATION: Final = -1
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
-class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
+class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
     """Errors of the protocol go into the response. ``waits`` has the calls that wait."""
 
     def __init__(self, door: Door, waits: Waits) -> None:
@@ -61,35 +61,37 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
 
     async def JoinGroup(  # noqa: N802
         self,
-        request: legacy_pb2.JoinGroupRequest,
-        context: _Context[legacy_pb2.JoinGroupRequest, legacy_pb2.JoinGroupResponse],
-    ) -> legacy_pb2.JoinGroupResponse:
+        request: classic_pb2.JoinGroupRequest,
+        context: _Context[classic_pb2.JoinGroupRequest, classic_pb2.JoinGroupResponse],
+    ) -> classic_pb2.JoinGroupResponse:
         async with Guard(context):
             try:
                 return await self._join(request, context.peer())
             except MemberIdRequired as error:
-                return legacy_pb2.JoinGroupResponse(
+                return classic_pb2.JoinGroupResponse(
                     error=encode_group_error(error), member_id=error.member_id
                 )
             except GroupError as error:
-                return legacy_pb2.JoinGroupResponse(error=encode_group_error(error))
+                return classic_pb2.JoinGroupResponse(error=encode_group_error(error))
 
     async def SyncGroup(  # noqa: N802
         self,
-        request: legacy_pb2.SyncGroupRequest,
-        context: _Context[legacy_pb2.SyncGroupRequest, legacy_pb2.SyncGroupResponse],
-    ) -> legacy_pb2.SyncGroupResponse:
+        request: classic_pb2.SyncGroupRequest,
+        context: _Context[classic_pb2.SyncGroupRequest, classic_pb2.SyncGroupResponse],
+    ) -> classic_pb2.SyncGroupResponse:
         async with Guard(context):
             try:
                 return await self._sync(request, context.peer())
             except GroupError as error:
-                return legacy_pb2.SyncGroupResponse(error=encode_group_error(error))
+                return classic_pb2.SyncGroupResponse(error=encode_group_error(error))
 
     async def Heartbeat(  # noqa: N802
         self,
-        request: legacy_pb2.ClassicHeartbeatRequest,
-        context: _Context[legacy_pb2.ClassicHeartbeatRequest, legacy_pb2.ClassicHeartbeatResponse],
-    ) -> legacy_pb2.ClassicHeartbeatResponse:
+        request: classic_pb2.ClassicHeartbeatRequest,
+        context: _Context[
+            classic_pb2.ClassicHeartbeatRequest, classic_pb2.ClassicHeartbeatResponse
+        ],
+    ) -> classic_pb2.ClassicHeartbeatResponse:
         async with Guard(context):
             try:
                 is_held = await self._heartbeat(request, context.peer())
@@ -97,44 +99,44 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
                 # As Kafka's: all is well while the group is being loaded (row H3).
                 is_held = False
             except RebalanceInProgress as error:
-                return legacy_pb2.ClassicHeartbeatResponse(
+                return classic_pb2.ClassicHeartbeatResponse(
                     error=encode_group_error(error), is_held=error.is_held
                 )
             except GroupError as error:
-                return legacy_pb2.ClassicHeartbeatResponse(error=encode_group_error(error))
-            return legacy_pb2.ClassicHeartbeatResponse(is_held=is_held)
+                return classic_pb2.ClassicHeartbeatResponse(error=encode_group_error(error))
+            return classic_pb2.ClassicHeartbeatResponse(is_held=is_held)
 
     async def LeaveGroup(  # noqa: N802
         self,
-        request: legacy_pb2.LeaveGroupRequest,
-        context: _Context[legacy_pb2.LeaveGroupRequest, legacy_pb2.LeaveGroupResponse],
-    ) -> legacy_pb2.LeaveGroupResponse:
+        request: classic_pb2.LeaveGroupRequest,
+        context: _Context[classic_pb2.LeaveGroupRequest, classic_pb2.LeaveGroupResponse],
+    ) -> classic_pb2.LeaveGroupResponse:
         async with Guard(context):
             try:
                 return await self._leave(request, context.peer())
             except GroupError as error:
-                return legacy_pb2.LeaveGroupResponse(error=encode_group_error(error))
+                return classic_pb2.LeaveGroupResponse(error=encode_group_error(error))
 
     def _caller(self, peer: str, client_id: str) -> Caller:
         check_id(client_id, "client_id", self._door.limits)
         return compute_caller(peer, client_id)
 
     async def _join(
-        self, request: legacy_pb2.JoinGroupRequest, peer: str
-    ) -> legacy_pb2.JoinGroupResponse:
+        self, request: classic_pb2.JoinGroupRequest, peer: str
+    ) -> classic_pb2.JoinGroupResponse:
         caller = self._caller(peer, request.client_id)
         command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
         response = await self._call_in_order(command, request)
         assert isinstance(response, JoinGroupResponse)
-        return legacy_pb2.JoinGroupResponse(
+        return classic_pb2.JoinGroupResponse(
             member_id=response.member_id,
             generation=response.generation,
             protocol_type=response.protocol_type or "",
             protocol_name=response.protocol_name or "",
             leader=response.leader or "",
             members=[
-                legacy_pb2.JoinedMember(
+                classic_pb2.JoinedMember(
                     member_id=member.member_id,
                     instance_id=member.instance_id or "",
                     metadata=member.metadata,
@@ -145,7 +147,7 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         )
 
     async def _call_in_order(
-        self, command: JoinGroupCommand, request: legacy_pb2.JoinGroupRequest
+        self, command: JoinGroupCommand, request: classic_pb2.JoinGroupRequest
     ) -> Response:
         """The answer. Raises what ``Waits.call`` does, and for a join that comes late."""
         key = _find_order(command, request.incarnation)
@@ -176,20 +178,20 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
             return
 
     async def _sync(
-        self, request: legacy_pb2.SyncGroupRequest, peer: str
-    ) -> legacy_pb2.SyncGroupResponse:
+        self, request: classic_pb2.SyncGroupRequest, peer: str
+    ) -> classic_pb2.SyncGroupResponse:
         caller = self._caller(peer, request.client_id)
         command = decode_sync_group(caller, request, self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
         response = await self._waits.call(self._door.coordinator, command)
         assert isinstance(response, SyncGroupResponse)
-        return legacy_pb2.SyncGroupResponse(
+        return classic_pb2.SyncGroupResponse(
             protocol_type=response.protocol_type or "",
             protocol_name=response.protocol_name or "",
             assignment=response.assignment,
         )
 
-    async def _heartbeat(self, request: legacy_pb2.ClassicHeartbeatRequest, peer: str) -> bool:
+    async def _heartbeat(self, request: classic_pb2.ClassicHeartbeatRequest, peer: str) -> bool:
         """Whether the member waits for others."""
         caller = self._caller(peer, request.client_id)
         command = decode_classic_heartbeat(caller, request, self._door.limits)
@@ -199,16 +201,16 @@ class LegacyService(legacy_pb2_grpc.LegacyServiceServicer):
         return response.is_held
 
     async def _leave(
-        self, request: legacy_pb2.LeaveGroupRequest, peer: str
-    ) -> legacy_pb2.LeaveGroupResponse:
+        self, request: classic_pb2.LeaveGroupRequest, peer: str
+    ) -> classic_pb2.LeaveGroupResponse:
         caller = self._caller(peer, request.client_id)
         command = decode_leave_group(caller, request, self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
         response = await self._door.coordinator.call(command)
         assert isinstance(response, LeaveGroupResponse)
-        return legacy_pb2.LeaveGroupResponse(
+        return classic_pb2.LeaveGroupResponse(
             members=[
-                legacy_pb2.LeftMember(
+                classic_pb2.LeftMember(
                     member_id=asked.member_id,
                     instance_id=asked.instance_id,
                     error=None if error is ErrorCode.NONE else encode_error(error, ""),

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from muster.v1 import legacy_pb2 as muster_dot_v1_dot_legacy__pb2
+from muster.v1 import classic_pb2 as muster_dot_v1_dot_classic__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in muster/v1/legacy_pb2_grpc.py depends on'
+        + ' but the generated code in muster/v1/classic_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class LegacyServiceStub:
+class ClassicServiceStub:
     """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, as their newest
     versions have them. Offsets are committed with GroupService.CommitOffsets: the generation is the
     member epoch there. A group may have members here and on Kafka's wire at the same time.
@@ -41,28 +41,28 @@ class LegacyServiceStub:
             channel: A grpc.Channel.
         """
         self.JoinGroup = channel.unary_unary(
-                '/muster.v1.LegacyService/JoinGroup',
-                request_serializer=muster_dot_v1_dot_legacy__pb2.JoinGroupRequest.SerializeToString,
-                response_deserializer=muster_dot_v1_dot_legacy__pb2.JoinGroupResponse.FromString,
+                '/muster.v1.ClassicService/JoinGroup',
+                request_serializer=muster_dot_v1_dot_classic__pb2.JoinGroupRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_classic__pb2.JoinGroupResponse.FromString,
                 _registered_method=True)
         self.SyncGroup = channel.unary_unary(
-                '/muster.v1.LegacyService/SyncGroup',
-                request_serializer=muster_dot_v1_dot_legacy__pb2.SyncGroupRequest.SerializeToString,
-                response_deserializer=muster_dot_v1_dot_legacy__pb2.SyncGroupResponse.FromString,
+                '/muster.v1.ClassicService/SyncGroup',
+                request_serializer=muster_dot_v1_dot_classic__pb2.SyncGroupRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_classic__pb2.SyncGroupResponse.FromString,
                 _registered_method=True)
         self.Heartbeat = channel.unary_unary(
-                '/muster.v1.LegacyService/Heartbeat',
-                request_serializer=muster_dot_v1_dot_legacy__pb2.ClassicHeartbeatRequest.SerializeToString,
-                response_deserializer=muster_dot_v1_dot_legacy__pb2.ClassicHeartbeatResponse.FromString,
+                '/muster.v1.ClassicService/Heartbeat',
+                request_serializer=muster_dot_v1_dot_classic__pb2.ClassicHeartbeatRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_classic__pb2.ClassicHeartbeatResponse.FromString,
                 _registered_method=True)
         self.LeaveGroup = channel.unary_unary(
-                '/muster.v1.LegacyService/LeaveGroup',
-                request_serializer=muster_dot_v1_dot_legacy__pb2.LeaveGroupRequest.SerializeToString,
-                response_deserializer=muster_dot_v1_dot_legacy__pb2.LeaveGroupResponse.FromString,
+                '/muster.v1.ClassicService/LeaveGroup',
+                request_serializer=muster_dot_v1_dot_classic__pb2.LeaveGroupRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_classic__pb2.LeaveGroupResponse.FromString,
                 _registered_method=True)
 
 
-class LegacyServiceServicer:
+class ClassicServiceServicer:
     """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, as their newest
     versions have them. Offsets are committed with GroupService.CommitOffsets: the generation is the
     member epoch there. A group may have members here and on Kafka's wire at the same time.
@@ -100,37 +100,37 @@ class LegacyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
 
-def add_LegacyServiceServicer_to_server(servicer, server):
+def add_ClassicServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'JoinGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.JoinGroup,
-                    request_deserializer=muster_dot_v1_dot_legacy__pb2.JoinGroupRequest.FromString,
-                    response_serializer=muster_dot_v1_dot_legacy__pb2.JoinGroupResponse.SerializeToString,
+                    request_deserializer=muster_dot_v1_dot_classic__pb2.JoinGroupRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_classic__pb2.JoinGroupResponse.SerializeToString,
             ),
             'SyncGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.SyncGroup,
-                    request_deserializer=muster_dot_v1_dot_legacy__pb2.SyncGroupRequest.FromString,
-                    response_serializer=muster_dot_v1_dot_legacy__pb2.SyncGroupResponse.SerializeToString,
+                    request_deserializer=muster_dot_v1_dot_classic__pb2.SyncGroupRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_classic__pb2.SyncGroupResponse.SerializeToString,
             ),
             'Heartbeat': grpc.unary_unary_rpc_method_handler(
                     servicer.Heartbeat,
-                    request_deserializer=muster_dot_v1_dot_legacy__pb2.ClassicHeartbeatRequest.FromString,
-                    response_serializer=muster_dot_v1_dot_legacy__pb2.ClassicHeartbeatResponse.SerializeToString,
+                    request_deserializer=muster_dot_v1_dot_classic__pb2.ClassicHeartbeatRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_classic__pb2.ClassicHeartbeatResponse.SerializeToString,
             ),
             'LeaveGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaveGroup,
-                    request_deserializer=muster_dot_v1_dot_legacy__pb2.LeaveGroupRequest.FromString,
-                    response_serializer=muster_dot_v1_dot_legacy__pb2.LeaveGroupResponse.SerializeToString,
+                    request_deserializer=muster_dot_v1_dot_classic__pb2.LeaveGroupRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_classic__pb2.LeaveGroupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'muster.v1.LegacyService', rpc_method_handlers)
+            'muster.v1.ClassicService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
-    server.add_registered_method_handlers('muster.v1.LegacyService', rpc_method_handlers)
+    server.add_registered_method_handlers('muster.v1.ClassicService', rpc_method_handlers)
 
 
  # This class is part of an EXPERIMENTAL API.
-class LegacyService:
+class ClassicService:
     """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, as their newest
     versions have them. Offsets are committed with GroupService.CommitOffsets: the generation is the
     member epoch there. A group may have members here and on Kafka's wire at the same time.
@@ -153,9 +153,9 @@ class LegacyService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/muster.v1.LegacyService/JoinGroup',
-            muster_dot_v1_dot_legacy__pb2.JoinGroupRequest.SerializeToString,
-            muster_dot_v1_dot_legacy__pb2.JoinGroupResponse.FromString,
+            '/muster.v1.ClassicService/JoinGroup',
+            muster_dot_v1_dot_classic__pb2.JoinGroupRequest.SerializeToString,
+            muster_dot_v1_dot_classic__pb2.JoinGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -180,9 +180,9 @@ class LegacyService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/muster.v1.LegacyService/SyncGroup',
-            muster_dot_v1_dot_legacy__pb2.SyncGroupRequest.SerializeToString,
-            muster_dot_v1_dot_legacy__pb2.SyncGroupResponse.FromString,
+            '/muster.v1.ClassicService/SyncGroup',
+            muster_dot_v1_dot_classic__pb2.SyncGroupRequest.SerializeToString,
+            muster_dot_v1_dot_classic__pb2.SyncGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -207,9 +207,9 @@ class LegacyService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/muster.v1.LegacyService/Heartbeat',
-            muster_dot_v1_dot_legacy__pb2.ClassicHeartbeatRequest.SerializeToString,
-            muster_dot_v1_dot_legacy__pb2.ClassicHeartbeatResponse.FromString,
+            '/muster.v1.ClassicService/Heartbeat',
+            muster_dot_v1_dot_classic__pb2.ClassicHeartbeatRequest.SerializeToString,
+            muster_dot_v1_dot_classic__pb2.ClassicHeartbeatResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -234,9 +234,9 @@ class LegacyService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/muster.v1.LegacyService/LeaveGroup',
-            muster_dot_v1_dot_legacy__pb2.LeaveGroupRequest.SerializeToString,
-            muster_dot_v1_dot_legacy__pb2.LeaveGroupResponse.FromString,
+            '/muster.v1.ClassicService/LeaveGroup',
+            muster_dot_v1_dot_classic__pb2.LeaveGroupRequest.SerializeToString,
+            muster_dot_v1_dot_classic__pb2.LeaveGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

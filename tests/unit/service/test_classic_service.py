@@ -1,4 +1,4 @@
-"""LegacyService: classic groups over gRPC, against a real coordinator."""
+"""ClassicService: classic groups over gRPC, against a real coordinator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from model.commands import INTERNAL, DescribeGroups, JoinGroup, JoinProtocol, SyncGroup
 from model.ids import GroupId, MemberId
 from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
-from muster.v1 import group_pb2, legacy_pb2
+from muster.v1 import classic_pb2, group_pb2
 from tests.unit.service.stand import Stand, running_stand, until
 from tests.unit.service.test_group_service import offsets
 from tests.unit.service.test_session import Denying
 
 if TYPE_CHECKING:
-    from muster.v1.legacy_pb2_grpc import LegacyServiceAsyncStub
+    from muster.v1.classic_pb2_grpc import ClassicServiceAsyncStub
 
 
 @pytest.fixture
@@ -31,21 +31,21 @@ async def classic() -> AsyncIterator[Stand]:
         yield running
 
 
-def join_request(**fields: Any) -> legacy_pb2.JoinGroupRequest:
+def join_request(**fields: Any) -> classic_pb2.JoinGroupRequest:
     defaults: dict[str, Any] = {
         "group_id": "g",
         "client_id": "app",
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 60_000,
         "protocol_type": "work",
-        "protocols": [legacy_pb2.GroupProtocol(name="even", metadata=b"me")],
+        "protocols": [classic_pb2.GroupProtocol(name="even", metadata=b"me")],
     }
-    return legacy_pb2.JoinGroupRequest(**(defaults | fields))
+    return classic_pb2.JoinGroupRequest(**(defaults | fields))
 
 
 def sync_request(
     member_id: str, generation: int, assigned: dict[str, bytes] | None = None, **fields: Any
-) -> legacy_pb2.SyncGroupRequest:
+) -> classic_pb2.SyncGroupRequest:
     defaults: dict[str, Any] = {
         "group_id": "g",
         "member_id": member_id,
@@ -53,19 +53,19 @@ def sync_request(
         "protocol_type": "work",
         "protocol_name": "even",
         "assignments": [
-            legacy_pb2.MemberAssignment(member_id=who, assignment=what)
+            classic_pb2.MemberAssignment(member_id=who, assignment=what)
             for who, what in (assigned or {}).items()
         ],
     }
-    return legacy_pb2.SyncGroupRequest(**(defaults | fields))
+    return classic_pb2.SyncGroupRequest(**(defaults | fields))
 
 
-def beat(member_id: str, generation: int, **fields: Any) -> legacy_pb2.ClassicHeartbeatRequest:
+def beat(member_id: str, generation: int, **fields: Any) -> classic_pb2.ClassicHeartbeatRequest:
     defaults: dict[str, Any] = {"group_id": "g", "member_id": member_id, "generation": generation}
-    return legacy_pb2.ClassicHeartbeatRequest(**(defaults | fields))
+    return classic_pb2.ClassicHeartbeatRequest(**(defaults | fields))
 
 
-async def get_id(stub: LegacyServiceAsyncStub) -> str:
+async def get_id(stub: ClassicServiceAsyncStub) -> str:
     """The id that a new member is given (KIP-394)."""
     refused = await stub.JoinGroup(join_request())
     assert refused.error.reason == "MEMBER_ID_REQUIRED"
@@ -74,8 +74,8 @@ async def get_id(stub: LegacyServiceAsyncStub) -> str:
 
 
 async def form_pair(
-    stub: LegacyServiceAsyncStub,
-) -> tuple[legacy_pb2.JoinGroupResponse, legacy_pb2.JoinGroupResponse]:
+    stub: ClassicServiceAsyncStub,
+) -> tuple[classic_pb2.JoinGroupResponse, classic_pb2.JoinGroupResponse]:
     """A group of two; the leader's answer first."""
     one = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     joining = asyncio.ensure_future(stub.JoinGroup(join_request(member_id=await get_id(stub))))
@@ -85,7 +85,7 @@ async def form_pair(
 
 
 async def until_told(
-    stub: LegacyServiceAsyncStub, member_id: str, generation: int, reason: str
+    stub: ClassicServiceAsyncStub, member_id: str, generation: int, reason: str
 ) -> None:
     """Until a heartbeat is answered with that."""
     async with asyncio.timeout(10):
@@ -103,7 +103,7 @@ async def describe(stand: Stand, group_id: str = "g") -> Any:
 
 
 async def test_two_members_from_join_to_leave(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     leader, follower = await form_pair(stub)
     assert leader.generation == follower.generation == 2
     assert leader.leader == follower.leader == leader.member_id
@@ -128,8 +128,8 @@ async def test_two_members_from_join_to_leave(classic: Stand) -> None:
     commit.member_epoch = 1
     assert (await groups.CommitOffsets(commit)).error.reason == "ILLEGAL_GENERATION"
 
-    leaving = [legacy_pb2.LeavingMember(member_id=who) for who in (leader.member_id, "nobody")]
-    left = await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(group_id="g", members=leaving))
+    leaving = [classic_pb2.LeavingMember(member_id=who) for who in (leader.member_id, "nobody")]
+    left = await stub.LeaveGroup(classic_pb2.LeaveGroupRequest(group_id="g", members=leaving))
     assert [(member.member_id, member.error.reason) for member in left.members] == [
         (leader.member_id, ""),
         ("nobody", "UNKNOWN_MEMBER_ID"),
@@ -139,11 +139,11 @@ async def test_two_members_from_join_to_leave(classic: Stand) -> None:
 
 
 async def test_the_leader_says_that_it_cannot_assign(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     leader, follower = await form_pair(stub)
     syncing = asyncio.ensure_future(stub.SyncGroup(sync_request(follower.member_id, 2)))
     await until(lambda: len(classic.server._waits) == 1)
-    failure = legacy_pb2.AssignmentFailure(error_code=-1, error_message="they do not agree")
+    failure = classic_pb2.AssignmentFailure(error_code=-1, error_message="they do not agree")
     failed = await stub.SyncGroup(sync_request(leader.member_id, 2, failure=failure))
     waited = await syncing
     for answer in (failed, waited):
@@ -159,23 +159,23 @@ async def test_the_leader_says_that_it_cannot_assign(classic: Stand) -> None:
 
 
 async def test_a_failure_may_only_name_errors_that_clients_know(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     one = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     for failure in (
-        legacy_pb2.AssignmentFailure(),
-        legacy_pb2.AssignmentFailure(error_code=31_337),
-        legacy_pb2.AssignmentFailure(error_code=25, error_message="m" * 2_000),
+        classic_pb2.AssignmentFailure(),
+        classic_pb2.AssignmentFailure(error_code=31_337),
+        classic_pb2.AssignmentFailure(error_code=25, error_message="m" * 2_000),
     ):
         refused = await stub.SyncGroup(sync_request(one.member_id, 1, failure=failure))
         assert refused.error.reason == "INVALID_REQUEST"
-    both = legacy_pb2.AssignmentFailure(error_code=25)
+    both = classic_pb2.AssignmentFailure(error_code=25)
     request = sync_request(one.member_id, 1, {one.member_id: b"all"}, failure=both)
     assert (await stub.SyncGroup(request)).error.reason == "INVALID_REQUEST"
     assert (await describe(classic)).state == "CompletingRebalance"
 
 
 async def test_a_wait_that_is_cancelled_does_no_harm(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     one = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     other = await get_id(stub)
     joining = stub.JoinGroup(join_request(member_id=other))
@@ -202,7 +202,7 @@ async def test_a_wait_that_is_cancelled_does_no_harm(classic: Stand) -> None:
 
 async def test_heartbeats_say_whether_the_member_waits_for_others(classic: Stand) -> None:
     """Whoever does is not put out before it has been answered: its lease may go on."""
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     led, followed = await form_pair(stub)
     leader, follower = led.member_id, followed.member_id
     syncing = asyncio.ensure_future(stub.SyncGroup(sync_request(follower, 2)))
@@ -214,7 +214,7 @@ async def test_heartbeats_say_whether_the_member_waits_for_others(classic: Stand
     assert not (await stub.Heartbeat(beat(follower, 2))).is_held
     joining = stub.JoinGroup(
         join_request(
-            member_id=follower, protocols=[legacy_pb2.GroupProtocol(name="even", metadata=b"new")]
+            member_id=follower, protocols=[classic_pb2.GroupProtocol(name="even", metadata=b"new")]
         )
     )
     await until_told(stub, leader, 2, "REBALANCE_IN_PROGRESS")
@@ -228,7 +228,7 @@ async def test_heartbeats_say_whether_the_member_waits_for_others(classic: Stand
 
 
 async def test_who_asks_twice_is_answered_once_and_the_older_call_told_so(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     one = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     other = await get_id(stub)
     first = asyncio.ensure_future(stub.JoinGroup(join_request(member_id=other)))
@@ -240,7 +240,7 @@ async def test_who_asks_twice_is_answered_once_and_the_older_call_told_so(classi
 
 
 async def test_a_server_that_stops_does_not_wait_for_members(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     joining = asyncio.ensure_future(stub.JoinGroup(join_request(member_id=await get_id(stub))))
     await until(lambda: len(classic.server._waits) == 1)
@@ -251,7 +251,7 @@ async def test_a_server_that_stops_does_not_wait_for_members(classic: Stand) -> 
 
 
 async def test_a_static_member_comes_back_and_its_leader_skips(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     joined = await stub.JoinGroup(join_request(instance_id="i"))
     assert joined.member_id.startswith("i-")
     me = joined.member_id
@@ -262,8 +262,8 @@ async def test_a_static_member_comes_back_and_its_leader_skips(classic: Stand) -
     assert fenced.error.reason == "FENCED_INSTANCE_ID"
     synced = await stub.SyncGroup(sync_request(back.member_id, 1, instance_id="i"))
     assert synced.assignment == b"all"
-    gone = legacy_pb2.LeaveGroupRequest(
-        group_id="g", members=[legacy_pb2.LeavingMember(instance_id="i", reason="removed")]
+    gone = classic_pb2.LeaveGroupRequest(
+        group_id="g", members=[classic_pb2.LeavingMember(instance_id="i", reason="removed")]
     )
     left = await stub.LeaveGroup(gone)
     assert [(each.instance_id, each.HasField("error")) for each in left.members] == [("i", False)]
@@ -283,21 +283,21 @@ async def test_a_static_member_comes_back_and_its_leader_skips(classic: Stand) -
         ({"protocol_type": "t" * 1_025}, "INVALID_REQUEST"),
         ({"protocol_type": ""}, "INCONSISTENT_GROUP_PROTOCOL"),
         ({"protocols": []}, "INCONSISTENT_GROUP_PROTOCOL"),
-        ({"protocols": [legacy_pb2.GroupProtocol(name="p" * 1_025)]}, "INVALID_REQUEST"),
+        ({"protocols": [classic_pb2.GroupProtocol(name="p" * 1_025)]}, "INVALID_REQUEST"),
         ({"reason": "r" * 1_025}, "INVALID_REQUEST"),
     ],
 )
 async def test_joins_that_make_no_sense(
     classic: Stand, fields: dict[str, Any], reason: str
 ) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     answer = await stub.JoinGroup(join_request(**fields))
     assert (answer.error.reason, answer.member_id) == (reason, "")
     assert (await describe(classic)).state == "Dead"
 
 
 async def test_syncs_heartbeats_and_leaves_that_make_no_sense(classic: Stand) -> None:
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     joined = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     me = joined.member_id
 
@@ -323,10 +323,10 @@ async def test_syncs_heartbeats_and_leaves_that_make_no_sense(classic: Stand) ->
     assert await of_beat() == ""
 
     async def of_leave(**fields: Any) -> str:
-        return (await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(**fields))).error.reason
+        return (await stub.LeaveGroup(classic_pb2.LeaveGroupRequest(**fields))).error.reason
 
     assert await of_leave() == "INVALID_GROUP_ID"
-    long_reason = [legacy_pb2.LeavingMember(member_id=me, reason="r" * 1_025)]
+    long_reason = [classic_pb2.LeavingMember(member_id=me, reason="r" * 1_025)]
     assert await of_leave(group_id="g", members=long_reason) == "INVALID_REQUEST"
     assert await of_leave(group_id="nowhere") in ("", "UNKNOWN_MEMBER_ID")
 
@@ -334,19 +334,19 @@ async def test_syncs_heartbeats_and_leaves_that_make_no_sense(classic: Stand) ->
 async def test_groups_are_authorised() -> None:
     denying = Denying((Operation.READ, ResourceType.GROUP, "secret"))
     async with running_stand(authorizer=denying) as guarded:
-        stub = guarded.legacy_stub()
+        stub = guarded.classic_stub()
         answers: Sequence[Any] = (
             await stub.JoinGroup(join_request(group_id="secret")),
             await stub.SyncGroup(sync_request("m", 1, group_id="secret")),
             await stub.Heartbeat(beat("m", 1, group_id="secret")),
-            await stub.LeaveGroup(legacy_pb2.LeaveGroupRequest(group_id="secret")),
+            await stub.LeaveGroup(classic_pb2.LeaveGroupRequest(group_id="secret")),
         )
         assert {answer.error.reason for answer in answers} == {"GROUP_AUTHORIZATION_FAILED"}
 
 
 async def test_members_of_both_doors_share_a_group(classic: Stand) -> None:
     """The other one comes as the Kafka wire's does, as a command of its own."""
-    stub = classic.legacy_stub()
+    stub = classic.classic_stub()
     led = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     command = JoinGroup(
         INTERNAL,
@@ -376,7 +376,7 @@ async def test_members_of_both_doors_share_a_group(classic: Stand) -> None:
 async def test_malformed_requests_end_the_call_by_name(classic: Stand) -> None:
     channel = classic.channel()
     for method in ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"):
-        call = channel.unary_unary(f"/muster.v1.LegacyService/{method}")
+        call = channel.unary_unary(f"/muster.v1.ClassicService/{method}")
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call(b"\xff\xff\xff")
         assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT

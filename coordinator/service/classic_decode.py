@@ -1,4 +1,4 @@
-"""From messages of ``LegacyService`` to commands of classic groups; pure.
+"""From messages of ``ClassicService`` to commands of classic groups; pure.
 
 What is missing, out of range or too large raises the ``GroupError`` that Kafka gives for it. What
 only the group's state can judge is left to the core.
@@ -22,11 +22,11 @@ from model.commands import (
 )
 from model.errors import ErrorCode, InconsistentGroupProtocol
 from model.ids import InstanceId, MemberId
-from muster.v1 import legacy_pb2
+from muster.v1 import classic_pb2
 
 
 def decode_join_group(
-    caller: Caller, request: legacy_pb2.JoinGroupRequest, fresh_id: str, limits: Limits
+    caller: Caller, request: classic_pb2.JoinGroupRequest, fresh_id: str, limits: Limits
 ) -> JoinGroup:
     """``fresh_id`` ends the id of a member that has none yet. Raises ``InvalidRequest`` etc."""
     group_id = decode_offset_group_id(request.group_id, limits)
@@ -52,7 +52,7 @@ def decode_join_group(
 
 
 def decode_sync_group(
-    caller: Caller, request: legacy_pb2.SyncGroupRequest, limits: Limits
+    caller: Caller, request: classic_pb2.SyncGroupRequest, limits: Limits
 ) -> SyncGroup:
     """Raises ``InconsistentGroupProtocol`` where it is not said what the sync is for (KIP-559)."""
     group_id = decode_offset_group_id(request.group_id, limits)
@@ -80,7 +80,7 @@ def decode_sync_group(
     )
 
 
-def _decode_failure(failure: legacy_pb2.AssignmentFailure, limits: Limits) -> AssignmentFailure:
+def _decode_failure(failure: classic_pb2.AssignmentFailure, limits: Limits) -> AssignmentFailure:
     """The members of the group get the code, so it has to be one that clients know."""
     try:
         error = ErrorCode(failure.error_code)
@@ -95,7 +95,7 @@ def _decode_failure(failure: legacy_pb2.AssignmentFailure, limits: Limits) -> As
 
 
 def decode_classic_heartbeat(
-    caller: Caller, request: legacy_pb2.ClassicHeartbeatRequest, limits: Limits
+    caller: Caller, request: classic_pb2.ClassicHeartbeatRequest, limits: Limits
 ) -> ClassicHeartbeat:
     return ClassicHeartbeat(
         caller,
@@ -107,7 +107,7 @@ def decode_classic_heartbeat(
 
 
 def decode_leave_group(
-    caller: Caller, request: legacy_pb2.LeaveGroupRequest, limits: Limits
+    caller: Caller, request: classic_pb2.LeaveGroupRequest, limits: Limits
 ) -> LeaveGroup:
     return LeaveGroup(
         caller,
@@ -116,7 +116,7 @@ def decode_leave_group(
     )
 
 
-def _decode_leaving(leaving: legacy_pb2.LeavingMember, limits: Limits) -> LeavingMember:
+def _decode_leaving(leaving: classic_pb2.LeavingMember, limits: Limits) -> LeavingMember:
     """Only beside an instance id does an empty member id mean none."""
     check_id(leaving.reason, "members.reason", limits)
     member_id = _decode_member_id(leaving.member_id, limits)
