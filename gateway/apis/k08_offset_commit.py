@@ -2,7 +2,7 @@
 
 Version 9 is the first that a member of a consumer group may use, version 10 names topics by id.
 Needs READ on the group and on each topic; a topic that the caller may not read fails by itself.
-Left out: static members, which the coordinator refuses by name.
+A member is known by its member id alone: the instance id is not looked at (KAFKA-14201).
 """
 
 from __future__ import annotations
