@@ -102,7 +102,7 @@ class Coordinator(Protocol):
         """A ticket for a member that is in the group, durably and right now; else ``None``."""
 
     def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
-        """A ticket for commits like this one, if it is to be accepted; ``None`` where there is none.
+        """A ticket for commits like this one, if it is accepted; ``None`` where there is none.
 
         For commits to a single topic. It is asked for before the commit is submitted.
         """
