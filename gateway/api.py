@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gateway.headers import Route
     from gateway.heartbeats import Heartbeats
     from gateway.kept_commits import AnyKept
+    from gateway.making import Making
     from gateway.settings import GatewaySettings
     from gateway.steady import ConnectionHeartbeats, Steady
     from gateway.topics.catalogue import TopicCatalogue
@@ -110,6 +111,7 @@ class Door(Protocol):
     """The connection that a request came by, as its context needs it."""
 
     heartbeats: ConnectionHeartbeats
+    making: Making
 
     @property
     def closed(self) -> bool:
