@@ -320,7 +320,8 @@ class Connection(asyncio.Protocol):
                 body_at += len(header)
             else:
                 body_at = self._read_header(data, body_at, end, route.header_tags)
-            if end - body_at >= LEAST_BYTES and route.decode_long is not None:
+            long = route.decode_long
+            if long is not None and end - body_at >= long.least_bytes:
                 self._decode_long(route, data, pos, body_at, end)
                 return True
             request = route.decode(data, body_at, end)
@@ -348,7 +349,7 @@ class Connection(asyncio.Protocol):
             self._ask_for_a_turn()
 
         self._is_held = self._is_decoding = True
-        steps = route.decode_long(data, body_at, end)
+        steps = route.decode_long.read(data, body_at, end)
         self._node.slices.run(decode_then(steps, lambda: self.closed, done), partial(done, None))
 
     def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:

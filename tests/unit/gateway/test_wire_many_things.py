@@ -10,16 +10,18 @@ import pytest
 
 from coordinator.runtime.slices import Slices, Steps, run_at_once
 from gateway import decoding_in_slices
+from gateway.apis.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.decoding import DecodeError, decode
 from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.encoding import encode
 from gateway.schema import request_schema, request_type, response_type
+from tests.unit.gateway.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Gateway
 from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig, with_settings
 
 ELEMENTS = 250_000
 COUNT = 12_000
-MARKERS, DELETE_GROUPS, VERSIONS = 27, 42, 18
+COMMIT, MARKERS, DELETE_GROUPS, VERSIONS = 8, 27, 42, 18
 
 
 def module(key: int, version: int) -> ModuleType:
@@ -136,6 +138,29 @@ def test_what_is_decoded_in_slices_is_the_same(case: Any) -> None:
     assert turns >= COUNT // 2 // SLICE
     with pytest.raises(DecodeError, match="more array elements"):
         run_at_once(decode_in_slices(target, data, 0, len(data), COUNT // 2 - 1))
+
+
+@pytest.mark.parametrize("version", [7, 8, 10])
+@pytest.mark.parametrize(("topics", "partitions"), [(1, COUNT), (COUNT, 0), (COUNT // 2, 1)])
+def test_a_commit_of_many_is_decoded_in_slices(version: int, topics: int, partitions: int) -> None:
+    """Its hand decoder reads what may be committed at once; what is refused has no end."""
+    body = make_commit(version, topics, partitions)
+    at_once = make_commit_decoder(version, ELEMENTS)(body, 0, len(body))
+    steps = make_long_commit_decoder(version, ELEMENTS).read(body, 0, len(body))
+    turns, found = run_counted(steps)
+    assert found == at_once
+    # To read all, and to make what the coordinator takes of all.
+    assert turns >= 2 * (COUNT // SLICE)
+
+
+def test_the_turn_that_a_long_commit_comes_in_does_not_decode_it() -> None:
+    gateway = Gateway()
+    door = gateway.connect()
+    for version in range(5, 11):
+        door.send(frame(COMMIT, version, version, make_commit(version, 1, 20_000)))
+        assert not door.connection._queue
+        gateway.clock.advance(1)
+        assert [int.from_bytes(answer[:4], "big") for answer in door.frames()] == [version]
 
 
 class CountedSlices(Slices):
