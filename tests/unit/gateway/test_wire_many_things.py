@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from coordinator.runtime.slices import Slices, Steps, run_at_once
-from gateway import decoding_in_slices
+from gateway import decoding_in_slices, long_answers
+from gateway.apis import k75_describe_topic_partitions
 from gateway.apis.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.decoding import DecodeError, decode
 from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.encoding import encode
 from gateway.schema import request_schema, request_type, response_type
+from model.errors import ErrorCode
 from tests.unit.gateway.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Gateway
 from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig, with_settings
@@ -161,6 +164,16 @@ def test_the_turn_that_a_long_commit_comes_in_does_not_decode_it() -> None:
         assert not door.connection._queue
         gateway.clock.advance(1)
         assert [int.from_bytes(answer[:4], "big") for answer in door.frames()] == [version]
+
+
+def test_a_page_that_begins_nowhere_is_refused_in_slices() -> None:
+    cursor = module(75, 0).Cursor(topic_name="nobody's", partition_index=0)
+    request = make_request(75, 0, **describe_partitions(COUNT) | {"cursor": cursor})
+    turns, answer = run_counted(k75_describe_topic_partitions._describe(mock.Mock(), request))
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_REQUEST}
+    assert len(answer.topics) == COUNT
+    # To sort the names, to see each of them once, and to answer for each.
+    assert turns >= 3 * (COUNT // long_answers.SLICE) - 1
 
 
 class CountedSlices(Slices):
