@@ -34,9 +34,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.slices import Steps
 from gateway.run_slices import run_slices
 from model.commands import Caller, Command
 from model.errors import ErrorCode
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from gateway.headers import Route
     from gateway.heartbeats import Heartbeats
     from gateway.kept_commits import AnyKept
+    from gateway.making import Making
     from gateway.settings import GatewaySettings
     from gateway.steady import ConnectionHeartbeats, Steady
     from gateway.topics.catalogue import TopicCatalogue
@@ -62,6 +64,13 @@ Decoder: TypeAlias = Callable[[bytes, int, int], Any]
 """(data, pos, end) -> the request in ``data[pos:end]``; raises ``gateway.decoding.DecodeError``."""
 
 
+class LongDecoder(NamedTuple):
+    """Decodes bodies of ``least_bytes`` and more in slices, as a ``Decoder`` does at once."""
+
+    least_bytes: int
+    read: Callable[[bytes, int, int], Steps[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """One API: what is advertised, and what handles it.
@@ -69,9 +78,10 @@ class Api:
     ``failed`` makes the response for an error of the whole request, such as a bug in the handler
     or a coordinator that is stopping; without it the connection is closed. ``decode`` is for the
     few whose requests are read by hand: (version, most array elements) -> a decoder, or ``None``
-    for the common one. ``least_advertised`` is the first version that ApiVersions tells of, where
-    that is not the first that is served. ``is_large``: the answer may be far larger than the
-    request, or it takes many turns, so that a connection has one of them in the making at a time.
+    for the common one; ``decode_long`` is for the longest of these. ``least_advertised`` is the
+    first version that ApiVersions tells of, where that is not the first that is served.
+    ``is_large``: the answer may be far larger than the request, or it takes many turns, so that a
+    connection has one of them in the making at a time.
     """
 
     key: int
@@ -80,6 +90,7 @@ class Api:
     handler: Handler
     failed: Failed | None = None
     decode: Callable[[int, int], Decoder | None] | None = None
+    decode_long: Callable[[int, int], LongDecoder] | None = None
     least_advertised: int | None = None
     is_large: bool = False
 
@@ -110,6 +121,7 @@ class Door(Protocol):
     """The connection that a request came by, as its context needs it."""
 
     heartbeats: ConnectionHeartbeats
+    making: Making
 
     @property
     def closed(self) -> bool:

@@ -3,9 +3,9 @@
 The bytes come from strangers. A frame's length is held against the limit before a byte of it is
 kept, what is kept is bounded over all connections, the requests that wait for their answers are
 bounded by not reading on, and so are answers that nobody reads. Of requests whose answers may be
-large one is handled at a time, as Kafka handles all. What a connection may do in one turn of the
-loop is bounded too (``gateway.turns``). What is no Kafka request closes the connection with one
-line in the log; what a handler gets wrong is logged and answered.
+large one is handled at a time, as Kafka handles all (``gateway.making``). What a connection may do
+in one turn of the loop is bounded too (``gateway.turns``). What is no Kafka request closes the
+connection with one line in the log; what a handler gets wrong is logged and answered.
 
 ``data_received`` is the hot path: a heartbeat that repeats the last one is answered in it, without
 an object being made (``gateway.heartbeats``).
@@ -31,6 +31,7 @@ from gateway.hang_ups import has_left
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Route, skip_header
 from gateway.held_bytes import check_answers, check_requests
 from gateway.kept_commits import AnyKept, PendingCommit
+from gateway.making import Making
 from gateway.parking import ParkedSteady
 from gateway.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.shared import Shared
@@ -72,8 +73,7 @@ class Connection(asyncio.Protocol):
         self._out_bytes = 0
         self._answer_bytes = 0
         self._unsent = 0
-        self._large: RequestContext | None = None
-        self._waits_for_large = False
+        self.making = Making()
         self._arriving = Arriving(shared.held)
         self._is_first = True
         self._greeted_at = 0.0
@@ -102,7 +102,8 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._settings.gateway_response_buffer_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = self._large = None
+        self.transport = None
+        self.making.drop()
         self._shared.connections.discard(self)
         self._shared.held.answers -= self._unsent
         self._unsent = 0
@@ -308,8 +309,8 @@ class Connection(asyncio.Protocol):
         route = self._routes.get(key) or self._shared.routes.find(key)
         if route is None:
             return self._refuse_api(data, pos)
-        if route.api.is_large and self._large is not None:
-            self._is_held = self._waits_for_large = True
+        if self.making.must_wait(route.api, end - pos):
+            self._is_held = True
             return False
         # A client's requests all have the same client id, so the last header tells this one's.
         header = self._tagged_header if route.header_tags else self._plain_header
@@ -319,7 +320,8 @@ class Connection(asyncio.Protocol):
                 body_at += len(header)
             else:
                 body_at = self._read_header(data, body_at, end, route.header_tags)
-            if end - body_at >= LEAST_BYTES and route.decode_long is not None:
+            long = route.decode_long
+            if long is not None and end - body_at >= long.least_bytes:
                 self._decode_long(route, data, pos, body_at, end)
                 return True
             request = route.decode(data, body_at, end)
@@ -347,7 +349,7 @@ class Connection(asyncio.Protocol):
             self._ask_for_a_turn()
 
         self._is_held = self._is_decoding = True
-        steps = route.decode_long(data, body_at, end)
+        steps = route.decode_long.read(data, body_at, end)
         self._node.slices.run(decode_then(steps, lambda: self.closed, done), partial(done, None))
 
     def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:
@@ -361,8 +363,7 @@ class Connection(asyncio.Protocol):
         )
         context.is_long |= self._is_decoding or len(raw) >= LEAST_BYTES
         self._queue.append(context)
-        if route.api.is_large:
-            self._large = context
+        self.making.begin(context)
         try:
             route.api.handler(context, request)
         except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
@@ -420,8 +421,7 @@ class Connection(asyncio.Protocol):
         context.body = body
         if body is not None:
             self._answer_bytes += len(body)
-        if context is self._large:
-            self._large = None
+        self.making.end(context)
         self.send_answered()
 
     def keep_commit(self, kept: AnyKept | None) -> None:
@@ -538,7 +538,7 @@ class Connection(asyncio.Protocol):
             and not self._is_decoding
             and len(self._queue) <= settings.gateway_pipelined_requests_max // 2
             and self._answer_bytes <= settings.gateway_response_buffer_bytes
-            and (self._large is None or not self._waits_for_large)
+            and self.making.is_over
         )
 
     def take_turn(self) -> None:
@@ -550,7 +550,7 @@ class Connection(asyncio.Protocol):
         if not self._arriving.is_few and has_left(transport):
             self.close()
         elif self._may_go_on():
-            self._is_held = self._waits_for_large = False
+            self._is_held = False
             if self._arriving.have:
                 self._arriving.since = None
                 self._serve(self._arriving.take(), self._arriving.done)

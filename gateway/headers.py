@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinator.runtime.slices import Steps
-from gateway.api import Api
+from gateway.api import Api, LongDecoder
 from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
-from gateway.decoding_in_slices import decode_in_slices
+from gateway.decoding_in_slices import LEAST_BYTES, decode_in_slices
 from gateway.encoding import encode
 from gateway.encoding_in_slices import encode_in_slices
 from gateway.schema import request_type, response_type
@@ -29,8 +29,8 @@ class Route:
     ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
     the size and header of a response out of its size and correlation id; the header takes
     ``head_size`` bytes, an empty tag section included where the version has one. ``decode_long`` is
-    ``decode`` in slices; ``None`` where it is done by hand, in little time. ``encode_long`` is
-    ``encode`` in slices.
+    ``decode`` in slices; ``None`` where it is done by hand, in little time always.
+    ``encode_long`` is ``encode`` in slices.
     """
 
     api: Api
@@ -39,7 +39,7 @@ class Route:
     head_size: int
     pack_head: Callable[[int, bytes], bytes]
     decode: Callable[[bytes, int, int], Any]
-    decode_long: Callable[[bytes, int, int], Steps[Any]] | None
+    decode_long: LongDecoder | None
     encode: Callable[[Any], bytes]
     encode_long: Callable[[Any], Steps[bytes]]
 
@@ -81,6 +81,7 @@ class Routes:
             return decode_in_slices(request, data, pos, end, elements)
 
         by_hand = None if api.decode is None else api.decode(version, elements)
+        long_by_hand = None if api.decode_long is None else api.decode_long(version, elements)
         has_tags = response.__header_schema__.__flexible__
         head = struct.Struct(">i4sx" if has_tags else ">i4s")
         return Route(
@@ -90,7 +91,8 @@ class Routes:
             head_size=head.size - 4,
             pack_head=head.pack,
             decode=by_hand or decode_body,
-            decode_long=decode_long if by_hand is None else None,
+            decode_long=long_by_hand
+            or (None if by_hand else LongDecoder(LEAST_BYTES, decode_long)),
             encode=lambda entity: encode(response, entity),
             encode_long=lambda entity: encode_in_slices(response, entity),
         )

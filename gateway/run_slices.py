@@ -18,6 +18,7 @@ def run_slices(context: RequestContext, steps: Steps[T], done: Callable[[T], obj
     """``done`` gets what ``steps`` come to; nothing more is done once the connection is gone."""
     work = _run(context, steps, done)
     for _ in work:
+        context.door.making.go_on(context)
         context.node.slices.go_on(work, partial(context.door.fail, context))
         return
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -29,6 +29,11 @@ _NOT_TAKEN: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 """A server that has more calls than it can take ends some of them with CANCELLED."""
 COMMIT_PARTITIONS_MAX: Final = 10_000
 """The server refuses a commit of more."""
+COMMIT_BYTES_MAX: Final = 1024 * 1024
+"""Of topics and metadata of one commit: a message of more than 4 MiB ends the stream that it is
+sent on, that of all members, as often as it is sent."""
+_ENTRY_BYTES: Final = 64
+"""A partition's entry, and a topic's, beside the metadata and the name."""
 
 
 async def commit_offsets(
@@ -108,19 +113,49 @@ class Claim:
         self._grants = {key: grants.get(key) for key in self._offsets}
         self.failures: dict[TopicPartition, MusterError] = {}
 
-    def check(self) -> Mapping[TopicPartition, int | OffsetAndMetadata]:
+    def check(self) -> dict[TopicPartition, int | OffsetAndMetadata]:
         """What is to be committed next: what is left, as far as one request may have it."""
         grants = self._find_grants()
-        for key, grant in self._grants.items():
-            if grants.get(key) != grant and self._offsets.pop(key, None) is not None:
-                self.failures[key] = MusterError("the member does not own it any more")
-        return dict(islice(self._offsets.items(), COMMIT_PARTITIONS_MAX))
+        part: dict[TopicPartition, int | OffsetAndMetadata] = {}
+        topics: set[str] = set()
+        left = COMMIT_BYTES_MAX
+        for key, offset in tuple(islice(self._offsets.items(), COMMIT_PARTITIONS_MAX)):
+            if grants.get(key) != self._grants[key]:
+                self._fail(key, "the member does not own it any more")
+                continue
+            size = _compute_size(key, offset, topics)
+            if size > COMMIT_BYTES_MAX:
+                self._fail(key, f"its metadata is larger than {COMMIT_BYTES_MAX} bytes")
+                continue
+            left -= size
+            if left < 0:
+                break
+            part[key] = offset
+            topics.add(key.topic)
+        # None of these may be left to be committed, and others still.
+        return part if part or not self._offsets else self.check()
+
+    def _fail(self, key: TopicPartition, message: str) -> None:
+        del self._offsets[key]
+        self.failures[key] = MusterError(message)
 
     def finish(self, part: Iterable[TopicPartition]) -> bool:
         """This part was answered; whether nothing is left."""
         for key in part:
             self._offsets.pop(key, None)
         return not self._offsets
+
+
+def _compute_size(
+    key: TopicPartition, offset: int | OffsetAndMetadata, topics: Container[str]
+) -> int:
+    """Bytes of a commit, at most, that has entries of these ``topics`` already."""
+    size = _ENTRY_BYTES
+    if key.topic not in topics:
+        size += _ENTRY_BYTES + len(key.topic.encode())
+    if isinstance(offset, OffsetAndMetadata) and offset.metadata:
+        size += len(offset.metadata.encode())
+    return size
 
 
 def check_holds(engine: Engine) -> None:

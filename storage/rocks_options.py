@@ -21,6 +21,8 @@ RAW_MODE: Final = '{"raw_mode":true,"prefix_extractors":{}}'
 """What rocksdict finds in its own file of a database whose keys and values are bytes."""
 
 _WRITE_BUFFER_SIZE = 32 << 20
+_LOG_FILE_SIZE: Final = 4 << 20
+"""Of RocksDB's own log, of which four files are kept."""
 _MAX_TOTAL_WAL_SIZE = 64 << 20
 """What a start after a kill replays at most, and so how long it takes."""
 OPEN_FILES_MAX: Final = 1_024
@@ -76,7 +78,7 @@ def _set_options(options: Options, *, create: bool) -> None:
     options.set_stats_dump_period_sec(0)
     options.set_stats_persist_period_sec(0)
     options.set_keep_log_file_num(4)
-    options.set_max_log_file_size(4 << 20)
+    options.set_max_log_file_size(_LOG_FILE_SIZE)
 
 
 def _load_base_options(folder: Path) -> tuple[Options, Options]:

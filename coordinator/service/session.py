@@ -45,7 +45,7 @@ from coordinator.service.outbox import Outbox
 from coordinator.service.renewal import Renewal
 from coordinator.service.session_member import Phase, SessionMember
 from coordinator.service.sessions import MemberKey
-from coordinator.service.turns import ACTIONS, FIRST_ACTIONS
+from coordinator.service.turns import ACTION_BYTES, ACTIONS, FIRST_ACTIONS
 from coordinator.service.updates import (
     make_assignment,
     make_commit_result,
@@ -131,10 +131,10 @@ class Session:
         self._renew(request.sequence)
         left = FIRST_ACTIONS
         for action in request.actions:
-            if not left:
+            if left <= 0:
                 left = ACTIONS
                 yield
-            left -= 1
+            left -= 1 + action.ByteSize() // ACTION_BYTES
             self._handle(action)
 
     def next_message(self) -> group_pb2.SessionResponse | None:

@@ -15,6 +15,8 @@ FIRST_ACTIONS: Final = 10
 """Actions of a message that are handled when it comes."""
 ACTIONS: Final = 20
 """Actions that are handled in a turn, of one session, each in some 50 µs."""
+ACTION_BYTES: Final = 256
+"""An action of more counts as several: one may commit 10,000 partitions, in some 30 ms."""
 
 
 class Turns:

@@ -21,6 +21,7 @@ from gateway.apis.offset_commit_wire import (
     Commit,
     encode_commit_response,
     make_commit_decoder,
+    make_long_commit_decoder,
 )
 from gateway.apis.refused_commits import (
     Refused,
@@ -213,4 +214,5 @@ API = Api(
     handler=handle,
     failed=failed,
     decode=make_commit_decoder,
+    decode_long=make_long_commit_decoder,
 )

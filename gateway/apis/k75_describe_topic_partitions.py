@@ -16,7 +16,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
-from gateway.long_answers import SLICE, LongAnswer, pace, reply_in_slices
+from gateway.long_answers import SLICE, LongAnswer, compute_each, pace, reply_in_slices
 from gateway.schema import response_schema
 from gateway.topics.catalogue import PartitionKey
 from gateway.topics.requests import find_topic_by_name, is_allowed
@@ -50,7 +50,10 @@ def _describe(context: RequestContext, request: Any) -> Steps[Any]:
     cursor = request.cursor
     start = _Start("", 0) if cursor is None else _Start(cursor.topic_name, cursor.partition_index)
     if start.partition < 0 or (cursor is not None and names and start.name not in names):
-        return failed(context, request, ErrorCode.INVALID_REQUEST, "bad cursor")
+        refused = yield from compute_each(
+            lambda topic: _make_failed(topic, ErrorCode.INVALID_REQUEST), request.topics
+        )
+        return _make_answer(refused)
     if names:
         found: Iterator[_Found] = (_find(context, name) for name in names if name >= start.name)
     else:
@@ -155,12 +158,16 @@ def _make_partition(context: RequestContext, topic: Topic, partition: int) -> An
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
     """An error for every topic."""
-    topics = [
-        wire.DescribeTopicPartitionsResponseTopic(
-            error_code=code, name=topic.name, topic_id=None, partitions=[]
-        )
-        for topic in request.topics
-    ]
+    return _make_answer([_make_failed(topic, code) for topic in request.topics])
+
+
+def _make_failed(topic: Any, code: ErrorCode) -> Any:
+    return wire.DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=topic.name, topic_id=None, partitions=[]
+    )
+
+
+def _make_answer(topics: list[Any]) -> Any:
     return wire.DescribeTopicPartitionsResponse(throttle_time=0, topics=topics)
 
 

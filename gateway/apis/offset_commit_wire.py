@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from gateway.api import Decoder
+from coordinator.runtime.slices import Steps, run_at_once
+from gateway.api import Decoder, LongDecoder
 from gateway.decoding import (
     Cursor,
     DecodeError,
@@ -20,9 +21,10 @@ from gateway.decoding import (
     read_compact_text,
     skip_tags,
 )
+from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.encoding import compact_length, encode_unsigned_varint
 from gateway.schema import request_type
-from model.commands import TopicOffsets
+from model.commands import COMMIT_PARTITIONS_MAX, TopicOffsets
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
 from model.records import PartitionOffset
 from model.responses import TopicResult
@@ -31,6 +33,11 @@ from model.topics import NAME_LENGTH_MAX
 KEY: Final = 8
 FIRST_FLEXIBLE_VERSION: Final = 8
 FIRST_TOPIC_ID_VERSION: Final = 10
+LONG_BYTES: Final = 192 * 1024
+"""Of a flexible version: as many partitions of a topic as may be committed are read in 12 ms."""
+
+_AT_ONCE: Final = 2 * COMMIT_PARTITIONS_MAX
+"""Elements of the largest commit that is taken: a topic for each partition."""
 
 _INT32: Final = struct.Struct(">i")
 _NUMBERS: Final = struct.Struct(">iqi")
@@ -58,24 +65,70 @@ def make_commit_decoder(version: int, elements: int) -> Decoder:
     return lambda data, pos, end: _convert(decode(request, data, pos, end, elements))
 
 
+def make_long_commit_decoder(version: int, elements: int) -> LongDecoder:
+    """Reads the same in slices, where it is of so many partitions that it takes long."""
+    if version >= FIRST_FLEXIBLE_VERSION:
+        by_id = version >= FIRST_TOPIC_ID_VERSION
+        return LongDecoder(
+            LONG_BYTES,
+            lambda data, pos, end: _read_long(data, pos, end, by_id, elements),
+        )
+    request = request_type(KEY, version)
+    return LongDecoder(
+        LEAST_BYTES,
+        lambda data, pos, end: _convert_in_slices(
+            decode_in_slices(request, data, pos, end, elements)
+        ),
+    )
+
+
+def _convert_in_slices(steps: Steps[Any]) -> Steps[Commit]:
+    request = yield from steps
+    topics = []
+    left = SLICE
+    for topic in request.topics:
+        rows = []
+        for row in topic.partitions:
+            rows.append(_convert_partition(row))
+            left -= 1
+            if left <= 0:
+                left = SLICE
+                yield
+        topics.append(TopicOffsets(TopicName(topic.name), None, tuple(rows)))
+        left -= 1
+        if left <= 0:
+            left = SLICE
+            yield
+    return _make_commit(request, topics)
+
+
 def _make_flexible_decoder(version: int, elements: int) -> Decoder:
     by_id = version >= FIRST_TOPIC_ID_VERSION
 
     def read(data: bytes, pos: int, end: int) -> Commit:
-        try:
-            common = _read_common(data, pos, end, by_id, elements)
-        except (IndexError, struct.error, UnicodeDecodeError):
-            common = None
-        return common or _read_any(Cursor(data, pos, end, elements), by_id)
+        common = _try_common(data, pos, end, by_id, elements)
+        return common or run_at_once(_read_in_slices(Cursor(data, pos, end, elements), by_id))
 
     return read
+
+
+def _read_long(data: bytes, pos: int, end: int, by_id: bool, elements: int) -> Steps[Commit]:
+    common = _try_common(data, pos, end, by_id, min(elements, _AT_ONCE))
+    return common or (yield from _read_in_slices(Cursor(data, pos, end, elements), by_id))
+
+
+def _try_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) -> Commit | None:
+    try:
+        return _read_common(data, pos, end, by_id, elements)
+    except (IndexError, struct.error, UnicodeDecodeError):
+        return None
 
 
 def _read_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) -> Commit | None:
     """A commit as most are: short strings, no instance id, no metadata, no tagged fields.
 
-    ``None`` for any other, and for a broken one, which ``_read_any`` then reads or refuses. What
-    it reads beyond ``end`` shows at the end, for the position only grows.
+    ``None`` for any other, and for a broken one, which ``_read_in_slices`` then reads or refuses.
+    What it reads beyond ``end`` shows at the end, for the position only grows.
     """
     length = data[pos]
     if not 0 < length < 128:
@@ -160,17 +213,34 @@ def _read_partitions(
     return tuple(found), stop
 
 
-def _read_any(cursor: Cursor, by_id: bool) -> Commit:
+def _read_in_slices(cursor: Cursor, by_id: bool) -> Steps[Commit]:
     """Any commit of a flexible version; raises ``DecodeError``."""
     group_id = read_compact_text(cursor)
     epoch = _INT32.unpack(cursor.take(4))[0]
     member_id = read_compact_text(cursor)
     instance_id = read_compact_text(cursor)
-    topics = tuple([_read_topic(cursor, by_id) for _ in range(_read_count(cursor))])
+    topics = []
+    left = SLICE
+    for _ in range(_read_count(cursor)):
+        name, topic_id = _read_which(cursor, by_id)
+        count = _read_count(cursor)
+        rows: list[PartitionOffset] = []
+        while count > left:
+            rows += _read_some(cursor, left)
+            count -= left
+            left = SLICE
+            yield
+        rows += _read_some(cursor, count)
+        skip_tags(cursor)
+        topics.append(TopicOffsets(name, topic_id, tuple(rows)))
+        left -= count + 1
+        if left <= 0:
+            left = SLICE
+            yield
     skip_tags(cursor)
     if group_id is None or member_id is None:
         raise DecodeError("GroupId or MemberId is null")
-    return Commit(group_id, epoch, member_id, instance_id, topics, -1)
+    return Commit(group_id, epoch, member_id, instance_id, tuple(topics), -1)
 
 
 def _read_count(cursor: Cursor) -> int:
@@ -182,22 +252,22 @@ def _read_count(cursor: Cursor) -> int:
     return count
 
 
-def _read_topic(cursor: Cursor, by_id: bool) -> TopicOffsets:
-    name = topic_id = None
+def _read_which(cursor: Cursor, by_id: bool) -> tuple[TopicName | None, TopicId | None]:
     if by_id:
-        topic_id = TopicId(cursor.take(16))
-    else:
-        name = read_compact_text(cursor)
-        if name is None:
-            raise DecodeError("a topic name is null")
-    count = _read_count(cursor)
+        return None, TopicId(cursor.take(16))
+    name = read_compact_text(cursor)
+    if name is None:
+        raise DecodeError("a topic name is null")
+    return TopicName(name), None
+
+
+def _read_some(cursor: Cursor, count: int) -> Sequence[PartitionOffset]:
     start = cursor.pos
-    partitions, cursor.pos = _read_partitions(cursor.data, cursor.pos, cursor.end, count)
-    if partitions is None:
-        cursor.pos = start
-        partitions = tuple([_read_partition(cursor) for _ in range(count)])
-    skip_tags(cursor)
-    return TopicOffsets(None if name is None else TopicName(name), topic_id, partitions)
+    partitions, cursor.pos = _read_partitions(cursor.data, start, cursor.end, count)
+    if partitions is not None:
+        return partitions
+    cursor.pos = start
+    return [_read_partition(cursor) for _ in range(count)]
 
 
 def _read_partition(cursor: Cursor) -> PartitionOffset:
@@ -210,18 +280,22 @@ def _read_partition(cursor: Cursor) -> PartitionOffset:
 
 def _convert(request: Any) -> Commit:
     """The entity of a version before 8."""
-    topics = tuple(
+    topics = [
         TopicOffsets(
             TopicName(topic.name), None, tuple(_convert_partition(row) for row in topic.partitions)
         )
         for topic in request.topics
-    )
+    ]
+    return _make_commit(request, topics)
+
+
+def _make_commit(request: Any, topics: Sequence[TopicOffsets]) -> Commit:
     return Commit(
         request.group_id,
         request.generation_id_or_member_epoch,
         request.member_id,
         getattr(request, "group_instance_id", None),
-        topics,
+        tuple(topics),
         getattr(request, "retention_time", -1),
     )
 

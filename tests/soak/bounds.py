@@ -16,6 +16,7 @@ BLOCK_CACHE_BYTES: Final = 100_000
 BOUNDS: Final = (
     ("storage.rocks_options", "_WRITE_BUFFER_SIZE", 1 << 20),
     ("storage.rocks_options", "_MAX_TOTAL_WAL_SIZE", 4 << 20),
+    ("storage.rocks_options", "_LOG_FILE_SIZE", 64 << 10),
     ("coordinator.runtime.regex_matches", "KEPT_MAX_BYTES", 100_000),
     ("coordinator.runtime.regex_matches", "CHANGES_KEPT", 10),
     ("coordinator.service.sessions", "PAST_MAX", 50),

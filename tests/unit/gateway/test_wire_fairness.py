@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from gateway.api import Api, RequestContext
+from gateway.apis.k08_offset_commit import API as OFFSET_COMMIT
 from gateway.apis.k18_api_versions import API as API_VERSIONS
 from gateway.apis.registry import APIS
 from gateway.turns import ANSWER_BYTES, ARRIVALS_S, REQUESTS, REQUESTS_IN_A_CROWD, TURN_S
+from model.commands import COMMIT_PARTITIONS_MAX
 from tests.unit.gateway.test_wire_connection import Held, ask, correlations
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, make_request, with_settings
+from tests.unit.gateway.wire_steps import COMMIT, commit_topics
 
 LIST_GROUPS, VERSIONS = 16, 18
 
@@ -218,6 +221,27 @@ def test_of_answers_that_may_be_large_one_is_in_the_making() -> None:
     assert [context.correlation_id for context in sized.handled] == [1, 3]
     sized.answer(1)
     assert correlations(door) == [3, 4]
+
+
+@pytest.mark.parametrize("is_behind_a_large_one", [False, True])
+def test_of_requests_that_take_many_turns_one_is_in_the_making(is_behind_a_large_one: bool) -> None:
+    """A commit of too many partitions is refused in slices; what it names is held until then."""
+    sized = Sized()
+    sized.waits = {0}
+    door = connect(sized.make(is_large=True), OFFSET_COMMIT)
+    rows = dict.fromkeys(range(COMMIT_PARTITIONS_MAX + 1), (1, ""))
+    commit = make_request(COMMIT, 9, group_id="g", topics=commit_topics(9, "t", rows))
+    if is_behind_a_large_one:
+        door.send(ask(0))
+    door.send(b"".join(frame(COMMIT, 9, number, commit) for number in range(1, 5)))
+    most = 0
+    while door.gateway.clock.turn():
+        making = [context for context in door.connection._queue if not context.answered]
+        most = max(most, len(making) - is_behind_a_large_one)
+    assert most == 1
+    if is_behind_a_large_one:
+        sized.answer(0)
+    assert correlations(door) == [*range(not is_behind_a_large_one, 5)]
 
 
 def test_the_answers_that_may_be_large_are_known() -> None:

@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.runtime.slices import run_at_once
 from gateway.apis.heartbeat_wire import encode_heartbeat_response, make_heartbeat_decoder
-from gateway.apis.offset_commit_wire import encode_commit_response, make_commit_decoder
+from gateway.apis.offset_commit_wire import (
+    encode_commit_response,
+    make_commit_decoder,
+    make_long_commit_decoder,
+)
 from gateway.decoding import DecodeError, decode
 from gateway.encoding import encode
 from gateway.schema import request_schema, request_type, response_schema, response_type
@@ -152,6 +157,8 @@ def commits(draw: Any, version: int) -> Any:
 def check_commit_read(version: int, body: bytes) -> None:
     padded = b"zz" + body + b"zz"
     ours = make_commit_decoder(version, 10_000)(padded, 2, 2 + len(body))
+    in_slices = make_long_commit_decoder(version, 10_000).read(padded, 2, 2 + len(body))
+    assert run_at_once(in_slices) == ours
     common = decode(request_type(COMMIT, version), body, 0, len(body), 10_000)
     assert (ours.group_id, ours.member_id) == (common.group_id, common.member_id)
     assert ours.generation_id_or_member_epoch == common.generation_id_or_member_epoch
@@ -251,6 +258,9 @@ def check_commit_read_or_refused(version: int, body: bytes) -> None:
     except DecodeError:
         with pytest.raises(DecodeError):
             make_commit_decoder(version, 10_000)(body + b"\x00" * 40, 0, len(body))
+        in_slices = make_long_commit_decoder(version, 10_000)
+        with pytest.raises(DecodeError):
+            run_at_once(in_slices.read(body + b"\x00" * 40, 0, len(body)))
     else:
         check_commit_read(version, body)
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from coordinator.runtime.slices import Slices, Steps, run_at_once
-from gateway import decoding_in_slices
+from gateway import decoding_in_slices, long_answers
+from gateway.apis import k75_describe_topic_partitions
+from gateway.apis.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.decoding import DecodeError, decode
 from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.encoding import encode
 from gateway.schema import request_schema, request_type, response_type
+from model.errors import ErrorCode
+from tests.unit.gateway.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Gateway
 from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig, with_settings
 
 ELEMENTS = 250_000
 COUNT = 12_000
-MARKERS, DELETE_GROUPS, VERSIONS = 27, 42, 18
+MANY = 3 * COUNT
+COMMIT, MARKERS, DELETE_GROUPS, VERSIONS = 8, 27, 42, 18
 
 
 def module(key: int, version: int) -> ModuleType:
@@ -136,6 +142,38 @@ def test_what_is_decoded_in_slices_is_the_same(case: Any) -> None:
     assert turns >= COUNT // 2 // SLICE
     with pytest.raises(DecodeError, match="more array elements"):
         run_at_once(decode_in_slices(target, data, 0, len(data), COUNT // 2 - 1))
+
+
+@pytest.mark.parametrize("version", [7, 8, 10])
+@pytest.mark.parametrize(("topics", "partitions"), [(1, MANY), (MANY, 0), (MANY // 2, 1)])
+def test_a_commit_of_many_is_decoded_in_slices(version: int, topics: int, partitions: int) -> None:
+    """Its hand decoder reads what may be committed at once; what is refused has no end."""
+    body = make_commit(version, topics, partitions)
+    at_once = make_commit_decoder(version, ELEMENTS)(body, 0, len(body))
+    steps = make_long_commit_decoder(version, ELEMENTS).read(body, 0, len(body))
+    turns, found = run_counted(steps)
+    assert found == at_once
+    assert turns >= MANY // SLICE - 1
+
+
+def test_the_turn_that_a_long_commit_comes_in_does_not_decode_it() -> None:
+    gateway = Gateway()
+    door = gateway.connect()
+    for version in range(5, 11):
+        door.send(frame(COMMIT, version, version, make_commit(version, 1, 20_000)))
+        assert not door.connection._queue
+        gateway.clock.advance(1)
+        assert [int.from_bytes(answer[:4], "big") for answer in door.frames()] == [version]
+
+
+def test_a_page_that_begins_nowhere_is_refused_in_slices() -> None:
+    cursor = module(75, 0).Cursor(topic_name="nobody's", partition_index=0)
+    request = make_request(75, 0, **describe_partitions(COUNT) | {"cursor": cursor})
+    turns, answer = run_counted(k75_describe_topic_partitions._describe(mock.Mock(), request))
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_REQUEST}
+    assert len(answer.topics) == COUNT
+    # To sort the names, to see each of them once, and to answer for each.
+    assert turns >= 3 * (COUNT // long_answers.SLICE) - 1
 
 
 class CountedSlices(Slices):

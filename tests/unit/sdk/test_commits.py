@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from unittest import mock
@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from coordinator.service.sequences import Sequences
 from model.commands import COMMIT_PARTITIONS_MAX
 from model.ids import GroupId, MemberId
-from muster import CommitFailed, MemberLost, MusterError, TopicPartition, classic_offsets, offsets
+from muster import (
+    CommitFailed,
+    MemberLost,
+    MusterError,
+    OffsetAndMetadata,
+    TopicPartition,
+    classic_offsets,
+    offsets,
+)
 from muster.classic_engine import ClassicEngine
 from muster.commit_order import CommitOrder
 from muster.engine import Engine
@@ -45,8 +53,11 @@ class Log:
     entries: list[tuple[TopicPartition, int]] = field(default_factory=list)
     largest: int = 0
     """Partitions of one request."""
+    largest_bytes: int = 0
 
     def apply(self, topics: Sequence[types_pb2.TopicOffsets]) -> None:
+        size = group_pb2.Commit(topics=topics).ByteSize()
+        self.largest_bytes = max(self.largest_bytes, size)
         self.largest = max(self.largest, sum(len(topic.partitions) for topic in topics))
         for topic in topics:
             for each in topic.partitions:
@@ -104,7 +115,7 @@ class StreamEngine:
         await asyncio.sleep(0)
         self.membership.member_epoch += 1
 
-    async def commit(self, given: dict[TopicPartition, int]) -> None:
+    async def commit(self, given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         await offsets.commit_offsets(cast("Engine", self), given)
 
 
@@ -181,7 +192,7 @@ class UnaryEngine:
         self.holds = True
         self.grants = {ONE: 1, TWO: 1}
 
-    async def commit(self, given: dict[TopicPartition, int]) -> None:
+    async def commit(self, given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         await classic_offsets.commit_offsets(
             cast("ClassicEngine", self), lambda: self.grants, given
         )
@@ -219,6 +230,50 @@ async def test_a_commit_of_very_many_is_made_in_parts_that_a_server_takes() -> N
         assert dict(log.entries) == given
         assert len(log.entries) == len(given)
         assert log.largest == offsets.COMMIT_PARTITIONS_MAX == COMMIT_PARTITIONS_MAX
+
+
+def said_of_each(size: int) -> dict[TopicPartition, int | OffsetAndMetadata]:
+    """As many topics as partitions, with long names."""
+    return {
+        TopicPartition(f"{number:0249}", 0): OffsetAndMetadata(number, "x" * size)
+        for number in range(5_000)
+    }
+
+
+@pytest.mark.parametrize("size", [0, 1_000])
+async def test_a_part_is_no_larger_than_a_message_may_be(size: int) -> None:
+    """A server ends the stream of one that is, and would again when the commit is made again."""
+    given = said_of_each(size)
+    stream = StreamEngine(StreamClient([]))
+    stream.grant(*given)
+    await stream.commit(given)
+    unary = UnaryEngine(UnaryServer([]))
+    unary.grants = dict.fromkeys(given, 1)
+    await unary.commit(given)
+    for log in (stream.client.log, unary.stub.log):
+        assert [key for key, _ in log.entries] == list(given)
+        assert offsets.COMMIT_BYTES_MAX // 2 < log.largest_bytes <= offsets.COMMIT_BYTES_MAX
+
+
+async def test_metadata_that_no_message_takes_fails_by_itself() -> None:
+    stream = StreamEngine(StreamClient([]))
+    with pytest.raises(CommitFailed) as failed:
+        await stream.commit({ONE: OffsetAndMetadata(1, "x" * offsets.COMMIT_BYTES_MAX), TWO: 2})
+    assert list(failed.value.failures) == [ONE]
+    assert stream.client.log.entries == [(TWO, 2)]
+
+
+async def test_what_is_lost_between_two_parts_is_not_committed() -> None:
+    given = {TopicPartition("t", number): number for number in range(35_000)}
+    lost = frozenset(list(given)[5_000:32_000])
+    stream = StreamEngine(StreamClient([]))
+    stream.grant(*given)
+    stream.client.on_request = lambda: stream.membership.finish_revoke(lost)
+    with pytest.raises(CommitFailed) as failed:
+        await stream.commit(given)
+    committed = [key for key, _ in stream.client.log.entries]
+    assert committed == [*list(given)[:10_000], *list(given)[32_000:]]
+    assert failed.value.failures.keys() == given.keys() - set(committed)
 
 
 # -------------------------------------------------------------------------------- the law

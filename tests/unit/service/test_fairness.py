@@ -12,7 +12,7 @@ from coordinator.service.backlog import Backlog
 from coordinator.service.outbox import Outbox
 from coordinator.service.session import Session
 from coordinator.service.settings import GrpcSettings
-from coordinator.service.turns import ACTIONS, FIRST_ACTIONS, Turns
+from coordinator.service.turns import ACTION_BYTES, ACTIONS, FIRST_ACTIONS, Turns
 from muster.v1 import group_pb2
 from tests.unit.service.session_client import SessionClient, commit, leave
 from tests.unit.service.stand import Stand, running_stand, until
@@ -71,6 +71,18 @@ async def test_a_message_of_many_actions_is_handled_in_slices(stand: Stand) -> N
     slices = sum(1 for _ in session.receive(group_pb2.SessionRequest(actions=actions)))
     assert slices == -(-(1_000 - FIRST_ACTIONS) // ACTIONS)
     assert sum(1 for _ in session.receive(group_pb2.SessionRequest(actions=actions[:5]))) == 0
+
+
+async def test_a_large_action_counts_as_many(stand: Stand) -> None:
+    """What commits of thousands of partitions take is no matter of how many there are."""
+    client = SessionClient(stand.group_stub())
+    joined = await client.join("m1")
+    (session,) = stand.server._sessions._sessions
+    assert isinstance(session, Session)
+    large = commit("m1", joined.member_epoch, dict.fromkeys(range(1_000), 1))
+    assert large.ByteSize() > FIRST_ACTIONS * ACTION_BYTES
+    slices = sum(1 for _ in session.receive(group_pb2.SessionRequest(actions=[large] * 5)))
+    assert slices == 4
 
 
 def test_the_outbox_counts_what_waits() -> None:
