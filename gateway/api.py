@@ -31,29 +31,25 @@ response. A handler must not block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from coordinator.runtime.authorizer import Operation, ResourceType
-from coordinator.runtime.slices import Steps
-from gateway.run_slices import run_slices
-from model.commands import Caller, Command
+from coordinator.runtime.api import Answer, Coordinator
+from coordinator.runtime.authorizer import Authorizer, Operation, ResourceType
+from coordinator.runtime.slices import Slices, Steps
+from gateway.clock import Clock
+from gateway.making import Making
+from gateway.pending import Pending
+from gateway.settings import GatewaySettings
+from gateway.steady import ConnectionHeartbeats, MemberKey
+from gateway.topics.catalogue import TopicCatalogue
+from model.commands import Caller, ClassicHeartbeat, Command, ConsumerGroupHeartbeat, SyncGroup
 from model.errors import ErrorCode
+from model.responses import SyncGroupResponse
 
-if TYPE_CHECKING:
-    from coordinator.runtime.api import Answer, Coordinator
-    from coordinator.runtime.authorizer import Authorizer
-    from coordinator.runtime.slices import Slices
-    from gateway.clock import Clock
-    from gateway.headers import Route
-    from gateway.heartbeats import Heartbeats
-    from gateway.kept_commits import AnyKept
-    from gateway.making import Making
-    from gateway.settings import GatewaySettings
-    from gateway.steady import ConnectionHeartbeats, Steady
-    from gateway.topics.catalogue import TopicCatalogue
+T = TypeVar("T")
 
 Handler: TypeAlias = Callable[["RequestContext", Any], None]
 Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
@@ -81,7 +77,9 @@ class Api:
     for the common one; ``decode_long`` is for the longest of these. ``least_advertised`` is the
     first version that ApiVersions tells of, where that is not the first that is served.
     ``is_large``: the answer may be far larger than the request, or it takes many turns, so that a
-    connection has one of them in the making at a time.
+    connection has one of them in the making at a time. ``is_repeated``: clients send the same
+    request again and again, so that its handler is given its bytes (``RequestContext.raw``), and
+    may leave with the connection what serves the next one (``Door.repeats``).
     """
 
     key: int
@@ -93,12 +91,70 @@ class Api:
     decode_long: Callable[[int, int], LongDecoder] | None = None
     least_advertised: int | None = None
     is_large: bool = False
+    is_repeated: bool = False
 
     @property
     def advertised(self) -> tuple[int, int]:
         """The first and the last version that ApiVersions tells of."""
         least = self.versions[0] if self.least_advertised is None else self.least_advertised
         return least, self.versions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How to read a request of one API and version, and how its response is written.
+
+    ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
+    the size and header of a response out of its size and correlation id; the header takes
+    ``head_size`` bytes, an empty tag section included where the version has one. ``decode_long`` is
+    ``decode`` in slices; ``None`` where it is done by hand, in little time always.
+    ``encode_long`` is ``encode`` in slices.
+    """
+
+    api: Api
+    version: int
+    header_tags: bool
+    head_size: int
+    pack_head: Callable[[int, bytes], bytes]
+    decode: Decoder
+    decode_long: LongDecoder | None
+    encode: Callable[[Any], bytes]
+    encode_long: Callable[[Any], Steps[bytes]]
+
+
+class ClassicHeartbeatHandler(Protocol):
+    """Heartbeats and syncs of classic members (``gateway.classic_heartbeats``)."""
+
+    def submit(
+        self, context: RequestContext, command: ClassicHeartbeat, answer: Callable[[Answer], None]
+    ) -> None:
+        """Submit a heartbeat; ``answer`` is called with what is to be said, perhaps much later."""
+
+    def answer_sync(
+        self,
+        context: RequestContext,
+        command: SyncGroup,
+        found: SyncGroupResponse,
+        answer: Callable[[Answer], None],
+    ) -> None:
+        """``answer`` the member what was found, perhaps later."""
+
+
+class HeartbeatHandler(Protocol):
+    """Heartbeats of all connections of a server (``gateway.heartbeats``)."""
+
+    @property
+    def classic(self) -> ClassicHeartbeatHandler:
+        """Those of classic members."""
+
+    def submit(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
+        """Submit a heartbeat and answer it, now or later."""
+
+    def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
+        """The member has left, or is none."""
+
+    def forget_all(self, connection: ConnectionHeartbeats) -> None:
+        """The connection is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +166,37 @@ class GatewayNode:
     topics: TopicCatalogue
     settings: GatewaySettings
     clock: Clock
-    heartbeats: Heartbeats
+    heartbeats: HeartbeatHandler
     slices: Slices
     apis: tuple[Api, ...]
     allows_all: bool = False
     """There is no access control: the authorizer need not be asked."""
 
 
+class Repeats(Protocol):
+    """What is kept of the requests of one API, so that those that repeat one cost little."""
+
+    def serve(self, door: Door, frame: bytes, now: float) -> bytes | Pending | None:
+        """Serve what came at ``now`` in seconds; ``None``, and nothing done, where it cannot.
+
+        It cannot where ``frame`` is anything but one whole frame that repeats what is kept. The
+        answer is a whole frame too, empty where it is given later or was given to the door.
+        """
+
+
 class Door(Protocol):
-    """The connection that a request came by, as its context needs it."""
+    """The connection that a request came by, as its context needs it.
+
+    ``repeats`` is by the key of the API.
+    """
 
     heartbeats: ConnectionHeartbeats
     making: Making
+    repeats: dict[int, Repeats]
+
+    @property
+    def unanswered(self) -> Collection[RequestContext | Pending]:
+        """The requests whose answers others wait for, in their order."""
 
     @property
     def closed(self) -> bool:
@@ -139,23 +214,28 @@ class Door(Protocol):
     def close(self) -> None:
         """Close after what was answered is sent; requests that wait are abandoned."""
 
-    def keep_commit(self, kept: AnyKept | None) -> None:
-        """Keep a commit for the next one like it."""
+    def send(self, frame: bytes) -> None:
+        """Send a whole answer, to a request that has no context; no answer is owed before it."""
 
-    def send_steady(self, steady: Steady, correlation: bytes) -> None:
-        """Send a kept answer to the heartbeat of this correlation id, which has no context."""
+    def send_answered(self) -> None:
+        """Send the answers that no other has to go before."""
 
-    def reopen(self, steady: Steady, correlation: bytes) -> RequestContext:
-        """A context for a repeated heartbeat, whose answer is to come from the coordinator."""
+    def reopen(
+        self, route: bytes, correlation: bytes, caller: Caller, raw: bytes
+    ) -> RequestContext:
+        """A context for a repeated request, whose answer takes its place after all before it.
+
+        ``route`` is its key and version.
+        """
 
 
 class RequestContext:
     """One request: who asks, in which version, and where the answer goes.
 
     ``advertised`` is the (host, port) that this client is told for this node. ``principal`` and
-    the rest of who asks are in ``caller``. ``raw`` is the request from its client id on, kept for
-    heartbeats and commits alone. ``is_long``: the request is of so many bytes that it was decoded
-    in slices, and so its answer is encoded.
+    the rest of who asks are in ``caller``. ``raw`` is the request from its client id on,
+    kept for APIs that are ``is_repeated`` alone. ``is_long``: the request is of so many bytes that
+    it was decoded in slices, and so its answer is encoded.
     """
 
     __slots__ = (
@@ -207,6 +287,11 @@ class RequestContext:
         return self.route.api
 
     @property
+    def is_large(self) -> bool:
+        """Whether its API is ``is_large``."""
+        return self.route.api.is_large
+
+    @property
     def correlation_id(self) -> int:
         """The correlation id of the request."""
         return int.from_bytes(self.correlation, "big", signed=True)
@@ -230,7 +315,7 @@ class RequestContext:
         try:
             if self.is_long and type(response) is not bytes:
                 steps = self.route.encode_long(response)
-                run_slices(self, steps, partial(self.door.deliver, self))
+                self.run_slices(steps, partial(self.door.deliver, self))
                 return
             body = response if type(response) is bytes else self.route.encode(response)
         except Exception as error:  # noqa: BLE001 - a bug in one API must not reach the runtime
@@ -252,6 +337,29 @@ class RequestContext:
             self.door.fail(self, RuntimeError(f"{code.name}: {message}"))
             return
         self.reply(self.api.failed(self, self.request, code, message))
+
+    def run_slices(self, steps: Steps[T], done: Callable[[T], object]) -> None:
+        """Work in slices: the first now, the others in turns that others share.
+
+        ``done`` gets what ``steps`` come to; nothing more is done once the connection is gone.
+        """
+        work = self._run(steps, done)
+        for _ in work:
+            self.door.making.go_on(self)
+            self.node.slices.go_on(work, partial(self.door.fail, self))
+            return
+
+    def _run(self, steps: Steps[T], done: Callable[[T], object]) -> Steps[None]:
+        try:
+            while not self.closed:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    done(end.value)
+                    return
+                yield
+        except Exception as error:  # noqa: BLE001 - a bug in one API ends this request alone
+            self.door.fail(self, error)
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
         """Submit a command; ``on_answer`` gets its answer and replies.

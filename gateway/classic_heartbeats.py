@@ -17,16 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from coordinator.runtime.api import Answer
-from gateway.parking import SHORTEST_PARK_MS, Parked
+from gateway.api import RequestContext
+from gateway.parking import SHORTEST_PARK_MS, Parked, Parking
 from model.commands import ClassicHeartbeat, SyncGroup
 from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
-
-if TYPE_CHECKING:
-    from gateway.api import RequestContext
-    from gateway.heartbeats import Heartbeats
 
 LONGEST_PARK_MS: Final = 10_000
 """Well below what clients give a request: 30 s."""
@@ -43,7 +40,7 @@ class ParkedClassic(Parked):
 
     def __init__(
         self,
-        heartbeats: Heartbeats,
+        heartbeats: Parking,
         context: RequestContext,
         command: ClassicHeartbeat,
         answer: Callable[[Answer], None],
@@ -71,7 +68,7 @@ class ParkedClassic(Parked):
 class ClassicHeartbeats:
     """Submits heartbeats of the API Heartbeat (12), and parks those that may be."""
 
-    def __init__(self, heartbeats: Heartbeats) -> None:
+    def __init__(self, heartbeats: Parking) -> None:
         self._heartbeats = heartbeats
 
     def submit(

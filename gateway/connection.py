@@ -7,8 +7,8 @@ large one is handled at a time, as Kafka handles all (``gateway.making``). What 
 in one turn of the loop is bounded too (``gateway.turns``). What is no Kafka request closes the
 connection with one line in the log; what a handler gets wrong is logged and answered.
 
-``data_received`` is the hot path: a heartbeat that repeats the last one is answered in it, without
-an object being made (``gateway.heartbeats``).
+``data_received`` is the hot path: a request that repeats another of its API is served there by
+what that API has left with the connection (``gateway.api.Repeats``), without being decoded.
 """
 
 from __future__ import annotations
@@ -20,22 +20,19 @@ from collections import deque
 from functools import partial
 from typing import Any, Final
 
-from gateway.api import RequestContext
-from gateway.apis.offset_commit_wire import KEY as COMMIT_KEY
+from gateway.api import Repeats, RequestContext, Route
 from gateway.arriving import Arriving
 from gateway.decoding import DecodeError
 from gateway.decoding_in_slices import LEAST_BYTES, decode_then
 from gateway.failures import encode_failure
 from gateway.first_looks import find_length_fault, find_other_protocol
 from gateway.hang_ups import has_left
-from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, Route, skip_header
-from gateway.held_bytes import check_answers, check_requests
-from gateway.kept_commits import AnyKept, PendingCommit
+from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
 from gateway.making import Making
-from gateway.parking import ParkedSteady
 from gateway.peers import compute_advertised, compute_java_host, describe_peer
+from gateway.pending import Pending
 from gateway.shared import Shared
-from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Steady
+from gateway.steady import ConnectionHeartbeats
 from gateway.turns import ANSWER_BYTES, TURN_S
 from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
@@ -43,8 +40,6 @@ from model.errors import ErrorCode
 logger = logging.getLogger("muster.gateway")
 
 _SIZE: Final = struct.Struct(">i")
-_HEARTBEAT_ROUTE: Final = struct.pack(">hb", HEARTBEAT_KEY, 0)
-_KEPT_KEYS: Final = (HEARTBEAT_KEY, COMMIT_KEY)
 _JOIN_LIMIT: Final = 64 * 1024
 _LINGER_S: Final = 5.0
 _WAITING_WEIGHT: Final = 1e-9
@@ -58,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._node = node = shared.node
         self._settings, self._time = node.settings, node.clock.time
         self._routes = shared.routes.known
-        self._hearts = shared.node.heartbeats
+        self._pipelined_max = self._settings.gateway_pipelined_requests_max
         self.heartbeats = ConnectionHeartbeats()
         self.transport: asyncio.Transport | None = None
         self._peer = "?"
@@ -67,8 +62,8 @@ class Connection(asyncio.Protocol):
         self._caller = Caller(ANONYMOUS, "", "/?")
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
-        self._kept_commit: AnyKept | None = None
-        self._queue: deque[RequestContext | PendingCommit] = deque()
+        self.repeats: dict[int, Repeats] = {}
+        self.unanswered: deque[RequestContext | Pending] = deque()
         self._out: list[bytes] | None = None
         self._out_bytes = 0
         self._answer_bytes = 0
@@ -108,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._shared.held.answers -= self._unsent
         self._unsent = 0
         self._arriving.drop()
-        queue, self._queue = self._queue, deque()
+        queue, self.unanswered = self.unanswered, deque()
         for context in queue:
             try:
                 context.abandon()
@@ -116,7 +111,8 @@ class Connection(asyncio.Protocol):
                 logger.exception("kafka_handler_failed peer=%s while abandoned", self._peer)
         if self.heartbeats.parked is not None:
             self.heartbeats.parked.drop()
-        self._hearts.forget_all(self.heartbeats)
+        self._node.heartbeats.forget_all(self.heartbeats)
+        self.repeats.clear()
 
     def pause_writing(self) -> None:
         self._stalled_since = self._time()
@@ -134,45 +130,27 @@ class Connection(asyncio.Protocol):
         if arriving.have or self._is_held:
             arriving.add(data, self._heard_at)
             if arriving.have < arriving.need or self._is_held:
-                check_requests(self._shared, self._heard_at)
+                self._shared.held.check_requests(self._heard_at)
                 return
             data = arriving.take()
         elif self._serve_repeated(data):
             return
         self._serve(data, 0)
 
-    def _serve_repeated(self, data: bytes) -> bool:
-        """A lone request like the last one of its kind; ``False`` where it must be looked at.
-
-        This is the hot path of servers that have much to do, and does what ``_serve`` would.
-        """
-        heartbeats, queue = self.heartbeats, self._queue
-        if heartbeats.parked is not None or len(data) <= FIXED_BYTES:
+    def _serve_repeated(self, frame: bytes) -> bool:
+        """A request that repeats one of its API; ``False`` where it must be looked at."""
+        if len(frame) <= FIXED_BYTES or self.heartbeats.parked is not None:
             return False
-        if data[5] == HEARTBEAT_KEY:
-            steady = heartbeats.steady.get(data[12:])
-            if (
-                steady is None
-                or queue
-                or not data.startswith(steady.start)
-                or not self._hearts.is_at_rest(heartbeats, steady)
-                or not steady.ticket.touch(int(self._heard_at * 1_000))
-                or self.transport is None
-            ):
-                return False
-            self.transport.write(steady.head + data[8:12] + steady.tail)
-            return True
-        if len(queue) >= self._settings.gateway_pipelined_requests_max - 1:
+        repeats = self.repeats.get(frame[5])
+        if repeats is None or len(self.unanswered) >= self._pipelined_max:
             return False
-        return self._serve_kept_commit(data, int(self._heard_at * 1_000))
-
-    def _serve_kept_commit(self, frame: bytes, now_ms: int) -> bool:
-        """A commit like the last one; ``False`` where it must be looked at."""
-        kept = self._kept_commit
-        pending = None if kept is None else kept.commit(self, frame, now_ms)
-        if pending is None:
+        answer = repeats.serve(self, frame, self._heard_at)
+        if answer is None:
             return False
-        self._queue.append(pending)
+        if not isinstance(answer, bytes):
+            self.unanswered.append(answer)
+        elif answer:
+            self._write(answer)
         return True
 
     # ------------------------------------------------------------------------------ frames
@@ -196,7 +174,7 @@ class Connection(asyncio.Protocol):
             self._arriving.since = None
         if pos < len(data):
             self._arriving.keep(data, pos, self._time(), self._is_held)
-            check_requests(self._shared, self._heard_at)
+            self._shared.held.check_requests(self._heard_at)
         if self._is_held:
             self._update_reading()
             self._ask_for_a_turn()
@@ -204,17 +182,18 @@ class Connection(asyncio.Protocol):
     def _serve_frames(self, data: bytes, pos: int, out: list[bytes]) -> int:
         """Handle frames until one is not whole or has to wait; the position reached."""
         size = len(data)
-        now = self._heard_at
-        now_ms = int(now * 1_000)
         turns = self._shared.turns
         left = turns.requests if self._stalled_since is None else 0
         until = turns.now() + TURN_S
-        most = self._settings.gateway_pipelined_requests_max
         most_bytes = self._settings.gateway_response_buffer_bytes
         heartbeats = self.heartbeats
-        steady_of = heartbeats.steady.get
+        repeated = self.repeats
         while size - pos >= 4:
-            if not left or len(self._queue) >= most or self._answer_bytes > most_bytes:
+            if (
+                not left
+                or len(self.unanswered) >= self._pipelined_max
+                or self._answer_bytes > most_bytes
+            ):
                 self._is_held = True
                 break
             left -= 1
@@ -223,25 +202,9 @@ class Connection(asyncio.Protocol):
                 if not self._check_frame(end - pos - 4):
                     return size
                 break
-            if data[pos + 5] == HEARTBEAT_KEY and heartbeats.steady:
-                steady = steady_of(data[pos + 12 : end])
-                if (
-                    steady is not None
-                    and data[pos + 7] == steady.version
-                    and not data[pos + 4]
-                    and not data[pos + 6]
-                    and steady.ticket.touch(now_ms)
-                    and (steady.rights is None or self._hearts.allows(steady))
-                ):
-                    if heartbeats.parked is not None:
-                        heartbeats.parked.end()
-                    self._serve_steady(steady, data, pos, now, out)
-                    pos = end
-                    continue
             if heartbeats.parked is not None:
                 heartbeats.parked.end()
-            is_commit = data[pos + 5] == COMMIT_KEY
-            if not (is_commit and self._serve_kept_commit(data[pos:end], now_ms)):
+            if data[pos + 5] not in repeated or not self._serve_repeated(data[pos:end]):
                 if not self._serve_request(data, pos + 4, end):
                     break
                 if self._is_held or self._out_bytes > ANSWER_BYTES or turns.now() > until:
@@ -270,37 +233,15 @@ class Connection(asyncio.Protocol):
 
     # ---------------------------------------------------------------------------- requests
 
-    def _serve_steady(
-        self, steady: Steady, data: bytes, pos: int, now: float, out: list[bytes]
-    ) -> None:
-        """A heartbeat of kept bytes, at ``pos``: answer it, or park it."""
-        correlation = data[pos + 8 : pos + 12]
-        park_ms = self._hearts.compute_steady_park_ms(self.heartbeats, steady, now)
-        if self._queue:
-            if park_ms:
-                self._hearts.tell_steady(self.heartbeats, steady)
-            self.reopen(steady, correlation).reply_encoded(steady.tail[1:])
-        elif park_ms:
-            ParkedSteady(self._hearts, self, steady, correlation).start(park_ms)
-        else:
-            out += (steady.head, correlation, steady.tail)
-
-    def send_steady(self, steady: Steady, correlation: bytes) -> None:
-        self._write(steady.head + correlation + steady.tail)
-
-    def reopen(self, steady: Steady, correlation: bytes) -> RequestContext:
-        route = self._shared.routes.find(_HEARTBEAT_ROUTE + bytes((steady.version,)))
-        assert route is not None
+    def reopen(
+        self, route: bytes, correlation: bytes, caller: Caller, raw: bytes
+    ) -> RequestContext:
+        found = self._shared.routes.find(route)
+        assert found is not None
         context = RequestContext(
-            self._node,
-            self,
-            route,
-            correlation,
-            steady.caller,
-            self._advertised,
-            raw=steady.member.steady_bytes,
+            self._node, self, found, correlation, caller, self._advertised, raw=raw
         )
-        self._queue.append(context)
+        self.unanswered.append(context)
         return context
 
     def _serve_request(self, data: bytes, pos: int, end: int) -> bool:
@@ -309,7 +250,7 @@ class Connection(asyncio.Protocol):
         route = self._routes.get(key) or self._shared.routes.find(key)
         if route is None:
             return self._refuse_api(data, pos)
-        if self.making.must_wait(route.api, end - pos):
+        if self.making.must_wait(is_large=route.api.is_large, size=end - pos):
             self._is_held = True
             return False
         # A client's requests all have the same client id, so the last header tells this one's.
@@ -328,7 +269,7 @@ class Connection(asyncio.Protocol):
         except DecodeError as error:
             self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
             return False
-        raw = data[pos + FIXED_BYTES : end] if route.api.key in _KEPT_KEYS else b""
+        raw = data[pos + FIXED_BYTES : end] if route.api.is_repeated else b""
         self._handle(route, data[pos + 4 : pos + 8], request, raw)
         return self.transport is not None
 
@@ -362,7 +303,7 @@ class Connection(asyncio.Protocol):
             self._node, self, route, correlation, self._caller, self._advertised, request, raw
         )
         context.is_long |= self._is_decoding or len(raw) >= LEAST_BYTES
-        self._queue.append(context)
+        self.unanswered.append(context)
         self.making.begin(context)
         try:
             route.api.handler(context, request)
@@ -397,7 +338,7 @@ class Connection(asyncio.Protocol):
                 context = RequestContext(
                     self._node, self, route, correlation, caller, self._advertised
                 )
-                self._queue.append(context)
+                self.unanswered.append(context)
                 context.reply_failed(ErrorCode.UNSUPPORTED_VERSION, "")
                 return True
         known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
@@ -411,7 +352,7 @@ class Connection(asyncio.Protocol):
         return self.transport is None
 
     def is_latest(self, context: RequestContext) -> bool:
-        return bool(self._queue) and self._queue[-1] is context
+        return bool(self.unanswered) and self.unanswered[-1] is context
 
     def deliver(self, context: RequestContext, body: bytes | None) -> None:
         if context.answered:
@@ -424,12 +365,9 @@ class Connection(asyncio.Protocol):
         self.making.end(context)
         self.send_answered()
 
-    def keep_commit(self, kept: AnyKept | None) -> None:
-        self._kept_commit = kept
-
     def send_answered(self) -> None:
         """Send the answers that no other has to go before."""
-        queue = self._queue
+        queue = self.unanswered
         while queue and queue[0].answered:
             context = queue.popleft()
             if isinstance(context, RequestContext):
@@ -451,6 +389,9 @@ class Connection(asyncio.Protocol):
             self._write(head)
             self._write(body)
 
+    def send(self, frame: bytes) -> None:
+        self._write(frame)
+
     def _write(self, data: bytes) -> None:
         """Write after all that was written, which may wait for the end of this turn's frames."""
         if self._out is not None:
@@ -463,7 +404,7 @@ class Connection(asyncio.Protocol):
 
     def _note_answers(self) -> None:
         self.measure_answers(self._heard_at)
-        check_answers(self._shared)
+        self._shared.held.check_answers()
 
     def measure_answers(self, now: float) -> float:
         """Count what is made and not sent; its weight is how much for how long."""
@@ -536,7 +477,7 @@ class Connection(asyncio.Protocol):
         return (
             self._stalled_since is None
             and not self._is_decoding
-            and len(self._queue) <= settings.gateway_pipelined_requests_max // 2
+            and len(self.unanswered) <= settings.gateway_pipelined_requests_max // 2
             and self._answer_bytes <= settings.gateway_response_buffer_bytes
             and self.making.is_over
         )
@@ -560,7 +501,7 @@ class Connection(asyncio.Protocol):
         """Read no more, and answer now what waits: heartbeats, fetches, joins and syncs."""
         self._is_draining = True
         self._update_reading()
-        for context in tuple(self._queue):
+        for context in tuple(self.unanswered):
             if isinstance(context, RequestContext):
                 context.drain()
         if self.heartbeats.parked is not None:
@@ -570,13 +511,13 @@ class Connection(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether every request was answered."""
         is_waiting = self._is_decoding or self.heartbeats.parked is not None
-        return not self._queue and not is_waiting
+        return not self.unanswered and not is_waiting
 
     def compute_idle_since(self) -> tuple[bool, float] | None:
         """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
         is_busy = (
             self._is_held
-            or self._queue
+            or self.unanswered
             or self.heartbeats.parked is not None
             or self._arriving.have
         )

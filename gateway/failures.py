@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from gateway.api import RequestContext
 from model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from gateway.api import RequestContext
 
 logger = logging.getLogger("muster.gateway")
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from gateway.connection import Connection
+from gateway.connected import Connected
 
 _GONE: Final = getattr(select, "POLLRDHUP", 0)
 """The client has shut its side down; what has no such event still tells of resets."""
@@ -23,7 +22,7 @@ def has_left(transport: Any) -> bool:
     return line is not None and bool(_poll([line.fileno()]))
 
 
-def find_hung_up(connections: Iterable[Connection]) -> list[Connection]:
+def find_hung_up(connections: Iterable[Connected]) -> list[Connected]:
     """Those of the connections whose clients will send nothing more."""
     unread = {}
     for connection in connections:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator.runtime.slices import Steps
-from gateway.api import Api, LongDecoder
+from gateway.api import Api, LongDecoder, Route
 from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
 from gateway.decoding_in_slices import LEAST_BYTES, decode_in_slices
 from gateway.encoding import encode
@@ -20,28 +19,6 @@ FIXED_BYTES: Final = 8
 """API key, version and correlation id, with which every request begins."""
 
 _HEADER_TAGS_MAX: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How to read a request of one API and version, and how its response is written.
-
-    ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
-    the size and header of a response out of its size and correlation id; the header takes
-    ``head_size`` bytes, an empty tag section included where the version has one. ``decode_long`` is
-    ``decode`` in slices; ``None`` where it is done by hand, in little time always.
-    ``encode_long`` is ``encode`` in slices.
-    """
-
-    api: Api
-    version: int
-    header_tags: bool
-    head_size: int
-    pack_head: Callable[[int, bytes], bytes]
-    decode: Callable[[bytes, int, int], Any]
-    decode_long: LongDecoder | None
-    encode: Callable[[Any], bytes]
-    encode_long: Callable[[Any], Steps[bytes]]
 
 
 class Routes:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from coordinator.runtime.api import Answer, Coordinator, MemberTicket
 from coordinator.runtime.authorizer import AllowAll, Authorizer
+from gateway.api import Door, RequestContext
 from gateway.classic_heartbeats import ClassicHeartbeats
 from gateway.clock import Clock
 from gateway.pacing import (
@@ -25,10 +26,19 @@ from gateway.pacing import (
     compute_rest_ms,
     compute_told_ms,
 )
-from gateway.parking import SHORTEST_PARK_MS, ParkedHeartbeat, ParkEnds
+from gateway.parking import (
+    SHORTEST_PARK_MS,
+    ParkedHeartbeat,
+    ParkedSteady,
+    ParkEnds,
+    make_asked_again,
+    reopen,
+    repeats_owned,
+)
 from gateway.round_trip import RecentDelay
 from gateway.settings import GatewaySettings
 from gateway.steady import (
+    HEARTBEAT_KEY,
     ConnectionHeartbeats,
     Member,
     MemberKey,
@@ -40,9 +50,9 @@ from model.commands import ConsumerGroupHeartbeat
 from model.errors import GroupError
 from model.responses import ConsumerGroupHeartbeatResponse
 
-if TYPE_CHECKING:
-    from gateway.api import RequestContext
-
+_CORRELATION_AT: Final = 8
+_RAW_AT: Final = 12
+"""Where in a frame the client id begins, which is what is kept of a heartbeat."""
 _LATENCY_DECAY: Final = 0.8
 _PROBE_EVERY: Final = 8
 """Of so many answers without news one shows how long the way is, where the gap is a long one."""
@@ -283,7 +293,7 @@ class Heartbeats:
             not answer.news
             and answer.parkable
             and command.member_epoch > 0
-            and _repeats_owned(command, answer)
+            and repeats_owned(command, answer)
         )
         # One that another connection has overtaken meanwhile is answered, and that is all.
         if is_quiet and self._knows(context, member):
@@ -338,11 +348,12 @@ class Heartbeats:
         )
         member.steady_bytes = context.raw
         connection.steady[context.raw] = steady
+        context.door.repeats[HEARTBEAT_KEY] = self
         return steady
 
     # ----------------------------------------------------------------------- again the same
 
-    def is_at_rest(self, connection: ConnectionHeartbeats, steady: Steady) -> bool:
+    def _is_at_rest(self, connection: ConnectionHeartbeats, steady: Steady) -> bool:
         """Whether a kept answer can be sent as it is: a member that is not parked, nor told more.
 
         It has the interval at rest, and its connection has other members.
@@ -351,10 +362,9 @@ class Heartbeats:
         return (
             steady.told_ms == member.told_ms == member.heartbeat_interval_ms
             and len(connection.members) > 1
-            and steady.rights is None
         )
 
-    def allows(self, steady: Steady) -> bool:
+    def _allows(self, steady: Steady) -> bool:
         """Whether the sender of a kept heartbeat still has the rights that it needs."""
         caller = steady.caller
         return steady.rights is None or all(
@@ -368,7 +378,35 @@ class Heartbeats:
         if told_ms != steady.told_ms:
             steady.tell(told_ms)
 
-    def compute_steady_park_ms(
+    def serve(self, door: Door, frame: bytes, now: float) -> bytes | None:
+        """Answer a heartbeat that repeats one whose answer is kept, or park it (``Repeats``).
+
+        This is the hot path of servers that have much to do.
+        """
+        connection = door.heartbeats
+        steady = connection.steady.get(frame[_RAW_AT:])
+        if (
+            steady is None
+            or not frame.startswith(steady.start)
+            or not steady.ticket.touch(int(now * 1_000))
+            or not (steady.rights is None or self._allows(steady))
+        ):
+            return None
+        correlation = frame[_CORRELATION_AT:_RAW_AT]
+        park_ms = 0
+        if not self._is_at_rest(connection, steady):
+            park_ms = self._compute_steady_park_ms(connection, steady, now)
+        if door.unanswered:
+            if park_ms:
+                self.tell_steady(connection, steady)
+            reopen(door, steady, correlation).reply_encoded(steady.tail[1:])
+            return b""
+        if park_ms:
+            ParkedSteady(self, door, steady, correlation).start(park_ms)
+            return b""
+        return steady.head + correlation + steady.tail
+
+    def _compute_steady_park_ms(
         self, connection: ConnectionHeartbeats, steady: Steady, now: float
     ) -> int:
         """How long a heartbeat of kept bytes is parked; at 0 its answer is ready to be sent."""
@@ -381,31 +419,3 @@ class Heartbeats:
             if member.told_ms != rest_ms or steady.told_ms != rest_ms:
                 self.tell_steady(connection, steady)
         return park_ms
-
-
-def make_asked_again(
-    command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse
-) -> ConsumerGroupHeartbeat:
-    """What the server asks by itself for a heartbeat that it parks, whose answer was this.
-
-    It brings the assignment where that answer has it: the client asked for it.
-    """
-    return ConsumerGroupHeartbeat(
-        command.caller,
-        command.group_id,
-        command.member_id,
-        command.member_epoch,
-        instance_id=command.instance_id,
-        wants_assignment=answer.assignment is not None,
-        by_server=True,
-    )
-
-
-def _repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse) -> bool:
-    """Whether the answer's assignment, if it has one, is what the client says that it owns.
-
-    Otherwise the answer that brought the assignment was lost, and this one is awaited.
-    """
-    if answer.assignment is None:
-        return True
-    return command.owned is not None and set(command.owned) == set(answer.assignment)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from gateway.connection import Connection
+from gateway.connected import Connected
 
 SILENT_S: Final = 5.0
 """A connection that has not sent a byte for this long may go."""
@@ -19,7 +18,7 @@ _LOOK_S: Final = 1.0
 class IdleConnections:
     """Those of ``connections``, of which there may be ``most``."""
 
-    def __init__(self, connections: Collection[Connection], most: int) -> None:
+    def __init__(self, connections: Collection[Connected], most: int) -> None:
         self._connections = connections
         self._most = most
         self._next_look = 0.0

@@ -10,21 +10,18 @@ answer is put together from bytes that are kept as well.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.runtime.api import CommitTicket
+from gateway.api import Door, RequestContext
 from gateway.apis.offset_commit_wire import KEY, Commit, encode_commit_response
 from model.commands import OffsetCommit, TopicOffsets
 from model.commit_rows import CommitRows, NamedPartitions
 from model.errors import ErrorCode
 from model.responses import PartitionResult, TopicResult
-
-if TYPE_CHECKING:
-    from gateway.api import RequestContext
-    from gateway.connection import Connection
 
 ROW: Final = struct.Struct(">iqi")
 """Partition, offset and leader epoch."""
@@ -84,28 +81,27 @@ class KeptCommit:
         self._answer_start = struct.pack(">i", 4 + len(body))
         self._answer_head = body[: -_RESULT.size]
 
-    def commit(self, connection: Connection, data: bytes, now_ms: int) -> PendingCommit | None:
-        """Commit what a frame says that differs in nothing but the numbers.
+    def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
+        """Commit what a frame says that differs in nothing but the numbers (``Repeats``).
 
-        ``None``, and nothing done, where it differs in more, where more than a frame came, or
-        where the ticket does not do it.
+        ``None`` also where the ticket does not do it.
         """
         if (
-            len(data) != self._length
-            or not data.startswith(self._head, _HEAD_AT)
-            or not data.endswith(self._tail)
-            or not data.startswith(self._start)
+            len(frame) != self._length
+            or not frame.startswith(self._head, _HEAD_AT)
+            or not frame.endswith(self._tail)
+            or not frame.startswith(self._start)
         ):
             return None
-        partition, offset, leader_epoch = ROW.unpack_from(data, self._row_at)
+        partition, offset, leader_epoch = ROW.unpack_from(frame, self._row_at)
         pending = PendingCommit(
-            connection,
+            door,
             b"%b%b%b%b"
-            % (self._answer_start, data[8:12], self._answer_head, _RESULT.pack(partition)),
+            % (self._answer_start, frame[8:12], self._answer_head, _RESULT.pack(partition)),
         )
         if leader_epoch < 0:
             leader_epoch = -1
-        if self._ticket.commit(partition, offset, leader_epoch, now_ms, pending.release):
+        if self._ticket.commit(partition, offset, leader_epoch, int(now * 1_000), pending.release):
             return pending
         return None
 
@@ -142,16 +138,16 @@ class KeptCommitRows:
         self._topic = topic
         self._known: dict[bytes, tuple[NamedPartitions, bytes, bytes]] = {}
 
-    def commit(self, connection: Connection, data: bytes, now_ms: int) -> PendingCommit | None:
-        """As ``KeptCommit.commit``."""
+    def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
+        """As ``KeptCommit.serve``."""
         if (
-            len(data) != self._length
-            or not data.startswith(self._head, _HEAD_AT)
-            or not data.endswith(_END)
-            or not data.startswith(self._start)
+            len(frame) != self._length
+            or not frame.startswith(self._head, _HEAD_AT)
+            or not frame.endswith(_END)
+            or not frame.startswith(self._start)
         ):
             return None
-        table = np.frombuffer(data, _ROWS, self._count, self._row_at)
+        table = np.frombuffer(frame, _ROWS, self._count, self._row_at)
         if (table["metadata"] > 1).any() or table["tags"].any():
             return None
         known = self._known.get(table["partition"].tobytes()) or self._learn(table["partition"])
@@ -160,8 +156,8 @@ class KeptCommitRows:
         named, answer_start, answer = known
         leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
         rows = CommitRows(table["offset"], leader_epochs)
-        pending = PendingCommit(connection, answer_start + data[8:12] + answer)
-        if self._ticket.commit_rows(named, rows, now_ms, pending.release):
+        pending = PendingCommit(door, answer_start + frame[8:12] + answer)
+        if self._ticket.commit_rows(named, rows, int(now * 1_000), pending.release):
             return pending
         return None
 
@@ -193,23 +189,32 @@ class PendingCommit:
     ``frame`` is its answer.
     """
 
-    __slots__ = ("_connection", "answered", "frame")
+    __slots__ = ("_door", "answered", "frame")
 
-    def __init__(self, connection: Connection, frame: bytes) -> None:
-        self._connection = connection
+    def __init__(self, door: Door, frame: bytes) -> None:
+        self._door = door
         self.frame = frame
         self.answered = False
 
     def release(self) -> None:
         """It is durable: answer it."""
         self.answered = True
-        self._connection.send_answered()
+        self._door.send_answered()
 
     def abandon(self) -> None:
         """The connection is gone; the commit is made all the same."""
 
 
-def compute_kept_commit(
+def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit) -> None:
+    """Keep what is being submitted for the next one like it, in place of what was kept before."""
+    kept = _compute_kept(context, request, command)
+    if kept is not None:
+        context.door.repeats[KEY] = kept
+    else:
+        context.door.repeats.pop(KEY, None)
+
+
+def _compute_kept(
     context: RequestContext, request: Commit, command: OffsetCommit
 ) -> AnyKept | None:
     """What to keep of a request that is being submitted; ``None`` where it is not worth it."""

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 from coordinator.runtime.slices import Steps
 from gateway.api import RequestContext
 from gateway.encoding import Encoded, Write, compile_rows_writer
-from gateway.run_slices import run_slices
 from gateway.schema import response_type
 
 S = TypeVar("S")
@@ -86,12 +85,12 @@ def reply_in_slices(context: RequestContext, steps: Steps[Any]) -> None:
 
     The next ones are in later turns, and none is once the connection is gone.
     """
-    run_slices(context, steps, context.reply)
+    context.run_slices(steps, context.reply)
 
 
 def handle_in_slices(context: RequestContext, steps: Steps[None]) -> None:
     """As ``reply_in_slices``, for steps that see to the answer themselves."""
-    run_slices(context, steps, lambda _: None)
+    context.run_slices(steps, lambda _: None)
 
 
 def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:

@@ -6,12 +6,19 @@ request is taken before the one before it is done, what they hold adds up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gateway.decoding_in_slices import LEAST_BYTES
 
-if TYPE_CHECKING:
-    from gateway.api import Api, RequestContext
+
+class Request(Protocol):
+    """A request, as far as others wait for it."""
+
+    answered: bool
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its API is one of those that are in the making one at a time."""
 
 
 class Making:
@@ -20,35 +27,35 @@ class Making:
     __slots__ = ("_awaited", "_large", "_sliced")
 
     def __init__(self) -> None:
-        self._large: RequestContext | None = None
-        self._sliced: RequestContext | None = None
-        self._awaited: RequestContext | None = None
+        self._large: Request | None = None
+        self._sliced: Request | None = None
+        self._awaited: Request | None = None
 
-    def begin(self, context: RequestContext) -> None:
+    def begin(self, request: Request) -> None:
         """This one is handled from now on."""
-        if context.api.is_large:
-            self._large = context
+        if request.is_large:
+            self._large = request
 
-    def go_on(self, context: RequestContext) -> None:
+    def go_on(self, request: Request) -> None:
         """What is done for this one goes on in later turns."""
-        if not context.api.is_large and self._sliced is None:
-            self._sliced = context
+        if not request.is_large and self._sliced is None:
+            self._sliced = request
 
-    def end(self, context: RequestContext) -> None:
+    def end(self, request: Request) -> None:
         """This one is answered."""
-        if context is self._large:
+        if request is self._large:
             self._large = None
-        if context is self._sliced:
+        if request is self._sliced:
             self._sliced = None
 
     def drop(self) -> None:
         """The connection is gone."""
         self._large = self._sliced = self._awaited = None
 
-    def must_wait(self, api: Api, size: int) -> bool:
+    def must_wait(self, *, is_large: bool, size: int) -> bool:
         """Whether a request of so many bytes has to wait, until ``is_over`` says so."""
         self._awaited = None
-        if api.is_large:
+        if is_large:
             self._awaited = self._large
         if self._awaited is None and size >= LEAST_BYTES:
             self._awaited = self._sliced

@@ -15,25 +15,49 @@ had been slow with it, and what is new is for the connection that the client has
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from coordinator.runtime.api import Watch
+from coordinator.runtime.api import Coordinator, Watch
+from gateway.api import Door, RequestContext
 from gateway.clock import Clock
+from gateway.round_trip import RecentDelay
+from gateway.settings import GatewaySettings
+from gateway.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Member, Steady
 from model.commands import ClassicHeartbeat, ConsumerGroupHeartbeat
 from model.responses import ConsumerGroupHeartbeatResponse
 
-if TYPE_CHECKING:
-    from gateway.api import Door, RequestContext
-    from gateway.heartbeats import Heartbeats
-    from gateway.round_trip import RecentDelay
-    from gateway.steady import Member, Steady
-
 logger = logging.getLogger("muster.gateway")
 
+_ROUTE: Final = struct.Struct(">hh")
 TICK_MS: Final = 20
 SHORTEST_PARK_MS: Final = 2 * TICK_MS
 """A park shorter than this is not worth its watch."""
+
+
+class Parking(Protocol):
+    """What parks heartbeats and answers them (``gateway.heartbeats``)."""
+
+    coordinator: Coordinator
+    clock: Clock
+    settings: GatewaySettings
+    ends: ParkEnds
+    is_draining: bool
+
+    def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
+        """How long before its interval ends a client of the connection is to be answered."""
+
+    def reply(
+        self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
+    ) -> None:
+        """Answer a heartbeat."""
+
+    def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
+        """Answer a heartbeat with what the coordinator says now."""
+
+    def tell_steady(self, connection: ConnectionHeartbeats, steady: Steady) -> None:
+        """Put the interval to be told now into a kept answer."""
 
 
 class Parked:
@@ -43,7 +67,7 @@ class Parked:
 
     def __init__(
         self,
-        heartbeats: Heartbeats,
+        heartbeats: Parking,
         door: Door,
         command: ConsumerGroupHeartbeat | ClassicHeartbeat,
     ) -> None:
@@ -120,7 +144,7 @@ class ParkedHeartbeat(Parked):
 
     def __init__(
         self,
-        heartbeats: Heartbeats,
+        heartbeats: Parking,
         context: RequestContext,
         command: ConsumerGroupHeartbeat,
         member: Member,
@@ -154,9 +178,7 @@ class ParkedSteady(Parked):
 
     __slots__ = ("_correlation", "_steady")
 
-    def __init__(
-        self, heartbeats: Heartbeats, door: Door, steady: Steady, correlation: bytes
-    ) -> None:
+    def __init__(self, heartbeats: Parking, door: Door, steady: Steady, correlation: bytes) -> None:
         assert steady.command is not None
         super().__init__(heartbeats, door, steady.command)
         self._steady = steady
@@ -167,17 +189,51 @@ class ParkedSteady(Parked):
 
     def _answer_as_found(self) -> None:
         self._heartbeats.tell_steady(self._door.heartbeats, self._steady)
-        self._door.send_steady(self._steady, self._correlation)
+        self._door.send(self._steady.make_frame(self._correlation))
 
     def _ask_again(self) -> None:
         assert self._steady.command is not None
-        context = self._door.reopen(self._steady, self._correlation)
+        context = reopen(self._door, self._steady, self._correlation)
         self._heartbeats.ask_again(context, self._steady.command)
 
     def _fail(self, error: Exception) -> None:
         # There may be no context to answer in: the client asks again over another connection.
         logger.error("ending_park_failed", exc_info=error)
         self._door.close()
+
+
+def reopen(door: Door, steady: Steady, correlation: bytes) -> RequestContext:
+    """A context for a repeated heartbeat, whose answer takes its place after all before it."""
+    route = _ROUTE.pack(HEARTBEAT_KEY, steady.version)
+    return door.reopen(route, correlation, steady.caller, steady.member.steady_bytes)
+
+
+def make_asked_again(
+    command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse
+) -> ConsumerGroupHeartbeat:
+    """What the server asks by itself for a heartbeat that it parks, whose answer was this.
+
+    It brings the assignment where that answer has it: the client asked for it.
+    """
+    return ConsumerGroupHeartbeat(
+        command.caller,
+        command.group_id,
+        command.member_id,
+        command.member_epoch,
+        instance_id=command.instance_id,
+        wants_assignment=answer.assignment is not None,
+        by_server=True,
+    )
+
+
+def repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse) -> bool:
+    """Whether the answer's assignment, if it has one, is what the client says that it owns.
+
+    Otherwise the answer that brought the assignment was lost, and this one is awaited.
+    """
+    if answer.assignment is None:
+        return True
+    return command.owned is not None and set(command.owned) == set(answer.assignment)
 
 
 class ParkEnds:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gateway.settings import GatewaySettings
+from gateway.settings import GatewaySettings
 
 
 def compute_java_host(peername: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import AllowAll, Authorizer
@@ -20,15 +20,12 @@ from gateway.connection import Connection
 from gateway.hang_ups import find_hung_up
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
-from gateway.held_bytes import HeldBytes, check_answers
 from gateway.listening import Listener, listen
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
 from gateway.shared import Shared
+from gateway.topics.catalogue import TopicCatalogue
 from gateway.turns import Turns
-
-if TYPE_CHECKING:
-    from gateway.topics.catalogue import TopicCatalogue
 
 logger = logging.getLogger("muster.gateway")
 
@@ -60,6 +57,7 @@ class KafkaServer:
         self._apis = apis
         self._backlog = backlog
         self._shared: Shared | None = None
+        self._heartbeats: Heartbeats | None = None
         self._server: Listener | None = None
         self._sweeper: Timer | None = None
 
@@ -95,12 +93,12 @@ class KafkaServer:
         )
         routes = Routes(self._apis, self._settings.gateway_array_elements_max)
         settings = self._settings
-        held = HeldBytes(
-            settings.queued_max_request_bytes,
-            compute_answers_max(settings.gateway_response_total_bytes, read_memory_bytes()),
+        answers_max = compute_answers_max(
+            settings.gateway_response_total_bytes, read_memory_bytes()
         )
-        shared = Shared(node, routes, Refusals(clock.time), Turns(clock, time.monotonic), held)
-        self._shared = shared
+        turns = Turns(clock, time.monotonic)
+        shared = Shared(node, routes, Refusals(clock.time), turns, answers_max)
+        self._shared, self._heartbeats = shared, heartbeats
         self._server = await listen(lambda: Connection(shared), host, port, self._backlog)
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
         return self._server.port
@@ -116,7 +114,7 @@ class KafkaServer:
             connection.abort()
         for connection in self._shared.connections:
             connection.measure_answers(now)
-        check_answers(self._shared)
+        self._shared.held.check_answers()
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
 
     async def drain(self, grace_s: float) -> None:
@@ -125,10 +123,10 @@ class KafkaServer:
         A fetch that waits for records is answered with what there is, and who waits for a group
         to rebalance has to look for its next coordinator.
         """
-        if self._server is None or self._shared is None:
+        if self._server is None or self._shared is None or self._heartbeats is None:
             return
         self._server.close()
-        self._shared.node.heartbeats.stop_parking()
+        self._heartbeats.stop_parking()
         connections = list(self._shared.connections)
         for number, connection in enumerate(connections):
             connection.drain()

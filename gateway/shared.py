@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from gateway.api import GatewayNode
+from gateway.connected import Connected
+from gateway.headers import Routes
+from gateway.held_bytes import HeldBytes
 from gateway.idle import IdleConnections
-
-if TYPE_CHECKING:
-    from gateway.api import GatewayNode
-    from gateway.connection import Connection
-    from gateway.headers import Routes
-    from gateway.held_bytes import HeldBytes
-    from gateway.refusals import Refusals
-    from gateway.turns import Turns
+from gateway.refusals import Refusals
+from gateway.turns import Turns
 
 
 @dataclass(slots=True)
 class Shared:
-    """What they share and change."""
+    """What they share and change; ``answers_max`` is in bytes, of answers that nobody reads."""
 
     node: GatewayNode
     routes: Routes
     refusals: Refusals
     turns: Turns
-    held: HeldBytes
+    answers_max: int
+    held: HeldBytes = field(init=False)
     idle: IdleConnections = field(init=False)
-    connections: set[Connection] = field(default_factory=set)
+    connections: set[Connected] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.idle = IdleConnections(self.connections, self.node.settings.max_connections)
+        settings = self.node.settings
+        self.held = HeldBytes(
+            self.connections, self.node.clock, settings.queued_max_request_bytes, self.answers_max
+        )
+        self.idle = IdleConnections(self.connections, settings.max_connections)

@@ -12,16 +12,14 @@ from __future__ import annotations
 import struct
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from coordinator.runtime.api import MemberTicket
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.classic_pace import ClassicMemberPace
+from gateway.pending import HeldBack
 from gateway.round_trip import RoundTrip
 from model.commands import Caller, ConsumerGroupHeartbeat
-
-if TYPE_CHECKING:
-    from gateway.parking import Parked
 
 MemberKey: TypeAlias = tuple[str, str]
 """Group id and member id."""
@@ -122,6 +120,10 @@ class Steady:
         self._interval_at = interval_at + 1
         self.told_ms = 0
 
+    def make_frame(self, correlation: bytes) -> bytes:
+        """The answer to the heartbeat of this correlation id."""
+        return self.head + correlation + self.tail
+
     def tell(self, told_ms: int) -> None:
         """Put an interval into the kept answer."""
         at = self._interval_at
@@ -143,7 +145,7 @@ class ConnectionHeartbeats:
         self._classic: ClassicMemberPace | None = None
         self.steady: dict[bytes, Steady] = {}
         self.members: dict[MemberKey, Member] = {}
-        self.parked: Parked | None = None
+        self.parked: HeldBack | None = None
         self.round_trip = RoundTrip()
 
     @property

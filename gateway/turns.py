@@ -14,11 +14,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from gateway.clock import Clock
-    from gateway.connection import Connection
+from gateway.clock import Clock
+from gateway.connected import Connected
 
 REQUESTS: Final = 128
 """Requests of one connection that are handled in a turn."""
@@ -39,8 +38,8 @@ class Turns:
     def __init__(self, clock: Clock, now: Callable[[], float]) -> None:
         self._clock = clock
         self.now = now
-        self._single: deque[Connection] = deque()
-        self._waiting: deque[Connection] = deque()
+        self._single: deque[Connected] = deque()
+        self._waiting: deque[Connected] = deque()
         self._arrivals_until = 0.0
         self._is_going_on = False
 
@@ -51,7 +50,7 @@ class Turns:
             return REQUESTS
         return REQUESTS_IN_A_CROWD if self.now() <= self._arrivals_until else 0
 
-    def add(self, connection: Connection, *, is_single: bool) -> None:
+    def add(self, connection: Connected, *, is_single: bool) -> None:
         """Let this connection go on in a later turn, after those that wait already.
 
         ``is_single``: it has one request at most.
@@ -71,7 +70,7 @@ class Turns:
         if self._is_going_on:
             self._clock.call_later(0, self._go_on)
 
-    def _serve(self, connections: deque[Connection], seconds: float) -> None:
+    def _serve(self, connections: deque[Connected], seconds: float) -> None:
         until = self.now() + seconds
         for _ in range(len(connections)):
             connections.popleft().take_turn()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
+from gateway.clock import Timer
 from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
 from gateway.schema import response_schema
 from gateway.topics.catalogue import DataWatch, PartitionKey, Read, ReadResult, TopicDataError
@@ -26,9 +27,6 @@ from gateway.topics.requests import (
     find_topic_by_name,
 )
 from model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from gateway.clock import Timer
 
 KEY = 1
 wire = response_schema(KEY)

@@ -29,7 +29,7 @@ from gateway.apis.refused_commits import (
     is_too_large,
     refuse_in_slices,
 )
-from gateway.kept_commits import compute_kept_commit
+from gateway.kept_commits import keep_commit
 from gateway.long_answers import reply_in_slices
 from gateway.schema import response_schema
 from model.commands import OffsetCommit, TopicOffsets
@@ -70,7 +70,7 @@ def handle(context: RequestContext, request: Commit) -> None:
 
     command = make_command(context, request, request.topics)
     if context.raw and context.node.allows_all:
-        context.door.keep_commit(compute_kept_commit(context, request, command))
+        keep_commit(context, request, command)
     context.submit(command, on_answer)
 
 
@@ -215,4 +215,5 @@ API = Api(
     failed=failed,
     decode=make_commit_decoder,
     decode_long=make_long_commit_decoder,
+    is_repeated=True,
 )

@@ -129,4 +129,5 @@ API = Api(
     handler=handle,
     failed=failed,
     decode=make_heartbeat_decoder,
+    is_repeated=True,
 )

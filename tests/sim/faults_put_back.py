@@ -100,7 +100,7 @@ def commit_answered_too_early(patch: pytest.MonkeyPatch) -> None:
     """A kept commit is answered past what this turn of its connection has to say before."""
 
     def hasty(self: Connection) -> None:
-        queue = self._queue
+        queue = self.unanswered
         while queue and queue[0].answered:
             context = queue.popleft()
             if isinstance(context, RequestContext):

@@ -18,7 +18,6 @@ from gateway.apis.registry import APIS
 from gateway.connection import Connection
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
-from gateway.held_bytes import HeldBytes
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
 from gateway.shared import Shared
@@ -80,7 +79,7 @@ class Gateway:
             _routes(settings.gateway_array_elements_max),
             Refusals(clock.time),
             Turns(clock, clock.time),
-            HeldBytes(settings.queued_max_request_bytes, 2**30),
+            2**30,
         )
         clock.call_later(SWEEP_MS / 1_000, self._sweep)
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gateway.api import Api, RequestContext
+from gateway.api import Door as WireDoor
 from gateway.apis.k18_api_versions import API as API_VERSIONS
-from gateway.connection import Connection
 from gateway.kept_commits import PendingCommit
 from gateway.schema import response_schema
 from model.errors import ErrorCode
@@ -69,10 +69,10 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 class DurableCommits:
     """Keeps every commit, and has it durable at once."""
 
-    def commit(self, connection: Connection, data: bytes, now_ms: int) -> PendingCommit | None:
-        if data[5] != 8 or len(data) != 4 + int.from_bytes(data[:4], "big"):
+    def serve(self, door: WireDoor, frame: bytes, now: float) -> PendingCommit | None:
+        if len(frame) != 4 + int.from_bytes(frame[:4], "big"):
             return None
-        pending = PendingCommit(connection, struct.pack(">i", 5) + data[8:12] + b"\0")
+        pending = PendingCommit(door, struct.pack(">i", 5) + frame[8:12] + b"\0")
         pending.answered = True
         return pending
 
@@ -83,7 +83,7 @@ def test_a_kept_commit_is_not_answered_before_what_came_before_it() -> None:
     A second JoinGroup of a member ends the wait of its first one.
     """
     held, door = held_door()
-    door.connection.keep_commit(DurableCommits())  # type: ignore[arg-type]
+    door.connection.repeats[8] = DurableCommits()
     held.on_request = lambda number: held.answer(0) if number == 1 else None
     commit = frame(8, 9, 11, b"")
     door.send(ask(10) + commit)

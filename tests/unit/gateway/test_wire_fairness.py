@@ -236,7 +236,7 @@ def test_of_requests_that_take_many_turns_one_is_in_the_making(is_behind_a_large
     door.send(b"".join(frame(COMMIT, 9, number, commit) for number in range(1, 5)))
     most = 0
     while door.gateway.clock.turn():
-        making = [context for context in door.connection._queue if not context.answered]
+        making = [context for context in door.connection.unanswered if not context.answered]
         most = max(most, len(making) - is_behind_a_large_one)
     assert most == 1
     if is_behind_a_large_one:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from coordinator.runtime.runtime import Runtime
+from gateway.api import Repeats
 from gateway.encoding import encode
 from gateway.kept_commits import KeptCommitRows
 from gateway.schema import request_schema
@@ -45,6 +46,13 @@ KINDS = {
 """What is sent, and how often."""
 
 
+class NothingKept(dict[int, Repeats]):
+    """What a connection has that keeps no request."""
+
+    def __setitem__(self, key: int, kept: Repeats) -> None:
+        pass
+
+
 class Side:
     """One server, and a connection that two clients share with nobody else."""
 
@@ -52,12 +60,12 @@ class Side:
         self.runtime = runtime
         self.door = Gateway(with_settings(gateway_park_ms=0), coordinator=runtime).connect()
         if not keeps:
-            self.door.connection.keep_commit = lambda kept: None  # type: ignore[method-assign]
+            self.door.connection.repeats = NothingKept()
         self.kept = 0
 
     async def ask(self, *requests: bytes) -> Sequence[bytes]:
         """The answers to requests that come in one piece."""
-        self.kept += self.door.connection._kept_commit is not None
+        self.kept += COMMIT in self.door.connection.repeats
         self.door.send(b"".join(requests))
         return await frames_of(self.door, len(requests))
 
@@ -177,7 +185,7 @@ async def test_a_commit_of_very_many_partitions_is_in_the_log_as_it_was_said(cou
         offsets = {number: (version_of_all << 32 | number, "") for number in range(count)}
         topics = commit_topics(9, "t", offsets)
         await side.ask(request_of(COMMIT, 9, version_of_all, group_id="g", topics=topics))
-    assert isinstance(side.door.connection._kept_commit, KeptCommitRows)
+    assert isinstance(side.door.connection.repeats[COMMIT], KeptCommitRows)
     store = side.runtime._store
     partition = compute_log_partition(GroupId("g"), store.partitions)
     *_, last = store.read_log(partition)
@@ -199,7 +207,7 @@ async def test_a_commit_of_very_many_partitions_is_in_the_log_as_it_was_said(cou
 async def test_answers_leave_in_the_order_of_the_requests() -> None:
     side = await make_side(keeps=True)
     await side.ask(commit_of(9, 0, 1))
-    assert side.door.connection._kept_commit is not None
+    assert COMMIT in side.door.connection.repeats
     for correlation_id in (2, 3):
         side.door.send(commit_of(9, 0, correlation_id))
     side.door.request(VERSIONS, 0, 4)

@@ -161,7 +161,7 @@ def test_the_turn_that_a_long_commit_comes_in_does_not_decode_it() -> None:
     door = gateway.connect()
     for version in range(5, 11):
         door.send(frame(COMMIT, version, version, make_commit(version, 1, 20_000)))
-        assert not door.connection._queue
+        assert not door.connection.unanswered
         gateway.clock.advance(1)
         assert [int.from_bytes(answer[:4], "big") for answer in door.frames()] == [version]
 

@@ -16,7 +16,6 @@ from gateway.apis.registry import APIS
 from gateway.connection import Connection
 from gateway.headers import Routes
 from gateway.heartbeats import Heartbeats
-from gateway.held_bytes import HeldBytes
 from gateway.refusals import Refusals
 from gateway.settings import GatewaySettings
 from gateway.shared import Shared
@@ -107,10 +106,7 @@ class Gateway:
             Routes(apis, settings.gateway_array_elements_max),
             Refusals(self.clock.time),
             Turns(self.clock, self.clock.time),
-            HeldBytes(
-                settings.queued_max_request_bytes,
-                compute_answers_max(settings.gateway_response_total_bytes, 2**30),
-            ),
+            compute_answers_max(settings.gateway_response_total_bytes, 2**30),
         )
 
     def connect(self) -> Door:
