@@ -20,7 +20,9 @@ class Assignor:
     """`assign_sets`, where there is one, assigns partitions that stand for different numbers of
     partitions; their weights say how many. `is_custom`: it is somebody else's, may take for ever
     and answer anything. `uses_racks` and `uses_weights`: whether it looks at those at all.
-    `levels_weight`: its target gives members equal weight, and depends on who has what."""
+    `levels_weight`: its target gives members equal weight, and depends on who has what.
+    `is_search`: it searches also where all members subscribe to the same topics, so that how long
+    it takes is not known from the sizes alone."""
 
     name: str
     assign: Assign
@@ -29,3 +31,4 @@ class Assignor:
     uses_racks: bool = True
     uses_weights: bool = True
     levels_weight: bool = False
+    is_search: bool = True

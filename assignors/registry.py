@@ -10,6 +10,7 @@ from assignors.rack import assign_rack
 from assignors.range import assign_range
 from assignors.uniform import assign_uniform
 from assignors.weighted import assign_weighted
+from model.group_configs import BUILT_IN_ASSIGNORS
 
 _ALL = (
     Assignor(
@@ -18,8 +19,9 @@ _ALL = (
         assign_sets=assign_weighted,
         uses_racks=False,
         uses_weights=False,
+        is_search=False,
     ),
-    Assignor("range", assign_range, uses_racks=False, uses_weights=False),
+    Assignor("range", assign_range, uses_racks=False, uses_weights=False, is_search=False),
     Assignor("rack", assign_rack, uses_weights=False),
     Assignor("weighted", assign_weighted, uses_racks=False, levels_weight=True),
 )
@@ -27,3 +29,5 @@ _ALL = (
 Assignors = Mapping[str, Assignor]
 
 ASSIGNORS: Assignors = MappingProxyType({assignor.name: assignor for assignor in _ALL})
+
+assert tuple(ASSIGNORS) == BUILT_IN_ASSIGNORS, "every assignor here, and no other, may be named"

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
+from model.migration_policy import MIGRATION_POLICIES
+from model.settings import CoordinatorSettings
 from model.value import value
 
 INT_MAX: Final = 2_147_483_647
+_SERVER: Final = CoordinatorSettings()
+"""A server that sets nothing."""
 
 
 class ConfigType(Enum):
@@ -73,12 +76,44 @@ def _bounded(
     )
 
 
+def find_server_value(settings: CoordinatorSettings, setting: str) -> object | None:
+    """The server's value of a setting; ``None`` where this server has no such setting."""
+    return getattr(settings, setting.replace(".", "_"), None)
+
+
+def _served(name: str, setting: str, documentation: str, **rest: Any) -> GroupConfig:
+    """One whose default is the server's."""
+    default = find_server_value(_SERVER, setting)
+    if isinstance(default, tuple):
+        kind, text = ConfigType.LIST, ",".join(default)
+    else:
+        kind = ConfigType.INT if isinstance(default, int) else ConfigType.STRING
+        text = str(default)
+    return GroupConfig(name, kind, text, documentation, setting, **rest)
+
+
+def _served_and_bounded(name: str, minimum: int, documentation: str) -> GroupConfig:
+    """An integer whose default and bounds are the server's."""
+    kind, _, rest = name.partition(".")
+    setting, lower, upper = f"group.{name}", f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
+    default, lowest, highest = (
+        find_server_value(_SERVER, each) for each in (setting, lower, upper)
+    )
+    assert isinstance(default, int)
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    return _bounded(name, default, minimum, lowest, highest, documentation)
+
+
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 ASSIGNORS: Final = "consumer.assignors"
 BUILT_IN_ASSIGNORS: Final = ("uniform", "range", "rack", "weighted")
-"""What ``consumer.assignors`` may name, beside what the server's own list has."""
+"""What ``consumer.assignors`` may name, beside what the server's own list has.
+
+``assignors.registry`` has them; whoever reads settings need not load it.
+"""
 MAX_SIZE: Final = "consumer.max.size"
 MIGRATION_POLICY: Final = "consumer.migration.policy"
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"
@@ -99,9 +134,9 @@ _HEARTBEAT_TEXT = "How often members are told to send a heartbeat."
 _INTERVAL_TEXT = "The least time between two target assignments."
 
 _ALL = (
-    _bounded(SESSION_TIMEOUT, 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
-    _bounded(HEARTBEAT_INTERVAL, 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
-    _bounded(ASSIGNMENT_INTERVAL, 0, 0, 0, 15_000, _INTERVAL_TEXT),
+    _served_and_bounded(SESSION_TIMEOUT, 1, _SESSION_TEXT),
+    _served_and_bounded(HEARTBEAT_INTERVAL, 1, _HEARTBEAT_TEXT),
+    _served_and_bounded(ASSIGNMENT_INTERVAL, 0, _INTERVAL_TEXT),
     _bounded("share.session.timeout.ms", 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
     _bounded("share.heartbeat.interval.ms", 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
     _bounded("share.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
@@ -161,36 +196,22 @@ _ALL = (
         setting="group.streams.initial.rebalance.delay.ms",
     ),
     _bounded("streams.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
-    GroupConfig(
+    _served(
         ASSIGNORS,
-        ConfigType.LIST,
-        "uniform,range",
+        "group.consumer.assignors",
         "The assignors that members may ask for; the first is the default.",
-        setting="group.consumer.assignors",
-        choices=BUILT_IN_ASSIGNORS,
     ),
-    GroupConfig(
-        MAX_SIZE,
-        ConfigType.INT,
-        str(INT_MAX),
-        "Members that the group may have.",
-        setting="group.consumer.max.size",
-        minimum=1,
-    ),
-    GroupConfig(
+    _served(MAX_SIZE, "group.consumer.max.size", "Members that the group may have.", minimum=1),
+    _served(
         MIGRATION_POLICY,
-        ConfigType.STRING,
-        BIDIRECTIONAL,
+        "group.consumer.migration.policy",
         "Whether the group is converted while its members work, and which way.",
-        setting="group.consumer.migration.policy",
         choices=MIGRATION_POLICIES,
     ),
-    GroupConfig(
+    _served(
         OFFSETS_RETENTION,
-        ConfigType.INT,
-        "10080",
+        "offsets.retention.minutes",
         "How long the group's offsets are kept.",
-        setting="offsets.retention.minutes",
         minimum=1,
     ),
     GroupConfig(

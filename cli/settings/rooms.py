@@ -1,7 +1,7 @@
 """From resolved settings to what each room obeys: a field is the setting of its name.
 
 A field ``message_max_bytes`` is the setting ``message.max.bytes``; a room that needs a setting
-adds a field, and the table an entry.
+adds a field with its default, and the table an entry.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cli.settings.room_fields import OF_GROUPS_ALONE, compute_setting_name
 from cli.settings.setting import Address, SettingsError, Value
 from cli.settings.sources import Resolved
 
@@ -16,20 +17,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     Room = TypeVar("Room", bound=DataclassInstance)
-
-_OTHER_NAMES = {
-    "rack": "broker.rack",
-    "advertised_host": "advertised.kafka",
-    "advertised_port": "advertised.kafka",
-}
-
-OF_GROUPS_ALONE = ("assignor_configs",)
-"""Fields for which the server has no setting."""
-
-
-def compute_setting_name(field: str) -> str:
-    """The name of the setting that a field of a room stands for."""
-    return _OTHER_NAMES.get(field, field.replace("_", "."))
 
 
 def compute_room(room: type[Room], resolved: Resolved) -> Room:

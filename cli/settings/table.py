@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from cli.settings.kafka_names import is_kafka_name
+from cli.settings.room_fields import of_room
 from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from model.group_configs import BUILT_IN_ASSIGNORS
-from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
-from model.settings import MEMBERS_COMMIT, TRANSACTIONAL_COMMITS
+from model.migration_policy import MIGRATION_POLICIES
+from model.settings import TRANSACTIONAL_COMMITS
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 
@@ -111,97 +112,86 @@ _SERVER_SETTINGS = (
 )
 
 _GROUP_SETTINGS = (
-    Setting(
+    of_room(
         "group.consumer.session.timeout.ms",
         Kind.INT,
-        45_000,
         Scope.GROUP,
         "How long a member is kept without a sign of life.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.min.session.timeout.ms",
         Kind.INT,
-        45_000,
         Scope.GROUP,
         "The least session timeout permitted.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.max.session.timeout.ms",
         Kind.INT,
-        60_000,
         Scope.GROUP,
         "The greatest session timeout permitted.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.heartbeat.interval.ms",
         Kind.INT,
-        5_000,
         Scope.GROUP,
         "How often members are told to send a heartbeat.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.min.heartbeat.interval.ms",
         Kind.INT,
-        5_000,
         Scope.GROUP,
         "The least heartbeat interval permitted.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.max.heartbeat.interval.ms",
         Kind.INT,
-        15_000,
         Scope.GROUP,
         "The greatest heartbeat interval permitted.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.assignment.interval.ms",
         Kind.INT,
-        0,
         Scope.GROUP,
         "The least time between two target assignments of a group. Kafka's default is 1000.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.min.assignment.interval.ms",
         Kind.INT,
-        0,
         Scope.GROUP,
         "The least assignment interval permitted.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.max.assignment.interval.ms",
         Kind.INT,
-        15_000,
         Scope.GROUP,
         "The greatest assignment interval permitted.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.max.size",
         Kind.INT,
-        2_147_483_647,
         Scope.GROUP,
         "Members that a group may have.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.migration.policy",
         Kind.STRING,
-        BIDIRECTIONAL,
         Scope.GROUP,
         "Which groups are converted while their members work: classic groups when a member of the "
         "consumer protocol joins (upgrade), consumer groups when only classic members are left "
@@ -210,53 +200,47 @@ _GROUP_SETTINGS = (
         is_kafka=True,
         aliases=tuple((policy.upper(), policy) for policy in MIGRATION_POLICIES),
     ),
-    Setting(
+    of_room(
         "group.coordinator.rebalance.protocols",
         Kind.LIST,
-        ("classic", "consumer"),
         Scope.GROUP,
         "The protocols that members may speak. `classic` alone switches the consumer protocol off: "
         "consumer groups are kept, listed and described, their members are refused.",
         choices=("classic", "consumer", "share", "streams"),
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.initial.rebalance.delay.ms",
         Kind.INT,
-        3_000,
         Scope.GROUP,
         "How long an empty classic group waits for more members before its first rebalance.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.min.session.timeout.ms",
         Kind.INT,
-        6_000,
         Scope.GROUP,
         "The least session timeout that a member of a classic group may have.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.max.session.timeout.ms",
         Kind.INT,
-        1_800_000,
         Scope.GROUP,
         "The greatest session timeout that a member of a classic group may have.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.max.size",
         Kind.INT,
-        2_147_483_647,
         Scope.GROUP,
         "Members that a classic group may have.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.assignors",
         Kind.LIST,
-        ("uniform", "range"),
         Scope.GROUP,
         "The assignors that members may ask for; the first is the default. Kafka's class names "
         "are understood; others come from installed packages: see docs/assignors.md.",
@@ -268,132 +252,117 @@ _GROUP_SETTINGS = (
             (f"{_KAFKA_ASSIGNORS}.RangeAssignor", "range"),
         ),
     ),
-    Setting(
+    of_room(
         "assignor.inline.budget.ms",
         Kind.INT,
-        5,
         Scope.GROUP,
         "Assignments that are expected to take longer are computed in a thread.",
     ),
-    Setting(
+    of_room(
         "assignor.time.limit.ms",
         Kind.INT,
-        30_000,
         Scope.GROUP,
         "An assignment that takes longer is given up, and the target stays as it was; where a "
         "member was to compute it, the server does.",
         minimum=1,
     ),
-    Setting(
+    of_room(
         "group.id.max.bytes",
         Kind.INT,
-        32_767,
         Scope.GROUP,
         "Length of a group id in UTF-8; the records of the log hold no more than the default.",
         minimum=1,
         maximum=32_767,
     ),
-    Setting(
+    of_room(
         "group.subscriptions.max",
         Kind.INT,
-        10_000,
         Scope.GROUP,
         "Topics that one member may subscribe to by name.",
         minimum=1,
     ),
-    Setting(
+    of_room(
         "group.member.metadata.max.bytes",
         Kind.INT,
-        4 * 1024 * 1024,
         Scope.GROUP,
         "Names and metadata of all protocols that a member says in a JoinGroup.",
         minimum=1,
     ),
-    Setting(
+    of_room(
         "group.metadata.max.bytes",
         Kind.INT,
-        128 * 1024 * 1024,
         Scope.GROUP,
         "The same of all members of a classic group together: who says more finds the group full.",
         minimum=1,
     ),
-    Setting(
+    of_room(
         "group.regex.max.bytes",
         Kind.INT,
-        4_096,
         Scope.GROUP,
         "Length of a pattern that a member may subscribe with, in UTF-8.",
         minimum=1,
         maximum=32_767,
     ),
-    Setting(
+    of_room(
         "group.consumer.regex.refresh.interval.ms",
         Kind.INT,
-        600_000,
         Scope.GROUP,
         "How often the patterns of a group are resolved again where nothing asks for it: members' "
         "rights may have changed.",
         minimum=10_000,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "group.consumer.regex.batch.refresh.min.interval.ms",
         Kind.INT,
-        100,
         Scope.GROUP,
         "The least time from one resolution of a group's patterns to the next; Kafka has 10 s, "
         "fixed.",
     ),
-    Setting(
+    of_room(
         "offset.metadata.max.bytes",
         Kind.INT,
-        4_096,
         Scope.GROUP,
         "Length of the metadata of one committed offset.",
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "offsets.retention.minutes",
         Kind.INT,
-        10_080,
         Scope.GROUP,
         "How long an offset is kept: of a consumer group or a simple one since it was committed, "
         "unless a member subscribes to its topic; of a classic group since the group is empty.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "offsets.retention.check.interval.ms",
         Kind.INT,
-        600_000,
         Scope.GROUP,
         "How often offsets past their retention are looked for, and groups that are empty and "
         "have no offsets left.",
         minimum=1,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "offsets.expiry",
         Kind.STRING,
-        "on",
         Scope.GROUP,
         "`off` keeps all offsets and all empty groups, for a rescue.",
         choices=("on", "off"),
     ),
-    Setting(
+    of_room(
         "offsets.transactional.commits",
         Kind.STRING,
-        MEMBERS_COMMIT,
         Scope.GROUP,
         "Who may commit offsets in a transaction, which is coordinated elsewhere and cannot be "
         "verified here: as for any commit, in a group that has members they alone (`members`); "
         "also a producer that names no member, as in Kafka (`all`); nobody (`none`).",
         choices=TRANSACTIONAL_COMMITS,
     ),
-    Setting(
+    of_room(
         "transaction.max.timeout.ms",
         Kind.INT,
-        900_000,
         Scope.GROUP,
         "How long offsets of a transaction wait for its end, from the first of them on; then it "
         "is aborted here, and its producer fenced. No less than that of the cluster that "
@@ -414,10 +383,9 @@ _LOG_SETTINGS = (
         maximum=65_535,
         is_kafka=True,
     ),
-    Setting(
+    of_room(
         "log.min.free.bytes",
         Kind.LONG,
-        256 * 1024 * 1024,
         Scope.LOG,
         "Below this much free space commands that would write are refused; heartbeats and reads "
         "go on.",
@@ -432,37 +400,33 @@ _LOG_SETTINGS = (
         "0: none.",
         maximum=LONG_MAX,
     ),
-    Setting(
+    of_room(
         "flush.records.max",
         Kind.INT,
-        5_000,
         Scope.LOG,
         "Records that one write to the store takes, as far as commands can be told apart.",
         minimum=1,
     ),
-    Setting(
+    of_room(
         "log.history.ms",
         Kind.LONG,
-        604_800_000,
         Scope.LOG,
         "How long the log is kept whole; of what is older only what the state is made of stays. "
         "It counts from when a batch was appended here.",
         minimum=1,
         maximum=LONG_MAX,
     ),
-    Setting(
+    of_room(
         "log.history.bytes",
         Kind.LONG,
-        1024 * 1024 * 1024,
         Scope.LOG,
         "How much of the log is kept whole, all partitions together; the oldest goes first.",
         minimum=1,
         maximum=LONG_MAX,
     ),
-    Setting(
+    of_room(
         "log.history.check.interval.ms",
         Kind.INT,
-        60_000,
         Scope.LOG,
         "How often the log is looked at for what is too old or too much.",
         minimum=1,

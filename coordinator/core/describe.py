@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
-from typing import Any
+from typing import NamedTuple
 
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.consumer_group import NO_NUMBERS, Member
@@ -95,18 +94,7 @@ def begin_description(
     )
     standings = [_get_standing(member) for member in group.members()]
     image, numbers = shard.image, group.numbers
-    return described, (_describe_member(image, numbers, *standing) for standing in standings)
-
-
-_get_standing: Callable[[Member], tuple[Any, ...]] = attrgetter(
-    "member_id",
-    "member_epoch",
-    "state",
-    "metadata",
-    "assigned",
-    "pending_revocation",
-    "target",
-)
+    return described, (_describe_member(image, numbers, standing) for standing in standings)
 
 
 def compute_failed_description(
@@ -116,33 +104,50 @@ def compute_failed_description(
     return DescribedConsumerGroup(group_id, error, message, "", 0, 0, "", ())
 
 
+class _Standing(NamedTuple):
+    """What a member has at one moment: each is replaced when it changes, and never changed."""
+
+    member_id: MemberId
+    member_epoch: int
+    state: MemberState
+    metadata: ConsumerGroupMemberMetadataValue | None
+    assigned: Sequence[int]
+    pending_revocation: Sequence[int]
+    target: Sequence[int] | None
+
+
+def _get_standing(member: Member) -> _Standing:
+    return _Standing(
+        member.member_id,
+        member.member_epoch,
+        member.state,
+        member.metadata,
+        member.assigned,
+        member.pending_revocation,
+        member.target,
+    )
+
+
 def _describe_member(
-    image: TopicImage,
-    partitions: PartitionNumbers,
-    member_id: MemberId,
-    member_epoch: int,
-    state: MemberState,
-    metadata: ConsumerGroupMemberMetadataValue | None,
-    assigned: Sequence[int],
-    pending_revocation: Sequence[int],
-    target: Sequence[int] | None,
+    image: TopicImage, partitions: PartitionNumbers, member: _Standing
 ) -> DescribedMember:
     def name(numbers: Sequence[int]) -> tuple[NamedTopicPartitions, ...]:
         return _named(image, partitions, numbers)
 
+    metadata = member.metadata
     return DescribedMember(
-        member_id=member_id,
+        member_id=member.member_id,
         instance_id=metadata.instance_id if metadata is not None else None,
         rack_id=metadata.rack_id if metadata is not None else None,
-        member_epoch=member_epoch,
+        member_epoch=member.member_epoch,
         client_id=metadata.client_id if metadata is not None else "",
         client_host=metadata.client_host if metadata is not None else "",
         subscribed_topic_names=metadata.subscribed_topic_names if metadata is not None else (),
         subscribed_topic_regex=metadata.subscribed_topic_regex if metadata is not None else None,
-        assignment=name(assigned),
-        pending_revocation=name(pending_revocation),
-        target_assignment=name(target or NO_NUMBERS),
-        state=state.name,
+        assignment=name(member.assigned),
+        pending_revocation=name(member.pending_revocation),
+        target_assignment=name(member.target or NO_NUMBERS),
+        state=member.state.name,
         member_type=int(metadata is None or metadata.classic_member_metadata is None),
     )
 
@@ -165,17 +170,23 @@ def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicG
     """A classic group; Dead with GROUP_ID_NOT_FOUND where there is none (row O16)."""
     if group_id in shard.consumer_groups or group_id in shard.foreign_groups:
         message = f"Group {group_id} is not a classic group."
-        return _compute_dead(group_id, message)
+        return compute_failed_classic_description(group_id, message)
     group = shard.classic_group(group_id)
     if group is not None:
         return _describe_known(group)
     if shard.has_simple_group(group_id):
         return DescribedClassicGroup(group_id, ErrorCode.NONE, None, EMPTY, "", "")
-    return _compute_dead(group_id, f"Group {group_id} not found.")
+    return compute_failed_classic_description(group_id, f"Group {group_id} not found.")
 
 
-def _compute_dead(group_id: GroupId, message: str) -> DescribedClassicGroup:
-    return DescribedClassicGroup(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, DEAD, "", "")
+def compute_failed_classic_description(
+    group_id: GroupId,
+    message: str,
+    error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND,
+    state: str = DEAD,
+) -> DescribedClassicGroup:
+    """The entry for a group that cannot be described; one that is not found is Dead."""
+    return DescribedClassicGroup(group_id, error, message, state, "", "")
 
 
 def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:

@@ -35,6 +35,7 @@ from model.group_configs import (
     Bound,
     ConfigType,
     GroupConfig,
+    find_server_value,
 )
 from model.ids import GroupId
 from model.records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
@@ -203,9 +204,8 @@ def _check_bounds(settings: CoordinatorSettings, config: GroupConfig, text: str)
 
 
 def _bound(settings: CoordinatorSettings, bound: Bound) -> int:
-    found = getattr(settings, bound.setting.replace(".", "_"), bound.default)
-    assert isinstance(found, int)
-    return found
+    found = find_server_value(settings, bound.setting)
+    return found if isinstance(found, int) else bound.default
 
 
 def _check_rules(settings: CoordinatorSettings, own: OwnConfigs) -> None:
@@ -224,7 +224,9 @@ def compute_server_value(settings: CoordinatorSettings, config: GroupConfig) -> 
     """What is in force for groups that have no value of their own."""
     if config.setting is None:
         return config.default
-    found = getattr(settings, config.setting.replace(".", "_"), config.default)
+    found = find_server_value(settings, config.setting)
+    if found is None:
+        return config.default
     return ",".join(found) if isinstance(found, tuple) else str(found)
 
 

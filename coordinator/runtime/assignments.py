@@ -63,6 +63,11 @@ class Assignments:
         assignor = self._assignors.get(name)
         return assignor is None or assignor.is_custom
 
+    def is_search(self, name: str) -> bool:
+        """Whether sizes alone do not tell how long the assignor takes, whatever the group."""
+        assignor = self._assignors.get(name)
+        return assignor is None or assignor.is_search
+
     def run(self, problem: TargetProblem) -> Result:
         """Compute now."""
         began_ms = self._clock.monotonic_ms()

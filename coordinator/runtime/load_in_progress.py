@@ -6,6 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeVar
 
+from coordinator.core.describe import (
+    compute_failed_classic_description,
+    compute_failed_description,
+)
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.stats import Stats
 from model.commands import (
@@ -103,12 +107,12 @@ class LoadInProgress:
 
 def _describe_consumer(group_id: GroupId) -> DescribedConsumerGroup:
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return DescribedConsumerGroup(group_id, code, MESSAGE, "", 0, 0, "", ())
+    return compute_failed_description(group_id, code, MESSAGE)
 
 
 def _describe_classic(group_id: GroupId) -> DescribedClassicGroup:
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return DescribedClassicGroup(group_id, code, MESSAGE, "", "", "")
+    return compute_failed_classic_description(group_id, MESSAGE, code, state="")
 
 
 def _merge(

@@ -30,11 +30,8 @@ log = structlog.get_logger()
 ALWAYS_INLINE_SIZE = 20_000
 """Members and partitions of a problem that is quick whatever a cold or busy machine measured."""
 
-ALWAYS_INLINE_SIZE_MIXED = 2_000
-"""The same where members subscribe to different topics, which is a search."""
-
-WITHOUT_SEARCH = ("uniform", "range")
-"""Assignors that search nothing where all subscribe to the same."""
+ALWAYS_INLINE_SIZE_OF_SEARCHES = 2_000
+"""The same of a search, as it always is where members subscribe to different topics."""
 
 INLINE_SIZE = 300_000
 """The same for a problem that was never timed."""
@@ -205,15 +202,14 @@ class Targets:
         ):
             return False
         size = _compute_size(problem)
-        is_mixed = (
-            not problem.problem.subscriptions.is_homogeneous
-            or problem.assignor not in WITHOUT_SEARCH
+        is_search = not problem.problem.subscriptions.is_homogeneous or self._assignments.is_search(
+            problem.assignor
         )
-        if size <= (ALWAYS_INLINE_SIZE_MIXED if is_mixed else ALWAYS_INLINE_SIZE):
+        if size <= (ALWAYS_INLINE_SIZE_OF_SEARCHES if is_search else ALWAYS_INLINE_SIZE):
             return True
         last_ms = self._last_ms.get(problem.group_id)
         if last_ms is None:
-            return not is_mixed and size <= INLINE_SIZE
+            return not is_search and size <= INLINE_SIZE
         return last_ms <= self._inline_budget_ms
 
     def _run(self, problem: TargetProblem) -> Result:
