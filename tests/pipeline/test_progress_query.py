@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.schema import TOPIC
 from tests.server import MusterServer
+from tests.support.spark_queries import run_to_the_end
 from tests.unit.pipeline.blocks import make_log
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def write(log: Path, partition: int, batches: list[bytes]) -> None:
 def run_query(spark: SparkSession, folder: Path, log: Path, **options: str) -> None:
     from pipeline.session import stream_records
 
-    query = (
+    writer = (
         stream_records(spark, log, startingOffsets="earliest", **options)
         .select("offset")
         .writeStream.queryName(QUERY)
@@ -80,9 +81,8 @@ def run_query(spark: SparkSession, folder: Path, log: Path, **options: str) -> N
         .option("path", str(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(DEADLINE_S)
+    run_to_the_end(writer.start)
 
 
 def wait_for_commits(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import pytest
 
 from pipeline.schema import TOPIC
 from storage.log_store import read_batch_range
+from tests.support.spark_queries import run_to_the_end
 from tests.unit.pipeline.blocks import make_log
 
 if TYPE_CHECKING:
@@ -46,16 +46,14 @@ class Run:
 
         chosen = {"startingOffsets": "earliest", **options}
         frame = stream_records(self._spark, self.log, **chosen)
-        query = (
+        writer = (
             frame.select("partition", "offset", "committed_offset", "problem")
             .writeStream.format("parquet")
             .option("path", self._out)
             .option("checkpointLocation", self._checkpoint)
             .trigger(availableNow=True)
-            .start()
         )
-        assert query.awaitTermination(90)
-        return [json.loads(each.json) for each in query.recentProgress]
+        return run_to_the_end(writer.start)
 
     def read(self) -> list[tuple[int, int]]:
         """What was written, with doubles if there are any."""

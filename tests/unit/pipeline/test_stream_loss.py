@@ -15,7 +15,7 @@ from pipeline.schema import DATA_LOSS, TOPIC
 from pipeline.source.errors import DataLoss, LogReplaced, NotALog, SourceError
 from pipeline.source.segment_log import SegmentLog
 from storage.rocks import open_store
-from storage.trim import trim_once
+from tests.support.trimming import trim_once
 from tests.unit.pipeline.blocks import make_commits, make_log
 from tests.unit.pipeline.broker_log import BrokerLog
 from tests.unit.pipeline.streams import Row, Stream
