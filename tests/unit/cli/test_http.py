@@ -109,7 +109,7 @@ async def test_the_next_request_of_a_connection_has_its_time(
         assert kept.count(b"200 OK") == 1
         writer.write(b"" if is_together else half)
         async with asyncio.timeout(_LIMIT_S):
-            while not times.running:
+            while not times.running:  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.001)
         times.pass_by()
         assert await asyncio.wait_for(_read_to_the_end(reader), _LIMIT_S) == b""
@@ -136,7 +136,7 @@ async def test_connections_are_bounded() -> None:
         assert await ask(port, _LAST) == b""
         held[0][1].close()
         async with asyncio.timeout(_LIMIT_S):
-            while b"200 OK" not in await ask(port, _LAST):
+            while b"200 OK" not in await ask(port, _LAST):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.01)
         held[1][1].close()
     finally:

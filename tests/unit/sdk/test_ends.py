@@ -220,7 +220,7 @@ async def test_a_callback_that_does_not_end_when_it_is_cancelled_is_left_behind(
     member = make_member(brisk, hold=hold)
     await member.join()
     await until(lambda: member.assignment == ALL)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await member.close(timeout_ms=20)
     await brisk.until_empty("billing")
     gate.set()
