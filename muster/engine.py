@@ -353,8 +353,11 @@ class Engine:
             return
         self._is_advancing = True
         try:
-            while self._callback is None and self._may_begin and not self._is_closing:
+            while self._callback is None and not self._is_closing:
                 step = self.membership.compute_step()
+                # Who loses what it was told while it still waits to be in has to join again.
+                if not self._may_begin and not isinstance(step, Rejoin):
+                    break
                 if step is None or not self._take(step):
                     break
         finally:

@@ -72,7 +72,7 @@ async def commit_until_it_ends(server: FaultyServer, first: int) -> int:
     """Commits one offset after the other; how many were answered."""
     for count in range(10_000):
         try:
-            code = await asyncio.wait_for(server.commit(first + count), 10)
+            code = await asyncio.wait_for(server.commit(first + count), 60)
         except (OSError, EOFError):
             return count
         assert code == 0, "an answer, and an error at that"
@@ -95,10 +95,11 @@ async def test_a_power_cut_leaves_all_that_was_answered(server: FaultyServer) ->
             acknowledged[group_id] = offset
 
     running = [asyncio.create_task(keep_committing(f"group-{number}")) for number in range(8)]
-    await asyncio.sleep(0.3)
+    async with asyncio.timeout(60):
+        while len(acknowledged) < 8 or min(acknowledged.values()) < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     server.kill()
     await asyncio.gather(*running)
-    assert len(acknowledged) == 8
     cut_bytes = cut_power(server)
     server.start()
     for group_id, offset in acknowledged.items():

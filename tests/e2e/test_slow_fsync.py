@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import statistics
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.groups import wait_until
 from tests.e2e.wire_client import HeartbeatResponse, WireClient, commit, heartbeat
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
 
 DELAY_MS = 200
 COMMITS = 12
-HEARTBEATS = 3_000
+HEARTBEATS = 5
+"""So many at least are answered during a commit: one, or two, where they wait for the disk."""
 TOPIC = "orders"
 
 
@@ -46,24 +49,32 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
         yield running
 
 
-async def commit_times(address: tuple[str, int], group_id: str) -> list[float]:
-    """How long each commit took, in seconds."""
+class Beats:
+    """How many heartbeats have been answered."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+async def commit_times(
+    address: tuple[str, int], group_id: str, beats: Beats
+) -> list[tuple[float, int]]:
+    """How long each commit took, in seconds, and how many heartbeats were answered meanwhile."""
     loop = asyncio.get_running_loop()
     client = WireClient(*address)
     await client.connect()
     times = []
     for offset in range(COMMITS):
-        began = loop.time()
+        began, before = loop.time(), beats.count
         errors = await commit(client, group_id, TOPIC, {0: offset})
-        times.append(loop.time() - began)
+        times.append((loop.time() - began, beats.count - before))
         assert errors == {0: 0}
     await client.close()
     return times
 
 
-async def heartbeat_times(address: tuple[str, int], until: asyncio.Event) -> list[float]:
-    """How long each of many heartbeats took that write nothing, while commits are under way."""
-    loop = asyncio.get_running_loop()
+async def beat(address: tuple[str, int], beats: Beats) -> None:
+    """Heartbeats that write nothing, one after the other."""
     client = WireClient(*address)
     await client.connect()
     joined = await client.send(
@@ -72,25 +83,28 @@ async def heartbeat_times(address: tuple[str, int], until: asyncio.Event) -> lis
     )
     assert not int(joined.error_code), joined
     epoch = int(joined.member_epoch)
-    times = []
-    while not until.is_set() or len(times) < HEARTBEATS:
-        began = loop.time()
-        response = await client.send(heartbeat("beating", "m", epoch), HeartbeatResponse)
-        times.append(loop.time() - began)
-        assert not int(response.error_code), response
-    await client.close()
-    return times
+    try:
+        while True:
+            response = await client.send(heartbeat("beating", "m", epoch), HeartbeatResponse)
+            assert not int(response.error_code), response
+            beats.count += 1
+    finally:
+        await client.close()
 
 
 @pytest.mark.alone
 async def test_no_answer_before_the_fsync_and_no_heartbeat_behind_it(server: MusterServer) -> None:
     address = server.address("kafka")
-    done = asyncio.Event()
-    beating = asyncio.create_task(heartbeat_times(address, done))
-    committed = await asyncio.gather(*(commit_times(address, f"group-{n}") for n in range(4)))
-    done.set()
-    beats = sorted(await beating)
-    fastest = min(min(times) for times in committed)
-    assert fastest >= DELAY_MS / 1000, f"a commit was answered after {fastest * 1000:.1f} ms"
-    p99 = beats[len(beats) * 99 // 100]
-    assert p99 <= 0.020, f"p99 of {len(beats)} heartbeats is {p99 * 1000:.1f} ms"
+    beats = Beats()
+    async with asyncio.TaskGroup() as group:
+        beating = group.create_task(beat(address, beats))
+        await wait_until(lambda: beats.count > 0, 30, "the member is in its group")
+        committed = await asyncio.gather(
+            *(commit_times(address, f"group-{n}", beats) for n in range(4))
+        )
+        beating.cancel()
+    rows = [row for rows in committed for row in rows]
+    fastest_s = min(took_s for took_s, _ in rows)
+    assert fastest_s >= DELAY_MS / 1000, f"a commit was answered after {fastest_s * 1000:.1f} ms"
+    # Counted, and of the usual commit: a machine that is slow is so for both.
+    assert statistics.median(count for _, count in rows) >= HEARTBEATS, rows

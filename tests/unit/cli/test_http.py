@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from cli.http import HttpServer, HttpSettings
+
+_HOUR_MS = 3_600_000
+_KEPT_S = 5
+"""uvicorn's own time for a connection between two requests."""
+_LIMIT_S = 60
+_HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
+_LAST = _HEAD + b"Connection: close\r\n\r\n"
 
 
 async def make_metrics(accept: str) -> tuple[str, bytes]:
@@ -27,29 +38,106 @@ async def ask(port: int, request: bytes) -> bytes:
         writer.close()
 
 
+class HeadTimes:
+    """The timers of connections that wait for a head. The test ends them: no clock is asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._handles: list[asyncio.TimerHandle] = []
+        loop = asyncio.get_running_loop()
+        call_later = loop.call_later
+
+        def note(delay: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
+            handle = call_later(delay, callback, *args)
+            if delay in (_HOUR_MS / 1_000, _KEPT_S):
+                self._handles.append(handle)
+            return handle
+
+        monkeypatch.setattr(loop, "call_later", note)
+
+    @property
+    def running(self) -> list[asyncio.TimerHandle]:
+        return [handle for handle in self._handles if not handle.cancelled()]
+
+    def pass_by(self) -> None:
+        """The time of each that runs is over."""
+        for handle in self.running:
+            handle._run()
+            handle.cancel()
+
+
 async def test_the_head_of_a_request_has_a_time() -> None:
     server, port = await start(HttpSettings(request_timeout_ms=50))
     try:
         assert await ask(port, b"") == b"", "closed without a word"
         assert await ask(port, b"GET /livez HTTP/1.1\r\nX: ") == b""
-        whole = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
-        assert b"200 OK" in await ask(port, whole + b"Connection: close\r\n\r\n")
-        kept = await ask(port, whole + b"\r\nGET /livez HT")
-        assert kept.count(b"200 OK") == 1, "the second one never came, and was not waited for"
     finally:
         await server.stop()
 
 
+async def test_a_request_whose_head_has_come_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def make_slowly(accept: str) -> tuple[str, bytes]:
+        asked.set()
+        await answered.wait()
+        return await make_metrics(accept)
+
+    times = HeadTimes(monkeypatch)
+    server = HttpServer(lambda: True, make_slowly, {}, HttpSettings(request_timeout_ms=_HOUR_MS))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        asking = asyncio.create_task(ask(port, _LAST.replace(b"/livez", b"/metrics")))
+        await asyncio.wait_for(asked.wait(), _LIMIT_S)
+        assert not times.running, "the head has come, and the answer may take long"
+        answered.set()
+        assert b"200 OK" in await asking
+    finally:
+        await server.stop()
+
+
+@pytest.mark.parametrize("is_together", [False, True])
+async def test_the_next_request_of_a_connection_has_its_time(
+    monkeypatch: pytest.MonkeyPatch, is_together: bool
+) -> None:
+    times = HeadTimes(monkeypatch)
+    server, port = await start(HttpSettings(request_timeout_ms=_HOUR_MS))
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        half = b"GET /livez HT"
+        writer.write(_HEAD + b"\r\n" + (half if is_together else b""))
+        kept = await reader.readuntil(b"ok\n")
+        assert kept.count(b"200 OK") == 1
+        writer.write(b"" if is_together else half)
+        async with asyncio.timeout(_LIMIT_S):
+            while not times.running:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.001)
+        times.pass_by()
+        assert await asyncio.wait_for(_read_to_the_end(reader), _LIMIT_S) == b""
+        writer.close()
+    finally:
+        await server.stop()
+
+
+async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
 async def test_connections_are_bounded() -> None:
-    server, port = await start(HttpSettings(connections_max=2))
+    server, port = await start(HttpSettings(connections_max=2, request_timeout_ms=_HOUR_MS))
     try:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        await asyncio.sleep(0.05)
-        assert await ask(port, b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+        for reader, writer in held:
+            writer.write(_HEAD + b"\r\n")
+            await asyncio.wait_for(reader.readuntil(b"ok\n"), _LIMIT_S)
+            writer.write(b"GET /livez HT")
+        assert await ask(port, _LAST) == b""
         held[0][1].close()
-        await asyncio.sleep(0.05)
-        request = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-        assert b"200 OK" in await ask(port, request)
+        async with asyncio.timeout(_LIMIT_S):
+            while b"200 OK" not in await ask(port, _LAST):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
         held[1][1].close()
     finally:
         await server.stop()

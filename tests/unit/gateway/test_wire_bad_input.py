@@ -101,8 +101,8 @@ async def test_row_02_silence_and_drips_are_cut_off() -> None:
                 await asyncio.sleep(0.05)
 
         task = asyncio.create_task(drip())
-        assert await silent.is_closed(3.0)
-        assert await dripping.is_closed(3.0)
+        assert await silent.is_closed()
+        assert await dripping.is_closed()
         task.cancel()
         assert rig.server.refusals["slow-sender"] == 2
         async with await rig.connect() as client:
@@ -178,7 +178,7 @@ async def test_row_05_many_small_elements_are_bounded(rig: Rig, element: bytes) 
     async with await rig.connect() as client:
         assert (await client.ask(VERSIONS, 0)).error_code == 0
         client.writer.write(raw(key, 0 if key == 69 else 8, body))
-        assert await client.is_closed(3.0)
+        assert await client.is_closed()
     await check_next_client_is_served(rig)
 
 

@@ -18,7 +18,7 @@ from assignors import embedded
 from gateway.schema import request_schema
 from model.errors import ErrorCode
 from model.settings import CoordinatorSettings
-from tests.unit.gateway.wire_rig import Rig, WireClient, beat, run_rig
+from tests.unit.gateway.wire_rig import PATIENCE_S, Rig, WireClient, beat, run_rig
 from tests.unit.gateway.wire_rig import join as join_consumers
 from tests.unit.gateway.wire_steps import HEARTBEAT as CONSUMER_HEARTBEAT
 from tests.unit.gateway.wire_steps import VERSIONS
@@ -161,7 +161,7 @@ async def test_syncs_that_are_odd(rig: Rig) -> None:
         leader = (await join(first, "s")).member_id
         other = asyncio.create_task(join(second, "s"))
         # The first has to come again: the second waits for it.
-        again = await asyncio.wait_for(join(first, "s", member_id=leader), WITHIN_S)
+        again = await asyncio.wait_for(join(first, "s", member_id=leader), PATIENCE_S)
         follower = (await other).member_id
         assert (again.leader, again.generation_id) == (leader, 2)
         now = {"generation_id": 2}

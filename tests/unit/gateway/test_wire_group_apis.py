@@ -13,6 +13,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId
 from model.settings import CoordinatorSettings
 from tests.scenarios.imported import make_imported
+from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.wire_rig import (
     beat,
     join,
@@ -32,6 +33,7 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
+from tests.unit.service.stand import until
 
 
 async def test_group_of_two_by_both_versions() -> None:
@@ -185,19 +187,14 @@ async def test_stopping_coordinator_is_an_error_in_every_api() -> None:
 
 
 async def test_drain_answers_parked_heartbeats_and_accepts_nobody() -> None:
-    async with run_rig() as rig, await rig.connect() as client:
+    """No park ends by itself: the clock stands still."""
+    async with run_rig(clock=VirtualClock()) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
         epoch = await member_of(client, "g")
-        while True:
-            answer = await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))
-            if answer.heartbeat_interval >= 500:
-                break
         sent = client.send(HEARTBEAT, 1, **beat("g", "m", epoch))
-        await asyncio.sleep(0.05)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        await rig.server.stop(1.0)
-        assert loop.time() - began < 0.3
+        await until(lambda: len(rig.runtime._watches) == 1)
+        async with asyncio.timeout(30):
+            await rig.server.stop(600.0)
         correlation_id, answer = await client.read(HEARTBEAT, 1)
         assert (correlation_id, answer.error_code) == (sent, 0)
         assert await client.is_closed()

@@ -87,7 +87,7 @@ async def settle(door: Door) -> Any:
 
 
 async def frames_of(door: Door) -> list[bytes]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             found = door.frames()
             if found:

@@ -72,7 +72,7 @@ class Side:
 
 async def frames_of(door: Door, count: int = 1) -> list[bytes]:
     found: list[bytes] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(found) < count:
             found += door.frames()
             await asyncio.sleep(0)
@@ -223,7 +223,7 @@ async def test_a_connection_that_goes_loses_no_commit() -> None:
     side.door.send(commit_of(9, 0, 2))
     side.door.lose()
     other = Gateway(coordinator=side.runtime).connect()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not side.runtime._writer.is_idle:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0)
     other.send(request_of(FETCH, 9, 1, groups=fetch_of_all("g"), require_stable=False))

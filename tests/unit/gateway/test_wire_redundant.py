@@ -23,7 +23,7 @@ JOIN_VERSION, SYNC_VERSION = 3, 3
 PROTOCOL = "redundant(2)"
 PARTITIONS = {"orders": 6}
 SETTINGS = CoordinatorSettings(group_initial_rebalance_delay_ms=1_000)
-WITHIN_S = 15.0
+WITHIN_S = 30.0
 
 
 def join_fields(name: str) -> dict[str, Any]:

@@ -102,7 +102,7 @@ async def join_as_classic(old: WireClient) -> dict[str, Any]:
 
 
 async def wait_until_parked(rig: Rig) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not len(rig.runtime._watches):  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.001)
 

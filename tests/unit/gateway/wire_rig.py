@@ -26,6 +26,8 @@ from model.topics import Topic, TopicImage
 from tests.support.memory import MemoryLogStore
 
 HEARTBEAT = 68
+PATIENCE_S = 30.0
+"""For what comes at once on a machine that does not stand still."""
 
 
 class NoRecords:
@@ -142,12 +144,12 @@ class WireClient:
         self.writer.write(frame(key, version, self.correlation_id, request))
         return self.correlation_id
 
-    async def read_frame(self, timeout_s: float = 5.0) -> bytes:
+    async def read_frame(self, timeout_s: float = PATIENCE_S) -> bytes:
         async with asyncio.timeout(timeout_s):
             size = struct.unpack(">i", await self.reader.readexactly(4))[0]
             return await self.reader.readexactly(size)
 
-    async def read(self, key: int, version: int, timeout_s: float = 5.0) -> tuple[int, Any]:
+    async def read(self, key: int, version: int, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
         """The next answer as (correlation id, entity)."""
         return parse(key, version, await self.read_frame(timeout_s))
 
@@ -158,7 +160,7 @@ class WireClient:
         assert correlation_id == sent
         return response
 
-    async def is_closed(self, timeout_s: float = 1.0) -> bool:
+    async def is_closed(self, timeout_s: float = PATIENCE_S) -> bool:
         """Whether the server closes the connection in time, having sent nothing more."""
         try:
             async with asyncio.timeout(timeout_s):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-WITHIN_S = 20.0
+WITHIN_S = 30.0
 NEVER_ANSWERS = "'history_worker'; import time; time.sleep(600)"
 """A program in the place of the worker's."""
 

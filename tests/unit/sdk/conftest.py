@@ -24,6 +24,16 @@ async def brisk() -> AsyncIterator[Stand]:
         yield running
 
 
+@pytest.fixture
+async def steady() -> AsyncIterator[Stand]:
+    """A server that pings every 100 ms, and whose members outlive it that the machine stands still.
+
+    Client and server are one process here: in a session of a second a pause is a member's end.
+    """
+    async with running_stand(session_timeout_ms=30_000, heartbeat_interval_ms=100) as running:
+        yield running
+
+
 @pytest.fixture(autouse=True)
 def no_shared_client_is_left() -> Iterator[None]:
     yield

@@ -1,7 +1,7 @@
 """A program with one member, for tests that stop it or let it hang.
 
 ``python lone_member.py TARGET GROUP`` writes one line for each callback and, every 10 ms, what it
-believes to own. A line with a number on standard input blocks the event loop so many seconds.
+believes to own. A line on standard input blocks the event loop until the next line.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import muster
 from muster.membership import Partitions
 
 
-def say(event: str, partitions: Partitions) -> None:
+def say(event: str, partitions: Partitions, at: float | None = None) -> None:
+    at = time.monotonic() if at is None else at
     indexes = ",".join(str(partition.partition) for partition in sorted(partitions))
-    print(f"{time.monotonic():.6f} {event} {indexes}", flush=True)
+    print(f"{at:.6f} {event} {indexes}", flush=True)
 
 
 async def main(target: str, group_id: str) -> None:
     loop = asyncio.get_running_loop()
 
     def block() -> None:
-        time.sleep(float(sys.stdin.readline()))
+        sys.stdin.readline()
+        sys.stdin.readline()
 
     loop.add_reader(sys.stdin, block)
     member = muster.Member(
@@ -36,7 +38,9 @@ async def main(target: str, group_id: str) -> None:
     )
     async with member:
         while True:
-            say("owns", member.assignment)
+            # The process may be stopped between the two: the time is of before.
+            at = time.monotonic()
+            say("owns", member.assignment, at)
             await asyncio.sleep(0.01)
 
 

@@ -309,7 +309,7 @@ async def run_calls(
             await asyncio.sleep(0)
         if is_cancelled and number % 3 == 0:
             task.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         results = await asyncio.gather(*tasks, return_exceptions=True)
     drain()
     for (partitions, _, _), result in zip(calls, results, strict=True):

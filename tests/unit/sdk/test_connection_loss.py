@@ -29,16 +29,15 @@ from tests.unit.sdk.watcher import Ledger
 from tests.unit.service.stand import Stand, running_stand, until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-SESSION_TIMEOUT_S = 1.0
 
 
 def events_of(ledger: Ledger, name: str) -> list[str]:
     return [event for who, event, _ in ledger.events if who == name]
 
 
-async def test_a_cut_connection_costs_nothing(brisk: Stand) -> None:
+async def test_a_cut_connection_costs_nothing(steady: Stand) -> None:
     ledger = Ledger()
-    async with running_proxy(brisk.port) as proxy, make_member(proxy.target, ledger) as member:
+    async with running_proxy(steady.port) as proxy, make_member(proxy.target, ledger) as member:
         await until(lambda: member.assignment == ALL)
         for cut in range(3):
             proxy.cut()
@@ -50,16 +49,18 @@ async def test_a_cut_connection_costs_nothing(brisk: Stand) -> None:
         assert events_of(ledger, "m") == ["assigned"]
 
 
-async def test_another_one_with_the_same_id_waits_for_the_lease_of_the_first(
-    brisk: Stand,
-) -> None:
+async def test_another_one_with_the_same_id_waits_for_the_lease_of_the_first() -> None:
     ledger = Ledger()
-    async with running_proxy(brisk.port) as proxy:
+    async with (
+        # Longer than the machine stands still, or the second one is lost as well.
+        running_stand(session_timeout_ms=5_000, heartbeat_interval_ms=100) as stand,
+        running_proxy(stand.port) as proxy,
+    ):
         first = make_member(proxy.target, ledger, "a", member_id="same")
         await first.join()
         await until(lambda: first.assignment == ALL)
         proxy.freeze()
-        async with make_member(brisk, ledger, "b", member_id="same") as second:
+        async with make_member(stand, ledger, "b", member_id="same") as second:
             await until(lambda: second.assignment == ALL)
             assert second.member_id == "same"
             assert first.assignment == frozenset()
@@ -167,15 +168,24 @@ async def test_a_server_that_fails_again_and_again_is_not_rushed(
         opened += 1
         raise CoordinatorNotAvailable("not now")
 
+    async def note(backoff_s: float) -> None:
+        delays.append(backoff_s)
+        if len(delays) == 6:
+            await asyncio.Event().wait()
+
+    delays: list[float] = []
     monkeypatch.setattr(group_service, "serve_session", fail)
-    with pytest.raises(muster.JoinTimeout, match="not now"):
-        await make_member(stand, join_timeout_ms=600).join()
-    assert 2 <= opened <= 8
+    async with muster.Client(stand.target) as client:
+        monkeypatch.setattr(client, "_back_off", note)
+        with pytest.raises(muster.JoinTimeout, match="not now"):
+            await make_member(client, join_timeout_ms=3_000).join()
+    assert opened == len(delays) == 6
+    assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
 
 
-async def test_a_short_silence_loses_nothing(brisk: Stand) -> None:
+async def test_a_short_silence_loses_nothing(steady: Stand) -> None:
     ledger = Ledger()
-    async with running_proxy(brisk.port) as proxy, make_member(proxy.target, ledger) as member:
+    async with running_proxy(steady.port) as proxy, make_member(proxy.target, ledger) as member:
         await until(lambda: member.assignment == ALL)
         proxy.freeze()
         await asyncio.sleep(0.4)
@@ -195,9 +205,7 @@ async def test_a_silent_network_takes_partitions_from_the_old_owner_first(brisk:
         async with make_member(brisk, ledger, "other") as other:
             await until(lambda: len(lonely.assignment) == len(other.assignment) == 2)
             proxy.freeze()
-            frozen_at = time.monotonic()
             await until(lambda: other.assignment == ALL)
-            assert time.monotonic() - frozen_at < SESSION_TIMEOUT_S + 1
             assert ledger.overlaps == []
             assert events_of(ledger, "lonely")[-1] == "lost"
             assert lonely.assignment == frozenset()
@@ -212,7 +220,7 @@ async def test_a_silent_network_takes_partitions_from_the_old_owner_first(brisk:
 async def test_a_connection_that_is_dead_without_a_word_is_replaced() -> None:
     """The other end is gone and new connections work: the member must not wait for the old one."""
     async with (
-        running_stand(session_timeout_ms=3_000, heartbeat_interval_ms=100) as stand,
+        running_stand(session_timeout_ms=8_000, heartbeat_interval_ms=100) as stand,
         running_proxy(stand.port) as proxy,
     ):
         ledger = Ledger()
@@ -225,7 +233,7 @@ async def test_a_connection_that_is_dead_without_a_word_is_replaced() -> None:
             assert events_of(ledger, "m") == ["assigned"]
 
 
-async def test_partitions_revoked_while_disconnected_stay_revoked(brisk: Stand) -> None:
+async def test_partitions_revoked_while_disconnected_stay_revoked(steady: Stand) -> None:
     """The stream breaks in the middle of a revocation; what is resumed is what is left."""
     ledger, gate = Ledger(), asyncio.Event()
 
@@ -233,11 +241,11 @@ async def test_partitions_revoked_while_disconnected_stay_revoked(brisk: Stand) 
         if event == "revoked":
             await gate.wait()
 
-    async with running_proxy(brisk.port) as proxy:
+    async with running_proxy(steady.port) as proxy:
         slow = make_member(proxy.target, ledger, "slow", hold)
         await slow.join()
         await until(lambda: slow.assignment == ALL)
-        async with make_member(brisk, ledger, "quick") as quick:
+        async with make_member(steady, ledger, "quick") as quick:
             await until(lambda: "revoked" in events_of(ledger, "slow"))
             proxy.cut()
             await until(lambda: proxy.accepted == 2)
@@ -335,9 +343,11 @@ async def stop_process(lone: LoneMember, until_lost: Callable[[], object]) -> fl
 async def hang_loop(lone: LoneMember, until_lost: Callable[[], object]) -> float:
     """Only the event loop stands still: gRPC's threads, and so HTTP/2, go on."""
     assert lone.process.stdin is not None
-    lone.process.stdin.write(b"2\n")
+    lone.process.stdin.write(b"hang\n")
     await until(until_lost)
-    return time.monotonic()
+    resumed_at = time.monotonic()
+    lone.process.stdin.write(b"go on\n")
+    return resumed_at
 
 
 @pytest.mark.parametrize("stand_still", [stop_process, hang_loop])
@@ -348,12 +358,10 @@ async def test_a_process_that_stands_still_loses_its_partitions(
     try:
         async with make_member(brisk, name="other") as other:
             await until(lambda: len(other.assignment) == 2)
-            stopped_at = time.monotonic()
-            taken_at = await stand_still(lone, lambda: other.assignment == ALL)  # type: ignore[misc]
-            assert taken_at - stopped_at < SESSION_TIMEOUT_S + 1
-            await until(lambda: lone.lines[-1][0] > taken_at and len(other.assignment) == 2)
+            resumed_at = await stand_still(lone, lambda: other.assignment == ALL)  # type: ignore[misc]
+            await until(lambda: lone.lines[-1][0] > resumed_at and len(other.assignment) == 2)
             # Whatever it did first when it came back, it did not believe to own anything.
-            _, event, partitions = lone.first_after(stopped_at + 0.5)
+            _, event, partitions = lone.first_after(resumed_at)
             assert (event, partitions) == ("owns", "") or event == "lost"
             assert "lost" in {event for _, event, _ in lone.lines}
     finally:
@@ -362,12 +370,12 @@ async def test_a_process_that_stands_still_loses_its_partitions(
 
 @pytest.mark.parametrize("method", ["on_stream", "on_update", "check_lease"])
 async def test_what_goes_wrong_within_one_member_ends_no_other(
-    brisk: Stand, monkeypatch: pytest.MonkeyPatch, method: str
+    steady: Stand, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a fault of ours")
 
-    async with running_proxy(brisk.port) as proxy, make_member(proxy.target) as member:
+    async with running_proxy(steady.port) as proxy, make_member(proxy.target) as member:
         other = muster.Member(proxy.target, "another", topics=["orders"])
         await other.join()
         await until(lambda: member.assignment == other.assignment == ALL)

@@ -10,6 +10,7 @@ import pytest
 import muster
 from muster import client as client_module
 from muster.classic_engine import _Again, _Lost
+from muster.engine import Engine
 from muster.lease import read_clock
 from muster.membership import Partitions
 from tests.unit.sdk.classic_stand import make_classic
@@ -220,7 +221,7 @@ async def test_a_callback_that_does_not_end_when_it_is_cancelled_is_left_behind(
     member = make_member(brisk, hold=hold)
     await member.join()
     await until(lambda: member.assignment == ALL)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await member.close(timeout_ms=20)
     await brisk.until_empty("billing")
     gate.set()
@@ -279,6 +280,22 @@ async def test_an_assignment_that_comes_after_its_lease_is_not_held_untaken() ->
         engine._lease.note_renewed(read_clock())
         await until(lambda: member.assignment == ALL)
         await member.close()
+
+
+async def test_a_first_assignment_that_comes_after_its_lease_is_asked_for_again(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: a process that stood still while it joined left, and waited in vain for being in."""
+    compute, late = Engine._compute_lease_deadline, iter((True,))
+
+    def compute_late_once(engine: Engine) -> float:
+        return float("-inf") if next(late, False) else compute(engine)
+
+    monkeypatch.setattr(Engine, "_compute_lease_deadline", compute_late_once)
+    async with make_member(stand, join_timeout_ms=10_000) as member:
+        await until(lambda: member.assignment == ALL)
+        assert member._engine is not None
+        assert member._engine.membership.join_id == 2
 
 
 async def test_topics_that_there_are_not_are_told(

@@ -117,7 +117,7 @@ async def test_a_client_is_closed_while_it_gives_up_a_stream(stand: Stand) -> No
     stream = client._stream
     assert stream is not None
     stream.shut()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await client.close()
     await member.close()
 

@@ -466,7 +466,7 @@ async def test_a_static_member_that_does_not_poll_is_away(stand: Stand) -> None:
     async with make_member(stand, ledger, **options) as member:
         await until(lambda: member.assignment == ALL)
         await until(lambda: member.assignment == frozenset())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while await epochs(stand) != [-2]:  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.01)
         member.poll()

@@ -71,7 +71,7 @@ class RawConnection:
     async def greet(self) -> None:
         await self.send(PREFACE + frame(SETTINGS, 0, 0))
 
-    async def read_to_end(self, within_s: float = 10.0) -> None:
+    async def read_to_end(self, within_s: float = 30.0) -> None:
         """Returns when the server has closed the connection; fails where it does not."""
         async with asyncio.timeout(within_s):
             try:

@@ -32,7 +32,7 @@ class SessionClient:
 
     async def read(self) -> group_pb2.SessionResponse | None:
         """The next message; ``None`` at the end of the stream."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             response = await self.call.read()
         if not isinstance(response, group_pb2.SessionResponse):
             return None
@@ -178,5 +178,5 @@ def only(assignment: group_pb2.Assignment, partitions: set[int]) -> list[types_p
 
 async def end_status(call: grpc.aio.Call) -> tuple[grpc.StatusCode, str]:
     """The status with which a call ended."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         return await call.code(), await call.details() or ""

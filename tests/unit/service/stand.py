@@ -21,7 +21,7 @@ from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
 from tests.support.memory import MemoryLogStore
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 @dataclass

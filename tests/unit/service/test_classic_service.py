@@ -88,7 +88,7 @@ async def until_told(
     stub: ClassicServiceAsyncStub, member_id: str, generation: int, reason: str
 ) -> None:
     """Until a heartbeat is answered with that."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             answer = await stub.Heartbeat(beat(member_id, generation))
             if answer.error.reason == reason:

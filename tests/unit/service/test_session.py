@@ -276,8 +276,9 @@ async def test_pongs_keep_members_alive_and_silence_does_not() -> None:
 
         staying = asyncio.create_task(stay_alive())
         await short.until_empty("hung")
+        # So many take more than a session, however long the machine stands still meanwhile.
+        await until(lambda: alive.pings > 6)
         assert set(await short.members("alive")) == {"alive"}
-        assert alive.pings >= 4
         staying.cancel()
 
 
@@ -529,7 +530,7 @@ async def test_what_is_no_message_ends_a_stream_that_is_being_answered(stand: St
         async for _ in call:
             pass
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         ends = await asyncio.gather(*(run(n) for n in range(40)), return_exceptions=True)
     for end in ends:
         assert isinstance(end, grpc.aio.AioRpcError)

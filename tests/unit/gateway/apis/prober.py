@@ -11,7 +11,7 @@ from storage.codec.errors import CodecError
 from tests.unit.gateway.apis.wire_client import ConnectionClosed, WireClient
 
 UNKNOWN_ID = b"x" * 16
-ANSWER_IN_TIME_S = 10.0
+ANSWER_IN_TIME_S = 30.0
 UNCOMPARED = ("configs", "throttle_time", "error_message", "batch_index_error_message")
 """Texts are each server's own, and so are the configs that it has."""
 

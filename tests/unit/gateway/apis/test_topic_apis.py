@@ -38,7 +38,7 @@ def produce_to(client: WireClient, *names: str, acks: int = 1, records: bytes = 
     return client.ask("produce", 9, **fields)
 
 
-def fetch_fields(*names: str, max_wait: int = 10_000, min_bytes: int = 1) -> dict[str, Any]:
+def fetch_fields(*names: str, max_wait: int = 600_000, min_bytes: int = 1) -> dict[str, Any]:
     asked = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
     return {
         "replica_id": -1,
@@ -65,7 +65,7 @@ def fetched(answer: dict[str, Any]) -> dict[str, Any]:
 
 async def until_watched(rig: TopicsRig, count: int = 1) -> None:
     """Wait until so many fetches wait for records."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while len(rig.topics._watches) != count:
         assert time.monotonic() < deadline, f"{len(rig.topics._watches)} fetches wait"
         await asyncio.sleep(0.002)
@@ -80,10 +80,8 @@ async def test_a_fetch_waits_for_records(tmp_path: Path) -> None:
         await rig.create_topic("b")
         waiting = asyncio.create_task(rig.ask("fetch", 11, **fetch_fields("a", "b")))
         await until_watched(rig)
-        began = time.monotonic()
         await run_client(rig, produce_to, "b")
         assert fetched(await waiting) == {"a": [], "b": [[0, 1]]}
-        assert time.monotonic() - began < 5, "not the 10 s that it would have waited"
         await until_watched(rig, 0)
 
 
@@ -130,7 +128,7 @@ async def test_a_fetch_that_waited_in_vain_answers_what_there_is(tmp_path: Path)
         began = time.monotonic()
         fields = fetch_fields("a", max_wait=50, min_bytes=1_000)
         assert fetched(await rig.ask("fetch", 11, **fields)) == {"a": [[0, 1]]}
-        assert 0.05 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 0.05
         await until_watched(rig, 0)
 
 
@@ -152,9 +150,8 @@ async def test_a_fetch_that_waits_holds_up_no_stop(tmp_path: Path) -> None:
         fields = fetch_fields("a", min_bytes=3 * len(BATCH))
         waiting = asyncio.create_task(rig.ask("fetch", 11, **fields))
         await until_watched(rig)
-        began = time.monotonic()
-        await rig.server.stop(5.0)
-        assert time.monotonic() - began < 2, "neither the grace nor the 10 s of the fetch"
+        async with asyncio.timeout(30):
+            await rig.server.stop(600.0)  # neither this grace nor the time of the fetch
         assert fetched(await waiting) == {"a": [[0, 1]]}
 
 
@@ -170,9 +167,8 @@ async def test_a_client_that_always_asks_again_holds_up_no_stop(tmp_path: Path) 
         await rig.create_topic("a")
         asking = asyncio.create_task(run_client(rig, ask_again_and_again))
         await until_watched(rig)
-        began = time.monotonic()
-        await rig.server.stop(5.0)
-        assert time.monotonic() - began < 2
+        async with asyncio.timeout(30):
+            await rig.server.stop(600.0)
         with pytest.raises((ConnectionClosed, OSError)):
             await asking
 

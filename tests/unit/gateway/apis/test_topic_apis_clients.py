@@ -16,7 +16,7 @@ from tests.unit.gateway.apis.topics_rig import run, run_topics
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
 
-DEADLINE_S = 20.0
+DEADLINE_S = 30.0
 
 
 def produce_all(bootstrap: str, topic: str, values: Iterable[bytes], **settings: Any) -> list[int]:

@@ -12,7 +12,7 @@ from tests.unit.gateway.apis.test_topic_apis_clients import consume
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
-DEADLINE_S = 20.0
+DEADLINE_S = 30.0
 
 
 def test_acknowledged_records_survive_kill(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class ConnectionClosed(Exception):
 class WireClient:
     """One connection; requests one after the other."""
 
-    def __init__(self, host: str, port: int, timeout_s: float = 20.0) -> None:
+    def __init__(self, host: str, port: int, timeout_s: float = 30.0) -> None:
         self._socket = socket.create_connection((host, port), timeout=timeout_s)
         self._stream = self._socket.makefile("rb")
         self._correlation_id = 0
