@@ -6,6 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ BETWEEN_COMMITS_S = 0.2
 SETTLE_S = 1.5
 """After so long without news the heartbeats of a member are parked for all of the park time."""
 SETTLED_ROUNDS = 2
+TRIES = 3
+"""A machine that stands still is late once, a server that is late is so again."""
 
 pytestmark = pytest.mark.alone
 
@@ -41,20 +44,34 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
 
 
 class Figures:
-    """Checks times, and tells them after the run."""
+    """Compares times with their limits, and tells them after the run."""
 
     def __init__(self, client: str, tell: Callable[[str, object], None]) -> None:
         self._client = client
         self._tell = tell
+        self.late: list[tuple[str, list[float]]] = []
 
-    def check(self, what: str, times_s: list[float], limit_s: float) -> None:
+    def note(self, what: str, times_s: list[float], limit_s: float) -> None:
         """The median keeps the limit on a machine that may be busy. Of two it is the better one:
         their mean is half of what the machine stood still for in the other.
         """
         median_s, longest_s = statistics.median_low(times_s), max(times_s)
         told = f"median {median_s:.3f} s, longest {longest_s:.3f} s, limit {limit_s:.1f} s"
         self._tell("note", f"{self._client}: {what}: {told}")
-        assert median_s <= limit_s * BUSY, (what, times_s)
+        if median_s > limit_s * BUSY:
+            self.late.append((what, times_s))
+
+
+def check_in_time(
+    client: str, tell: Callable[[str, object], None], measure_rounds: Callable[[Figures], None]
+) -> None:
+    """Measures again where something was late."""
+    for _ in range(TRIES):
+        figures = Figures(client, tell)
+        measure_rounds(figures)
+        if not figures.late:
+            return
+    raise AssertionError(figures.late)
 
 
 def check_no_timeout(lines: list[str]) -> None:
@@ -62,11 +79,14 @@ def check_no_timeout(lines: list[str]) -> None:
     assert not [line for line in lines if found.search(line)]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_confluent_kafka_learns_at_once(
     server: MusterServer, record_property: Callable[[str, object], None]
 ) -> None:
-    figures = Figures("confluent-kafka", record_property)
+    check_in_time("confluent-kafka", record_property, partial(measure_confluent, server))
+
+
+def measure_confluent(server: MusterServer, figures: Figures) -> None:
     one = ConfluentClient(server, "one")
     poll_until([one], lambda: one.held == NAMES, "one has all", SOON_S)
     clients = [one]
@@ -98,20 +118,23 @@ def test_confluent_kafka_learns_at_once(
         if number % 2:
             two.consumer.close()
     one.consumer.close()
-    figures.check("a second consumer has its partitions", joins, JOIN_S)
-    figures.check("close()", closes, LEAVE_S)
-    figures.check("unsubscribe()", leaves, LEAVE_S)
-    figures.check("who is left has all partitions", takeovers, JOIN_S)
-    figures.check("a commit", commits, COMMIT_S)
+    figures.note("a second consumer has its partitions", joins, JOIN_S)
+    figures.note("close()", closes, LEAVE_S)
+    figures.note("unsubscribe()", leaves, LEAVE_S)
+    figures.note("who is left has all partitions", takeovers, JOIN_S)
+    figures.note("a commit", commits, COMMIT_S)
     check_no_timeout([line for client in clients for line in client.log + client.errors])
 
 
 @pytest.mark.java
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_java_learns_at_once(
     server: MusterServer, record_property: Callable[[str, object], None]
 ) -> None:
-    figures = Figures("Java", record_property)
+    check_in_time("Java", record_property, partial(measure_java, server))
+
+
+def measure_java(server: MusterServer, figures: Figures) -> None:
     # Java calls its listeners within poll(), and waits in it for as long as it is told.
     often = ("--poll-ms", "20")
     with consumer(server, "one", *often) as one, consumer(server, "two", *often) as two:
@@ -132,11 +155,11 @@ def test_java_learns_at_once(
         closes = [measure(two, "close", "closed")]
         wait_until_held([one], NAMES, each=PARTITIONS)
         closes.append(measure(one, "close", "closed"))
-        figures.check("a second consumer has its partitions", joins, JOIN_S)
-        figures.check("close()", closes, LEAVE_S)
-        figures.check("unsubscribe()", leaves, LEAVE_S)
-        figures.check("who is left has all partitions", takeovers, JOIN_S)
-        figures.check("a commit", commits, COMMIT_S)
+        figures.note("a second consumer has its partitions", joins, JOIN_S)
+        figures.note("close()", closes, LEAVE_S)
+        figures.note("unsubscribe()", leaves, LEAVE_S)
+        figures.note("who is left has all partitions", takeovers, JOIN_S)
+        figures.note("a commit", commits, COMMIT_S)
         check_no_timeout(one.log + two.log)
 
 

@@ -15,12 +15,13 @@ _PRESSURE: Final = Path("/proc/pressure/cpu")
 class Starvation:
     """A thread that looks every 50 ms for how long some process has waited for a processor.
 
-    Linux counts that (PSI). Where it does not, what the thread itself came too late counts; a chain
-    of processes that wait for each other may have waited several times as long.
+    Linux counts that (PSI). What it does not count, a machine that stood still as a whole, is what
+    the thread itself came too late; a chain of processes that wait for each other may have waited
+    several times as long.
     """
 
     def __init__(self) -> None:
-        self._waited_ms: list[tuple[float, float]] = []
+        self._waited_ms: list[tuple[float, float, float]] = []
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -43,23 +44,25 @@ class Starvation:
             now = time.time()
             late_ms += max(0.0, now - before - _TICK_S) * 1_000
             before = now
-            waited_ms = _read_pressure_ms()
-            self._waited_ms.append((now * 1_000, late_ms if waited_ms is None else waited_ms))
+            self._waited_ms.append((now * 1_000, late_ms, _read_pressure_ms()))
 
     def compute_ms(self, begin_ms: float, end_ms: float) -> float:
         """For how long between two moments of wall-clock time, to within two looks."""
         within = [
             waited_ms
-            for at_ms, waited_ms in self._waited_ms
+            for at_ms, *waited_ms in self._waited_ms
             if begin_ms - _TICK_S * 1_000 <= at_ms <= end_ms + _TICK_S * 1_000
         ]
-        return min(within[-1] - within[0], end_ms - begin_ms) if within else 0.0
+        if not within:
+            return 0.0
+        waited_ms = max(last - first for first, last in zip(within[0], within[-1], strict=True))
+        return min(waited_ms, end_ms - begin_ms)
 
 
-def _read_pressure_ms() -> float | None:
-    """Since the machine started; `None` where it is not counted."""
+def _read_pressure_ms() -> float:
+    """Since the machine started; 0 where it is not counted."""
     try:
         some = _PRESSURE.read_text().splitlines()[0]
     except (OSError, IndexError):
-        return None
+        return 0.0
     return int(some.rpartition("=")[2]) / 1_000

@@ -192,6 +192,8 @@ async def test_a_target_that_comes_after_the_end_is_dropped() -> None:
     uniform = registry.ASSIGNORS["uniform"]
 
     def assign(problem: object) -> object:
+        while not runtime._is_stopping:
+            time.sleep(0.001)
         time.sleep(0.05)
         return uniform.assign(problem)  # type: ignore[arg-type]
 

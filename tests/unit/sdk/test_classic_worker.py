@@ -167,7 +167,8 @@ async def test_offsets_are_committed_as_a_member_of_the_generation(stand: Stand)
 
 async def test_a_writer_that_expires_stops_before_another_writes(stand: Stand) -> None:
     lost: list[bytes] = []
-    options = {"session_timeout_ms": 400, "heartbeat_interval_ms": 40}
+    # Longer than a machine stands still: who is out here does not come back.
+    options = {"session_timeout_ms": 3_000, "heartbeat_interval_ms": 40}
     async with make_writer(stand, on_lost=lost.append, rejoin=False, **options) as one:
         await until(lambda: writers(one) == [one])
         async with make_writer(stand, **options) as two:

@@ -59,8 +59,8 @@ async def listening(handler: Handler) -> AsyncIterator[str]:
 
 async def fail(target: str) -> tuple[str, str]:
     """What members of both protocols say."""
-    member = muster.Member(target, "g", topics=["orders"], join_timeout_ms=4_000)
-    classic = muster.ClassicMember(target, "g", topics=["orders"], join_timeout_ms=4_000)
+    member = muster.Member(target, "g", topics=["orders"], join_timeout_ms=6_000)
+    classic = muster.ClassicMember(target, "g", topics=["orders"], join_timeout_ms=6_000)
     said = await asyncio.gather(member.join(), classic.join(), return_exceptions=True)
     for error in said:
         assert isinstance(error, muster.JoinTimeout | muster.JoinRefused), error

@@ -15,7 +15,7 @@ import pytest
 from muster.v1 import admin_pb2, classic_pb2, group_pb2, types_pb2
 from tests.garbage import count_left, run_as_served
 from tests.unit.service.session_client import SessionClient, commit, leave
-from tests.unit.service.stand import Stand, running_stand
+from tests.unit.service.stand import Stand, running_stand, until
 
 MANY = 200
 MUSTER = ("assignors", "cli", "coordinator", "gateway", "model", "storage")
@@ -42,6 +42,7 @@ async def sessions_that_break(stand: Stand, times: int) -> None:
         session = SessionClient(stub)
         await session.join(f"m{number % 8}")
         session.call.cancel()
+    await until(lambda: not stand.server._sessions._sessions)
     await asyncio.sleep(0.2)
 
 
