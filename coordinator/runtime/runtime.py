@@ -493,11 +493,8 @@ class Runtime:
             self._answer_read((group_id,), reply, response)
             return
         writer = self._writer
-        was_full = writer.is_full
         self._durability.note_offsets(group_id, writer.generation)
-        writer.append(Entry(shard.partition, records, (), reply, response, commits))
-        if was_full:  # Not by this one alone: a large commit is written in the next turn.
-            writer.write_if_full()
+        writer.append_and_write(Entry(shard.partition, records, (), reply, response, commits))
 
     def _carry_out(
         self,

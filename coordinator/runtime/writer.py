@@ -156,17 +156,22 @@ class Writer:
         if not self._is_flush_wanted:
             self.request_flush()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so much is gathered that no more should be."""
-        return self._gathered_records >= self._records_max
+    def append_and_write(self, entry: Entry) -> None:
+        """``append`` all of a command, and ``write_if_full`` if it was so without it.
+
+        What is full by this one alone, a large commit, is written in the next turn.
+        """
+        was_full = self._gathered_records >= self._records_max
+        self.append(entry)
+        if was_full:
+            self.write_if_full()
 
     def write_if_full(self) -> None:
         """Write early, without a sync, what has become too much for one write.
 
         To be called between commands, so that all of one command is in one write.
         """
-        if self.is_full and not self._is_closing_batch:
+        if self._gathered_records >= self._records_max and not self._is_closing_batch:
             self._close_batch()
 
     def write_gathered(self) -> bool:
