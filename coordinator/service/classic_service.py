@@ -153,8 +153,8 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         key = _find_order(command, request.incarnation)
         if key is None:
             return await self._waits.call(self._door.coordinator, command)
-        sequence, before = request.sequence, self._joins.find(key)
-        if not self._joins.note(key, sequence):
+        noted = self._joins.note(key, request.sequence)
+        if noted is None:
             if command.member_id is not None:
                 await self._check_is_member(command, command.member_id)
             raise CoordinatorNotAvailable("a later join of the member came before this one")
@@ -162,7 +162,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
             return await self._waits.call(self._door.coordinator, command)
         except GroupError:
             # It may not be the member that says so.
-            self._joins.withdraw(key, sequence, before)
+            self._joins.withdraw(noted)
             raise
 
     async def _check_is_member(self, command: JoinGroupCommand, member_id: MemberId) -> None:
