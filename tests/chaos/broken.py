@@ -20,11 +20,11 @@ Patch = tuple[Any, str, Callable[..., Any]]
 
 
 def _enter_as_handled(
-    self: SessionRegistry, key: MemberKey, session: Superseded, join_id: int
+    self: SessionRegistry, key: MemberKey, session: Superseded, join_id: int, incarnation: int
 ) -> bool:
     older = self._owners.get(key)
     self._owners[key] = session
-    self._latest[key] = LatestJoin(join_id, session.number)
+    self._latest[key] = LatestJoin(join_id, session.number, incarnation)
     if older is not None and older is not session:
         older.supersede(key)
     return True
