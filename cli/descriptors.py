@@ -30,11 +30,16 @@ class Doors(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the descriptors are for. ``backlog``: connections that may wait to be refused."""
+    """What the descriptors are for.
+
+    ``backlog``: connections that may wait to be refused. ``http_accepted``: how many of those that
+    wait at HTTP are accepted in a turn; there are few of them, and mostly one at a time.
+    """
 
     doors: Doors
     topic_files: int
     backlog: int
+    http_accepted: int
 
 
 class TooFewDescriptors(Exception):
@@ -66,7 +71,13 @@ def raise_limit(needed: int) -> int:
 def compute_needed(doors: Doors, topic_files: int) -> int:
     """The limit with which nothing has to be lowered."""
     most = compute_open_files_max(resource.RLIM_INFINITY)
-    return sum(doors) + topic_files + most + _BACKLOG_MAX + _OTHERS + ACCEPTED
+    accepted = ACCEPTED + _compute_http_extra(ACCEPTED)
+    return sum(doors) + topic_files + most + _BACKLOG_MAX + _OTHERS + accepted
+
+
+def _compute_http_extra(accepted: int) -> int:
+    """Beside one socket that listens: more of them, and as many connections."""
+    return 2 * (accepted - 1)
 
 
 def compute_plan(limit: int, doors: Doors, topic_files: int) -> Plan:
@@ -81,12 +92,13 @@ def compute_plan(limit: int, doors: Doors, topic_files: int) -> Plan:
         )
     files = min(topic_files, limit // 8)
     backlog = min(_BACKLOG_MAX, limit // 16)
-    others = _OTHERS + compute_accepted(backlog)
+    http_accepted = compute_accepted(backlog // 4)
+    others = _OTHERS + compute_accepted(backlog) + _compute_http_extra(http_accepted)
     room = limit - compute_open_files_max(limit) - files - backlog - others
     wanted = sum(doors)
     if wanted > room:
         doors = Doors(*(min(each, max(each * room // wanted, 1)) for each in doors))
-    return Plan(doors, files, backlog)
+    return Plan(doors, files, backlog, http_accepted)
 
 
 def describe_lowered(limit: int, before: Doors, after: Doors) -> str | None:

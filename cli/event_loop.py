@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 _MANY: Final = 1 << 16
@@ -23,24 +23,20 @@ def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         import uvloop
     except ImportError:
-        return lambda: make_loop(asyncio.SelectorEventLoop)
-    return lambda: make_loop(uvloop.Loop)
+        return partial(make_loop, asyncio.SelectorEventLoop)
+    return partial(make_loop, uvloop.Loop)
 
 
 def make_loop(kind: Any) -> asyncio.AbstractEventLoop:
     """A loop of this kind."""
-    loop: asyncio.AbstractEventLoop = _find_class(kind)()
-    return loop
 
-
-@cache
-def _find_class(kind: Any) -> Any:
     def add_reader(self: Any, fd: Any, callback: Callable[..., object], *args: Any) -> None:
         if _is_of_grpc(callback):
             callback, args = take_all_wakes, (fd, partial(callback, *args))
         kind.add_reader(self, fd, callback, *args)
 
-    return type("Loop", (kind,), {"add_reader": add_reader})
+    loop: asyncio.AbstractEventLoop = type("Loop", (kind,), {"add_reader": add_reader})()
+    return loop
 
 
 def _is_of_grpc(callback: Callable[..., object]) -> bool:

@@ -15,16 +15,23 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gateway.listening import ACCEPTED, share
+
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
 """(Accept header) -> content type and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What strangers may take: connections, and milliseconds to send the head of a request."""
+    """What strangers may take: connections, and milliseconds to send the head of a request.
+
+    ``backlog``: connections that may wait; so many are ``accepted`` in a turn of the loop.
+    """
 
     connections_max: int = 256
     request_timeout_ms: int = 10_000
+    backlog: int = 128
+    accepted: int = ACCEPTED
 
 
 def make_protocol(settings: HttpSettings) -> type[H11Protocol]:
@@ -114,7 +121,7 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""
-        listening = _listen(host, port)
+        listening = _listen(host, port, self._settings.backlog)
         bound: int = listening.getsockname()[1]
         config = uvicorn.Config(
             self.make_app(),
@@ -125,9 +132,11 @@ class HttpServer:
             access_log=False,
             server_header=False,
             date_header=False,
+            backlog=self._settings.backlog,
         )
         self._server = _Uvicorn(config)
-        self._task = asyncio.create_task(self._server.serve([listening]), name="muster-http")
+        sockets = [listening, *share(listening, self._settings.accepted)]
+        self._task = asyncio.create_task(self._server.serve(sockets), name="muster-http")
         await self._server.ready.wait()
         return bound
 
@@ -165,13 +174,13 @@ class HttpServer:
         return JSONResponse(self._versions)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, backlog: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(128)
+        listening.listen(backlog)
         listening.setblocking(False)
     except BaseException:
         listening.close()

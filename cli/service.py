@@ -181,7 +181,7 @@ class Service:
         files = topics.gateway_topics_open_files
         limit = raise_limit(compute_needed(asked, files))
         try:
-            doors, files, self._backlog = compute_plan(limit, asked, files)
+            doors, files, self._backlog, accepted = compute_plan(limit, asked, files)
         except TooFewDescriptors as error:
             raise CommandError(str(error)) from error
         lowered = describe_lowered(limit, asked, doors)
@@ -190,7 +190,12 @@ class Service:
         self._topic_settings = replace(topics, gateway_topics_open_files=files)
         self._gateway_settings = replace(kafka, max_connections=doors.kafka)
         self._grpc_settings = replace(grpc, grpc_connections_max=doors.grpc)
-        self._http_settings = replace(self._http_settings, connections_max=doors.http)
+        self._http_settings = replace(
+            self._http_settings,
+            connections_max=doors.http,
+            backlog=self._backlog,
+            accepted=accepted,
+        )
 
     def _load_assignors(self) -> Assignors:
         try:

@@ -45,15 +45,20 @@ class Listener:
             await server.wait_closed()
 
 
+def share(listening: socket.socket, accepted: int) -> list[socket.socket]:
+    """As many more of the socket as the loop that runs takes, to accept so many in a turn."""
+    if isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop):
+        return []
+    return [socket.socket(fileno=os.dup(listening.fileno())) for _ in range(accepted - 1)]
+
+
 async def listen(
     factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, backlog: int
 ) -> Listener:
     """Listen; port 0 takes a free one. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     servers = [await loop.create_server(factory, host, port, backlog=backlog)]
-    if not isinstance(loop, asyncio.BaseEventLoop):
-        for first in servers[0].sockets:
-            for _ in range(compute_accepted(backlog) - 1):
-                again = socket.socket(fileno=os.dup(first.fileno()))
-                servers.append(await loop.create_server(factory, sock=again, backlog=backlog))
+    for first in servers[0].sockets:
+        for again in share(first, compute_accepted(backlog)):
+            servers.append(await loop.create_server(factory, sock=again, backlog=backlog))
     return Listener(servers)

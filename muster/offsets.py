@@ -60,12 +60,12 @@ async def commit_offsets(
                 await _handle_error(engine, result.error, epoch)
                 continue
             passing = find_passing(result)
-            if passing is None:
-                claim.failures.update(decode_failures(result, topics))
-                if claim.finish(part):
-                    break
+            if passing is not None:
+                await _handle_error(engine, passing, epoch)
                 continue
-            await _handle_error(engine, passing, epoch)
+            claim.failures.update(decode_failures(result, topics))
+            if claim.finish(part):
+                break
     if claim.failures:
         raise CommitFailed(claim.failures)
 
@@ -115,6 +115,13 @@ class Claim:
 
     def check(self) -> dict[TopicPartition, int | OffsetAndMetadata]:
         """What is to be committed next: what is left, as far as one request may have it."""
+        part: dict[TopicPartition, int | OffsetAndMetadata] = {}
+        # None of the first may be left to be committed, and others still.
+        while self._offsets and not part:
+            part = self._check_some()
+        return part
+
+    def _check_some(self) -> dict[TopicPartition, int | OffsetAndMetadata]:
         grants = self._find_grants()
         part: dict[TopicPartition, int | OffsetAndMetadata] = {}
         topics: set[str] = set()
@@ -132,8 +139,7 @@ class Claim:
                 break
             part[key] = offset
             topics.add(key.topic)
-        # None of these may be left to be committed, and others still.
-        return part if part or not self._offsets else self.check()
+        return part
 
     def _fail(self, key: TopicPartition, message: str) -> None:
         del self._offsets[key]

@@ -11,7 +11,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Set
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import numpy as np
 
 from coordinator.core.local_state import LocalState
 from coordinator.core.partition_numbers import PartitionNumbers
@@ -34,6 +36,9 @@ NOBODY = -1
 
 NO_NUMBERS: array[int] = array("i")
 """Shared by all members that hold nothing; never changed."""
+
+LOOK_CHANGES: Final = 16
+"""After so many changes at least it is looked at which topics nobody has any more."""
 
 NOTHING_SAID = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
 """Of a member that has not said anything of itself yet."""
@@ -107,6 +112,7 @@ class ConsumerGroup:
 
     __slots__ = (
         "_free_slots",
+        "_look_at",
         "assignment_epoch_of",
         "assignment_timestamp",
         "classic_member_count",
@@ -176,6 +182,8 @@ class ConsumerGroup:
         """``None`` where no member names an assignor of its own."""
 
         self.numbers = PartitionNumbers()
+        """Another object each time that numbers were given back."""
+        self._look_at = LOOK_CHANGES
         self.target: array[int] = array("i")
         self.holder: array[int] = array("i")
         self.assignment_epoch_of: array[int] = array("i")
@@ -274,6 +282,30 @@ class ConsumerGroup:
             self.target.extend(nobody)
             self.holder.extend(nobody)
             self.assignment_epoch_of.extend(nobody)
+
+    def give_numbers_back(self) -> None:
+        """Those of topics that no member has and that the target gives to none.
+
+        Looked at after so many changes and topics that it costs each of them a little.
+        """
+        if self.revision + len(self.numbers.topics) < self._look_at:
+            return
+        used = np.zeros(len(self.numbers), np.bool_)
+        had: array[int] = array("i")
+        for entry in self.entries.values():
+            had.extend(entry.assigned)
+            had.extend(entry.pending_revocation)
+            had.extend(entry.target or NO_NUMBERS)
+        if had:
+            used[np.frombuffer(had, np.int32)] = True
+        kept = self.numbers.without_unused(used)
+        if kept is not self.numbers:
+            self.numbers = kept
+            self.subscribed_topics_cache = (-1, {})
+            for each in (self.target, self.holder, self.assignment_epoch_of):
+                del each[len(kept) :]
+        topics = len(kept.topics)
+        self._look_at = self.revision + topics + LOOK_CHANGES + (topics + len(self.entries)) // 4
 
     def entry(self, member_id: MemberId) -> Member:
         """The entry of that id, made if there is none."""

@@ -1,7 +1,8 @@
 """Dense numbers for the partitions of a group's topics.
 
-State that is kept for each partition lives in arrays indexed by these numbers. They are given
-once and never change while the group is in memory: a topic that grows gets a further range.
+State that is kept for each partition lives in arrays indexed by these numbers. They never change
+while a member has one of the topic: a topic that grows gets a further range. Those of a topic that
+nobody has any more are given to others.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from model.ids import TopicId
 from model.records import AssignedTopicPartitions, TopicPartitions
@@ -32,18 +36,21 @@ class PartitionNumbers:
     Ranges are few and groups may be many, so nothing is kept for each number.
     """
 
-    __slots__ = ("_bases", "_by_topic", "_count", "_ranges", "topic_indexes", "topics")
+    __slots__ = ("_bases", "_by_topic", "_count", "_gaps", "_ranges", "topic_indexes", "topics")
 
     def __init__(self) -> None:
         self._by_topic: dict[TopicId, list[NumberRange]] = {}
         self._ranges: list[NumberRange] = []
         self._bases: list[int] = []
         """The first number of each range."""
+        self._gaps: list[tuple[int, int]] = []
+        """Numbers that no topic has: the first, and how many."""
         self._count = 0
         self.topics: list[TopicId] = []
         self.topic_indexes: dict[TopicId, int] = {}
 
     def __len__(self) -> int:
+        """One more than the highest number."""
         return self._count
 
     def partitions(self, topic_id: TopicId) -> int:
@@ -60,15 +67,54 @@ class PartitionNumbers:
         known = self.partitions(topic_id)
         if partitions <= known:
             return
+        size = partitions - known
+        # Where a topic has more ranges, the later one has the higher numbers.
+        base = self._count if known else self._take_gap(size)
+        self._add(topic_id, known, base, size)
+
+    def _take_gap(self, size: int) -> int:
+        """The first of so many numbers in a row that no topic has.
+
+        A gap that is too small is passed over, until ``without_unused`` finds it again.
+        """
+        while self._gaps:
+            base, room = self._gaps.pop()
+            if room > size:
+                self._gaps.append((base + size, room - size))
+            if room >= size:
+                return base
+        return self._count
+
+    def _add(self, topic_id: TopicId, first: int, base: int, size: int) -> None:
         index = self.topic_indexes.get(topic_id)
         if index is None:
             index = self.topic_indexes[topic_id] = len(self.topics)
             self.topics.append(topic_id)
-        found = NumberRange(known, self._count, partitions - known, index)
-        self._by_topic.setdefault(topic_id, []).append(found)
-        self._ranges.append(found)
-        self._bases.append(found.base)
-        self._count += found.size
+        added = NumberRange(first, base, size, index)
+        self._by_topic.setdefault(topic_id, []).append(added)
+        place = bisect_left(self._bases, base)
+        self._ranges.insert(place, added)
+        self._bases.insert(place, base)
+        self._count = max(self._count, base + size)
+
+    def without_unused(self, used: npt.NDArray[np.bool_]) -> PartitionNumbers:
+        """The same without the topics of which no number is used.
+
+        These stay as they are, for whoever still reads by them.
+        """
+        if not self._ranges:
+            return self
+        is_used = np.logical_or.reduceat(used, self._bases).tolist()
+        topics = {own.topic for own, is_one in zip(self._ranges, is_used, strict=True) if is_one}
+        if len(topics) == len(self.topics):
+            return self
+        kept = PartitionNumbers()
+        for first, base, size, topic in self._ranges:
+            if topic in topics:
+                if base > kept._count:
+                    kept._gaps.append((kept._count, base - kept._count))
+                kept._add(self.topics[topic], first, base, size)
+        return kept
 
     def _range_of(self, number: int) -> NumberRange:
         return self._ranges[bisect_right(self._bases, number) - 1]
@@ -138,7 +184,7 @@ class PartitionNumbers:
     ) -> tuple[AssignedTopicPartitions, ...]:
         """Numbers with their assignment epochs as topics with ascending partitions."""
         numbers = sorted(epochs)
-        if len(self._ranges) == 1 and numbers:
+        if len(self._ranges) == 1 and not self._bases[0] and numbers:
             # One topic that never grew: each number is its partition.
             epochs_of_all = tuple([epochs[number] for number in numbers])
             return (AssignedTopicPartitions(self.topics[0], tuple(numbers), epochs_of_all),)

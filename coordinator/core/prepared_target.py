@@ -25,13 +25,15 @@ Slots = npt.NDArray[np.int32]
 class MadeRecord:
     """A record of type 7 with what it comes to.
 
-    ``numbers`` are those of its partitions, ascending, ``None`` where some have none yet.
+    ``numbers`` are those of its partitions in ``given``, ascending, ``None`` where some have none
+    yet.
     ``encoded`` is its key and value in the log, where somebody has made them.
     """
 
     member: Member
     record: Record
     numbers: array[int] | None
+    given: PartitionNumbers
     encoded: tuple[bytes, bytes] | None = None
 
 
@@ -82,6 +84,7 @@ def select_made(
         made = known.get(id(record))
         if made is not None and (
             made.numbers is None
+            or made.given is not group.numbers
             or record.value is None
             or group.slots[made.member.slot] is not made.member
         ):

@@ -133,6 +133,7 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     group.release(entry, entry.pending_revocation)
     group.clear_target(entry)
     group.drop_entry(entry)
+    group.give_numbers_back()
 
 
 def _drop_unsaid(group: ConsumerGroup) -> None:
@@ -207,6 +208,7 @@ def replay_current_member_assignment(
     group.release(entry, entry.pending_revocation)
     entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
     entry.pending_revocation = _hold(shard, group, entry, value.partitions_pending_revocation)
+    group.give_numbers_back()
 
 
 def _member_state(state: int) -> MemberState:
@@ -311,6 +313,7 @@ def replay_target_assignment_member(
     given.sort()
     entry.target = _share(array("i", given), entry.assigned) if given else NO_NUMBERS
     group.untargeted.discard(slot)
+    group.give_numbers_back()
 
 
 def replay_prepared_target(

@@ -116,8 +116,8 @@ class Preparation:
             if member is None or group.slots[member.slot] is not member:
                 yield None
                 continue
-            record = _member_record(group, member, given)
-            yield MadeRecord(member, record, make_numbers(group.numbers, given))
+            record, numbers = _member_record(group, member, given), group.numbers
+            yield MadeRecord(member, record, make_numbers(numbers, given), numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from coordinator.core.classic_group import Phase
 from coordinator.core.outcome import Effect, Outcome, Release, Wait
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.writer import Entry, Writer
+from coordinator.runtime.writer import Entry, Waited, Writer
 from model.errors import NotCoordinator, RebalanceInProgress
 from model.ids import GroupId, MemberId
 
@@ -38,7 +38,9 @@ class ClassicGroups:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def carry_out(self, shard: Shard, group_id: GroupId, outcome: Outcome, reply: Reply) -> bool:
+    def carry_out(
+        self, shard: Shard, group_id: GroupId, outcome: Outcome, reply: Reply, waited: Waited
+    ) -> bool:
         """Put the next value in its place, write, and answer those who are to be answered.
 
         ``False`` where the outcome is of a group of another type: of those who waited while it was
@@ -51,8 +53,9 @@ class ClassicGroups:
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         if outcome.records:
-            entry = Entry(shard.partition, outcome.records, outcome.side, None, None)
-            self._writer.append(entry)
+            self._writer.append(
+                Entry(shard.partition, outcome.records, outcome.side, None, None, waited=waited)
+            )
         if outcome.wait is not None:
             self._wait(group_id, outcome.wait, reply)
         self._release_all(group_id, outcome.releases)

@@ -222,10 +222,8 @@ class OffsetCommands:
             self._durability.note_offsets(group_id, self._writer.generation)
         if isinstance(record, TransactionMarker) and not record.committed:
             reply = partial(self._answer_and_forget, reply, sorted(changed))
-        was_full = self._writer.is_full
-        self._writer.append(Entry(shard.partition, (), outcome.side, reply, response, (), record))
-        if was_full:  # Not by this one alone: a large commit is written in the next turn.
-            self._writer.write_if_full()
+        entry = Entry(shard.partition, (), outcome.side, reply, response, (), record)
+        self._writer.append_and_write(entry)
 
     def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
         """Who lost an offset while an abort was being written was not looked at: this may be it."""

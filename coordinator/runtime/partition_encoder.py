@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple, TypeAlias, assert_never
 
 from coordinator.runtime.pending_offsets import PendingOffsets, compute_committed
 from model.commit_rows import CommitRows, NamedPartitions
-from model.ids import LogOffset, LogPartition
+from model.ids import LogOffset, LogPartition, ProducerId
 from model.records import OffsetCommits, Record
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import HEADER_SIZE, encode_batch, encode_marker
@@ -31,9 +32,6 @@ class CommitBlock(NamedTuple):
     named: NamedPartitions
     rows: CommitRows
     timestamp: int
-
-
-_OFFSET_TYPE = b"\x00\x01"
 
 
 def encode_lone_commit(
@@ -93,8 +91,8 @@ class PartitionEncoder:
         self._latest: dict[bytes, bytes | None] = {}
         self._appends: list[PartitionAppend] = []
 
-    def add_record(self, record: Record) -> None:
-        """One record, or tombstone."""
+    def add_record(self, record: Record, waited: Collection[ProducerId] = ()) -> None:
+        """One record, or tombstone, which takes what ``waited`` there for these producers."""
         key = encode_key(record.key)
         if record.value is None:
             self._make_room(len(key) + RECORD_OVERHEAD_MAX)
@@ -102,9 +100,9 @@ class PartitionEncoder:
             # Of the core's own keys none is a legacy one: a key is its own key in ``latest``.
             self._latest[key] = None
             self._offset += 1
-            if key[:2] == _OFFSET_TYPE:
-                for producer_id in self._open_pending().drop(key):
-                    self._pending_deletes[producer_id, key] = None
+            for producer_id in waited:
+                self._open_pending().drop(producer_id, key)
+                self._pending_deletes[producer_id, key] = None
         else:
             self._add(key, encode_value(record.value))
 

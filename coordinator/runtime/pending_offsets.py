@@ -17,15 +17,13 @@ class PendingOffsets:
     It reads the store only for what it is asked, and changes nothing there.
     """
 
-    __slots__ = ("_changes", "_partition", "_store", "_waiting")
+    __slots__ = ("_changes", "_partition", "_store")
 
     def __init__(self, store: LogStore, partition: LogPartition) -> None:
         self._store = store
         self._partition = partition
         self._changes: dict[int, dict[bytes, bytes | None]] = {}
         """By producer and record key what waits now, ``None`` where it does not any more."""
-        self._waiting: dict[bytes, set[int]] | None = None
-        """The producers of the store that have a key; read when a tombstone asks."""
 
     def put(self, producer_id: ProducerId, key: bytes, packed: bytes) -> None:
         """An offset waits."""
@@ -41,22 +39,9 @@ class PendingOffsets:
         self._changes[producer_id] = dict.fromkeys(found)
         return {key: packed for key, packed in found.items() if packed is not None}
 
-    def drop(self, key: bytes) -> list[int]:
-        """A tombstone of the key: the producers that had an offset waiting."""
-        producers = set(self._read_waiting().get(key, ()))
-        for producer_id, changes in self._changes.items():
-            if key in changes:
-                (producers.discard if changes[key] is None else producers.add)(producer_id)
-        for producer_id in producers:
-            self._changes.setdefault(producer_id, {})[key] = None
-        return sorted(producers)
-
-    def _read_waiting(self) -> dict[bytes, set[int]]:
-        if self._waiting is None:
-            self._waiting = {}
-            for producer_id, entry in self._store.pending(self._partition):
-                self._waiting.setdefault(entry.key, set()).add(producer_id)
-        return self._waiting
+    def drop(self, producer_id: ProducerId, key: bytes) -> None:
+        """A tombstone of the key takes what waits there for the producer."""
+        self._changes.setdefault(producer_id, {})[key] = None
 
 
 def compute_committed(

@@ -9,13 +9,14 @@ from coordinator.core.replay_local import replay_local
 from coordinator.core.shard import Shard
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.stats import Stats
-from coordinator.runtime.writer import Writer
-from model.ids import GroupId, MemberId
+from coordinator.runtime.writer import NOTHING_WAITED, Waited, Writer
+from model.ids import GroupId, MemberId, ProducerId
 from model.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     OffsetCommitKey,
+    RecordKey,
     RecordValue,
 )
 
@@ -31,7 +32,13 @@ class Replayer:
         self._liveness = liveness
         self._stats = stats
 
-    def replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:
+    def replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> Waited:
+        """For whom offsets waited that the records take with their tombstones."""
+        waited = _find_waited(shard, outcome) if shard.open_transactions else NOTHING_WAITED
+        self._replay(shard, group_id, outcome)
+        return waited
+
+    def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:
         generation = self._writer.generation
         if isinstance(outcome.records[0].key, OffsetCommitKey):
             self._durability.note_offsets(group_id, generation)
@@ -69,3 +76,13 @@ class Replayer:
             self._liveness.remove(group_id, member_id)
         if not is_classic:
             self._liveness.classic.cancel_member(group_id, member_id)
+
+
+def _find_waited(shard: Shard, outcome: Outcome) -> Waited:
+    found: dict[RecordKey, tuple[ProducerId, ...]] = {}
+    for key, value in outcome.records:
+        if value is None and isinstance(key, OffsetCommitKey):
+            producers = shard.open_transactions.producers_of(key)
+            if producers:
+                found[key] = tuple(producers)
+    return found

@@ -59,7 +59,7 @@ from coordinator.runtime.timers import Timers
 from coordinator.runtime.topic_refresh import TopicRefresh
 from coordinator.runtime.turns import Turns
 from coordinator.runtime.watches import RegisteredWatch, Watches, ignore_drop
-from coordinator.runtime.writer import Entry, Writer, exit_process, make_entry
+from coordinator.runtime.writer import NOTHING_WAITED, Entry, Writer, exit_process, make_entry
 from model.commands import (
     Command,
     ConfigCommand,
@@ -493,11 +493,8 @@ class Runtime:
             self._answer_read((group_id,), reply, response)
             return
         writer = self._writer
-        was_full = writer.is_full
         self._durability.note_offsets(group_id, writer.generation)
-        writer.append(Entry(shard.partition, records, (), reply, response, commits))
-        if was_full:  # Not by this one alone: a large commit is written in the next turn.
-            writer.write_if_full()
+        writer.append_and_write(Entry(shard.partition, records, (), reply, response, commits))
 
     def _carry_out(
         self,
@@ -507,9 +504,10 @@ class Runtime:
         outcome: Outcome,
         reply: Reply,
     ) -> None:
+        waited = NOTHING_WAITED
         if outcome.records:
-            self._replayer.replay(shard, group_id, outcome)
-        if self._classic.carry_out(shard, group_id, outcome, reply):
+            waited = self._replayer.replay(shard, group_id, outcome)
+        if self._classic.carry_out(shard, group_id, outcome, reply, waited):
             return
         if isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
             self._deadlines.heard(group_id, command.member_id)
@@ -518,12 +516,12 @@ class Runtime:
             self._carry_out_effect(effect)
         if outcome.then is not None:
             if outcome.records:
-                self._writer.append(make_entry(shard.partition, outcome, None))
+                self._writer.append(make_entry(shard.partition, outcome, None, waited))
             self._turns.follow_up(shard, outcome.then, reply)
             return
         assert outcome.response is not None, f"{command} has no answer"
         if outcome.records:
-            self._writer.append(make_entry(shard.partition, outcome, reply))
+            self._writer.append(make_entry(shard.partition, outcome, reply, waited))
         else:
             self._answer_read((group_id,), reply, outcome.response)
 

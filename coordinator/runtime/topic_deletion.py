@@ -116,13 +116,14 @@ class TopicDeletion:
         self._is_stopped = True
 
     def _walk(self) -> Iterator[StoredOffset]:
-        """First what is pending, all at once: a marker may make it a committed offset later.
+        """First all that is pending: a marker may make it a committed offset, to be met then.
 
         What is pending later than this walk began is of a later topic.
         """
         partitions = [LogPartition(number) for number in range(self._store.partitions)]
-        pending = [entry for each in partitions for _, entry in self._store.pending(each)]
-        yield from decode_stored_offsets(pending)
+        for partition in partitions:
+            pending = self._store.pending(partition)
+            yield from decode_stored_offsets(entry for _, entry in pending)
         for partition in partitions:
             yield from decode_stored_offsets(self._store.latest(partition, _OFFSET_KEYS))
         # What was deleted meanwhile has a walk of its own.

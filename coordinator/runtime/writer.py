@@ -13,7 +13,7 @@ way back. A sync is never retried.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
 import structlog
@@ -30,8 +30,8 @@ from coordinator.runtime.partition_encoder import (
 )
 from coordinator.runtime.stats import Stats
 from model.errors import CoordinatorNotAvailable
-from model.ids import LogOffset, LogPartition
-from model.records import OffsetCommits, Record, SideRecord
+from model.ids import LogOffset, LogPartition, ProducerId
+from model.records import OffsetCommits, Record, RecordKey, SideRecord
 from model.transactions import TransactionRecord, count_records
 from storage.log_store import (
     LogStore,
@@ -49,8 +49,16 @@ FLUSH_TURNS_MAX = 16
 """For so many turns a flush waits for more, where more comes in each of them."""
 
 
+Waited: TypeAlias = Mapping[RecordKey, Collection[ProducerId]]
+
+NOTHING_WAITED: Waited = {}
+
+
 class Entry(NamedTuple):
-    """Records of one outcome, replayed already, and who waits for them."""
+    """Records of one outcome, replayed already, and who waits for them.
+
+    ``waited``: for which producers' markers offsets waited that their tombstones took.
+    """
 
     partition: LogPartition
     records: tuple[Record, ...]
@@ -60,9 +68,12 @@ class Entry(NamedTuple):
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
     prepared: PreparedTarget | None = None
+    waited: Waited = NOTHING_WAITED
 
 
-def make_entry(partition: LogPartition, outcome: Outcome, reply: Reply | None) -> Entry:
+def make_entry(
+    partition: LogPartition, outcome: Outcome, reply: Reply | None, waited: Waited = NOTHING_WAITED
+) -> Entry:
     """What a command comes to; ``None`` for ``reply`` where its answer is still to come."""
     return Entry(
         partition,
@@ -71,6 +82,7 @@ def make_entry(partition: LogPartition, outcome: Outcome, reply: Reply | None) -
         reply,
         outcome.response,
         prepared=outcome.prepared,
+        waited=waited,
     )
 
 
@@ -156,17 +168,22 @@ class Writer:
         if not self._is_flush_wanted:
             self.request_flush()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so much is gathered that no more should be."""
-        return self._gathered_records >= self._records_max
+    def append_and_write(self, entry: Entry) -> None:
+        """``append`` all of a command, and ``write_if_full`` if it was so without it.
+
+        What is full by this one alone, a large commit, is written in the next turn.
+        """
+        was_full = self._gathered_records >= self._records_max
+        self.append(entry)
+        if was_full:
+            self.write_if_full()
 
     def write_if_full(self) -> None:
         """Write early, without a sync, what has become too much for one write.
 
         To be called between commands, so that all of one command is in one write.
         """
-        if self.is_full and not self._is_closing_batch:
+        if self._gathered_records >= self._records_max and not self._is_closing_batch:
             self._close_batch()
 
     def write_gathered(self) -> bool:
@@ -377,12 +394,13 @@ def _ignore(appends: Sequence[PartitionAppend]) -> None:
 
 def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
     made = {} if entry.prepared is None else entry.prepared.by_record
+    waited = entry.waited
     for record in entry.records:
         known = made.get(id(record)) if made else None
         if known is not None and known.encoded is not None:
             encoder.add_encoded(*known.encoded)
         else:
-            encoder.add_record(record)
+            encoder.add_record(record, waited.get(record.key, ()) if waited else ())
     for commits in entry.commits:
         encoder.add_commits(commits)
     if entry.transaction is not None:

@@ -6,6 +6,8 @@ only the group's state can judge is left to the core.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from coordinator.service.decode import check_id, decode_offset_group_id
 from coordinator.service.errors import InvalidField
 from coordinator.service.limits import Limits
@@ -107,12 +109,12 @@ def decode_classic_heartbeat(
 
 
 def decode_leave_group(
-    caller: Caller, request: classic_pb2.LeaveGroupRequest, limits: Limits
+    caller: Caller, group_id: str, members: Iterable[classic_pb2.LeavingMember], limits: Limits
 ) -> LeaveGroup:
     return LeaveGroup(
         caller,
-        decode_offset_group_id(request.group_id, limits),
-        tuple(_decode_leaving(each, limits) for each in request.members),
+        decode_offset_group_id(group_id, limits),
+        tuple(_decode_leaving(each, limits) for each in members),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Hashable
 from typing import Final, TypeAlias, TypeVar
@@ -9,6 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 import grpc.aio
 
 from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.slices import Steps
 from coordinator.service.caller import compute_caller
 from coordinator.service.classic_decode import (
     decode_classic_heartbeat,
@@ -20,9 +22,11 @@ from coordinator.service.decode import check_id
 from coordinator.service.door import Door
 from coordinator.service.errors import encode_error, encode_group_error
 from coordinator.service.guard import Guard
+from coordinator.service.limits import Limits
 from coordinator.service.sequences import Sequences
+from coordinator.service.slices import SLICE, make_rows, run_steps
 from coordinator.service.waits import Waits
-from model.commands import Caller, ClassicHeartbeat
+from model.commands import Caller, ClassicHeartbeat, LeaveGroup
 from model.commands import JoinGroup as JoinGroupCommand
 from model.errors import (
     CoordinatorLoadInProgress,
@@ -153,8 +157,8 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         key = _find_order(command, request.incarnation)
         if key is None:
             return await self._waits.call(self._door.coordinator, command)
-        sequence, before = request.sequence, self._joins.find(key)
-        if not self._joins.note(key, sequence):
+        noted = self._joins.note(key, request.sequence)
+        if noted is None:
             if command.member_id is not None:
                 await self._check_is_member(command, command.member_id)
             raise CoordinatorNotAvailable("a later join of the member came before this one")
@@ -162,7 +166,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
             return await self._waits.call(self._door.coordinator, command)
         except GroupError:
             # It may not be the member that says so.
-            self._joins.withdraw(key, sequence, before)
+            self._joins.withdraw(noted)
             raise
 
     async def _check_is_member(self, command: JoinGroupCommand, member_id: MemberId) -> None:
@@ -204,20 +208,43 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         self, request: classic_pb2.LeaveGroupRequest, peer: str
     ) -> classic_pb2.LeaveGroupResponse:
         caller = self._caller(peer, request.client_id)
-        command = decode_leave_group(caller, request, self._door.limits)
-        self._door.access.check_group(caller, Operation.READ, command.group_id)
-        response = await self._door.coordinator.call(command)
-        assert isinstance(response, LeaveGroupResponse)
-        return classic_pb2.LeaveGroupResponse(
-            members=[
-                classic_pb2.LeftMember(
-                    member_id=asked.member_id,
-                    instance_id=asked.instance_id,
-                    error=None if error is ErrorCode.NONE else encode_error(error, ""),
-                )
-                for asked, error in zip(request.members, response.errors, strict=True)
-            ]
-        )
+        parts = await run_steps(_decode_leave(caller, request, self._door.limits))
+        self._door.access.check_group(caller, Operation.READ, parts[0].group_id)
+        errors: list[ErrorCode] = []
+        for part in parts:
+            response = await self._door.coordinator.call(part)
+            assert isinstance(response, LeaveGroupResponse)
+            errors += response.errors
+            # Where all are strangers nothing is waited for.
+            await asyncio.sleep(0)
+        answer = classic_pb2.LeaveGroupResponse()
+        rows = zip(request.members, errors, strict=True)
+        await run_steps(make_rows(answer.members.extend, _make_left, rows))
+        return answer
+
+
+def _decode_leave(
+    caller: Caller, request: classic_pb2.LeaveGroupRequest, limits: Limits
+) -> Steps[list[LeaveGroup]]:
+    """All is decoded before anybody leaves; of very many one part leaves after another."""
+    parts = []
+    for begin in range(0, max(len(request.members), 1), SLICE):
+        members = request.members[begin : begin + SLICE]
+        parts.append(decode_leave_group(caller, request.group_id, members, limits))
+        if len(members) == SLICE:
+            yield
+    return parts
+
+
+def _make_left(
+    row: tuple[classic_pb2.LeavingMember, ErrorCode],
+) -> classic_pb2.LeftMember:
+    asked, error = row
+    return classic_pb2.LeftMember(
+        member_id=asked.member_id,
+        instance_id=asked.instance_id,
+        error=None if error is ErrorCode.NONE else encode_error(error, ""),
+    )
 
 
 def _find_order(command: JoinGroupCommand, incarnation: int) -> Hashable | None:

@@ -129,9 +129,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         command = decode_commit(caller, request, self._door.limits)
         # First the rights: the number of a stranger would stop the member's own commits.
         self._door.access.check_group(caller, Operation.READ, command.group_id)
-        key, sequence = (command.group_id, command.member_id), request.sequence
-        before = self._commits.find(key)
-        if command.member_id and not self._commits.note(key, sequence):
+        sequence = request.sequence if command.member_id else 0
+        noted = self._commits.note((command.group_id, command.member_id), sequence)
+        if noted is None:
             raise CoordinatorNotAvailable("a later commit of the member came before this one")
         done: asyncio.Future[CommitAnswer] = asyncio.get_running_loop().create_future()
 
@@ -143,7 +143,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         answer = await done
         if answer.error is not None or _count(answer.failures) == _count(request.topics):
             # Where nothing is taken nobody may have asked whether it is the member that says so.
-            self._commits.withdraw(key, sequence, before)
+            self._commits.withdraw(noted)
         return group_pb2.CommitOffsetsResponse(error=answer.error, failures=answer.failures)
 
     async def _fetch(

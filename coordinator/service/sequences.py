@@ -9,10 +9,21 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 MEMBERS_MAX: Final = 65_536
 """So many members are remembered, those whose requests came last."""
+
+
+class Noted(NamedTuple):
+    """A number that came, of whom, and the highest before it."""
+
+    digest: bytes
+    sequence: int
+    before: int
+
+
+NO_NUMBER: Final = Noted(b"", 0, 0)
 
 
 class Sequences:
@@ -26,31 +37,27 @@ class Sequences:
     def __init__(self) -> None:
         self._highest: OrderedDict[bytes, int] = OrderedDict()
 
-    def note(self, key: Hashable, sequence: int) -> bool:
-        """``False`` where a higher one came before. 0 is no number."""
+    def note(self, key: Hashable, sequence: int) -> Noted | None:
+        """``None`` where a higher one came before. 0 is no number."""
         if not sequence:
-            return True
+            return NO_NUMBER
         digest = _compute_digest(key)
-        if sequence < self._highest.get(digest, 0):
-            return False
+        before = self._highest.get(digest, 0)
+        if sequence < before:
+            return None
         self._highest[digest] = sequence
         self._highest.move_to_end(digest)
         if len(self._highest) > MEMBERS_MAX:
             self._highest.popitem(last=False)
-        return True
+        return Noted(digest, sequence, before)
 
-    def find(self, key: Hashable) -> int:
-        """The highest that came of the member; 0 where none did."""
-        return self._highest.get(_compute_digest(key), 0)
-
-    def withdraw(self, key: Hashable, sequence: int, before: int) -> None:
+    def withdraw(self, noted: Noted) -> None:
         """What came with this number was refused: it counts no more than if it had not come.
 
         Whoever may not commit as the member would else stop its own commits for good.
         """
-        digest = _compute_digest(key)
-        if self._highest.get(digest) == sequence:
-            self._highest[digest] = before
+        if self._highest.get(noted.digest) == noted.sequence:
+            self._highest[noted.digest] = noted.before
 
 
 def _compute_digest(key: Hashable) -> bytes:

@@ -129,12 +129,14 @@ class Session:
                 f"{len(request.actions)} actions in one message; at most {limit} are allowed"
             )
         self._renew(request.sequence)
-        left = FIRST_ACTIONS
+        left, after = FIRST_ACTIONS, len(request.actions)
         for action in request.actions:
             if left <= 0:
                 left = ACTIONS
                 yield
-            left -= 1 + action.ByteSize() // ACTION_BYTES
+            after -= 1
+            if after:  # To know its size it is serialised.
+                left -= 1 + action.ByteSize() // ACTION_BYTES
             self._handle(action)
 
     def next_message(self) -> group_pb2.SessionResponse | None:

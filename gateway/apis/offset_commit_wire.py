@@ -62,7 +62,7 @@ def make_commit_decoder(version: int, elements: int) -> Decoder:
     if version >= FIRST_FLEXIBLE_VERSION:
         return _make_flexible_decoder(version, elements)
     request = request_type(KEY, version)
-    return lambda data, pos, end: _convert(decode(request, data, pos, end, elements))
+    return lambda data, pos, end: run_at_once(_convert(decode(request, data, pos, end, elements)))
 
 
 def make_long_commit_decoder(version: int, elements: int) -> LongDecoder:
@@ -76,30 +76,8 @@ def make_long_commit_decoder(version: int, elements: int) -> LongDecoder:
     request = request_type(KEY, version)
     return LongDecoder(
         LEAST_BYTES,
-        lambda data, pos, end: _convert_in_slices(
-            decode_in_slices(request, data, pos, end, elements)
-        ),
+        lambda data, pos, end: _convert_long(decode_in_slices(request, data, pos, end, elements)),
     )
-
-
-def _convert_in_slices(steps: Steps[Any]) -> Steps[Commit]:
-    request = yield from steps
-    topics = []
-    left = SLICE
-    for topic in request.topics:
-        rows = []
-        for row in topic.partitions:
-            rows.append(_convert_partition(row))
-            left -= 1
-            if left <= 0:
-                left = SLICE
-                yield
-        topics.append(TopicOffsets(TopicName(topic.name), None, tuple(rows)))
-        left -= 1
-        if left <= 0:
-            left = SLICE
-            yield
-    return _make_commit(request, topics)
 
 
 def _make_flexible_decoder(version: int, elements: int) -> Decoder:
@@ -278,14 +256,27 @@ def _read_partition(cursor: Cursor) -> PartitionOffset:
     return PartitionOffset(partition, offset, leader, metadata)
 
 
-def _convert(request: Any) -> Commit:
+def _convert_long(steps: Steps[Any]) -> Steps[Commit]:
+    return (yield from _convert((yield from steps)))
+
+
+def _convert(request: Any) -> Steps[Commit]:
     """The entity of a version before 8."""
-    topics = [
-        TopicOffsets(
-            TopicName(topic.name), None, tuple(_convert_partition(row) for row in topic.partitions)
-        )
-        for topic in request.topics
-    ]
+    topics = []
+    left = SLICE
+    for topic in request.topics:
+        rows = []
+        for row in topic.partitions:
+            rows.append(_convert_partition(row))
+            left -= 1
+            if left <= 0:
+                left = SLICE
+                yield
+        topics.append(TopicOffsets(TopicName(topic.name), None, tuple(rows)))
+        left -= 1
+        if left <= 0:
+            left = SLICE
+            yield
     return _make_commit(request, topics)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from coordinator.runtime.slices import Steps
 from gateway.api import RequestContext
@@ -55,18 +55,11 @@ def _compute_refusal(
 # ---------------------------------------------------------------------- of very many partitions
 
 
-class _Topic(Protocol):
-    """As a request of either API has it."""
+def is_too_large(topics: Sequence[Any]) -> bool:
+    """Whether the commit names more than the coordinator takes, so that it need not be asked.
 
-    @property
-    def name(self) -> Any: ...
-
-    @property
-    def partitions(self) -> Sequence[Any]: ...
-
-
-def is_too_large(topics: Sequence[_Topic]) -> bool:
-    """Whether the commit names more than the coordinator takes, so that it need not be asked."""
+    ``topics`` are as a request of either API has them.
+    """
     return (
         len(topics) > COMMIT_PARTITIONS_MAX
         or sum([len(topic.partitions) for topic in topics]) > COMMIT_PARTITIONS_MAX

@@ -9,7 +9,7 @@ from unittest import mock
 
 from coordinator.core import liveness
 from coordinator.core.liveness import MemberLiveness
-from coordinator.service.sequences import Sequences
+from coordinator.service.sequences import NO_NUMBER, Noted, Sequences
 from coordinator.service.session import Session
 from coordinator.service.sessions import LatestJoin, MemberKey, SessionRegistry, Superseded
 from muster.commit_order import CommitOrder
@@ -20,11 +20,11 @@ Patch = tuple[Any, str, Callable[..., Any]]
 
 
 def _enter_as_handled(
-    self: SessionRegistry, key: MemberKey, session: Superseded, join_id: int
+    self: SessionRegistry, key: MemberKey, session: Superseded, join_id: int, incarnation: int
 ) -> bool:
     older = self._owners.get(key)
     self._owners[key] = session
-    self._latest[key] = LatestJoin(join_id, session.number)
+    self._latest[key] = LatestJoin(join_id, session.number, incarnation)
     if older is not None and older is not session:
         older.supersede(key)
     return True
@@ -43,8 +43,8 @@ def _nothing(*_: object) -> None:
     return None
 
 
-def _true(*_: object) -> bool:
-    return True
+def _in_time(*_: object) -> Noted:
+    return NO_NUMBER
 
 
 def _session_alone(self: ClassicLease) -> float:
@@ -56,7 +56,7 @@ BROKEN: Final[Mapping[str, tuple[Patch, ...]]] = {
     "the last join handled speaks": ((SessionRegistry, "enter", _enter_as_handled),),
     "rebalance timeouts know no lease": ((liveness, "_lease_end_ms", _without_lease),),
     "classic leases know no rebalance": ((ClassicLease, "compute_deadline", _session_alone),),
-    "late unary requests count": ((Sequences, "note", _true),),
+    "late unary requests count": ((Sequences, "note", _in_time),),
     "commits overtake": ((CommitOrder, "turn", _at_once),),
     "repeated commits do not look": ((Claim, "check", lambda self: self._offsets),),
 }

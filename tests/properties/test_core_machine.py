@@ -6,10 +6,14 @@ Members tell the truth, and nobody owns what another does (S2); the state is the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from coordinator.core import consumer_group
 from model.commands import Deadline
 from tests.properties.core_driver import (
     DROPS_TOMBSTONES,
@@ -32,6 +36,14 @@ TOPICS = st.sampled_from(["foo", "bar", "later"])
 LOST, PARTIAL, OWNED, FULL = "lost", "partial", "owned", "full"
 PICK = st.integers(0, 11)
 """Which of the members there are, whose number is not known before."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _give_numbers_back_at_once() -> Iterator[None]:
+    """After each change, and not only when they are many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(consumer_group, "LOOK_CHANGES", -1_000_000)
+        yield
 
 
 class CoreMachine(RuleBasedStateMachine):

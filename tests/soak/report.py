@@ -12,12 +12,9 @@ from tests.soak.slopes import Slope, compute_growth, compute_slope
 
 OWN_TOLERANCE: Final = 10
 """So many objects of one type more or fewer are waiting at one time or another."""
-OTHERS_TOLERANCE: Final = 600
-"""Of some 10,000 pieces of work: numbers and texts of bounded caches that are not full yet."""
+OTHERS_TOLERANCE: Final = 400
 PLAIN: Final = ("tasks", "threads", "series")
 PLAIN_TOLERANCE: Final = 5
-LEFT_OUT: Final = ("coordinator.core.partition_numbers.NumberRange",)
-"""A group that lives keeps the numbers of partitions of all topics that it has ever had."""
 _SHOWN: Final = 20
 
 
@@ -49,7 +46,7 @@ def _compute_growths(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
     return {
         name: more
         for name, more in sorted(growths.items(), key=lambda pair: -pair[1])
-        if more > (OWN_TOLERANCE if is_own(name) else OTHERS_TOLERANCE) and name not in LEFT_OUT
+        if more > (OWN_TOLERANCE if is_own(name) else OTHERS_TOLERANCE)
     }
 
 

@@ -16,7 +16,7 @@ import muster.client
 import muster.unary
 from coordinator.core.liveness import Liveness, MemberLiveness
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.sequences import Sequences
+from coordinator.service.sequences import NO_NUMBER, Sequences
 from coordinator.service.session import Session
 from coordinator.service.sessions import SessionRegistry
 from model.commands import Deadline
@@ -128,7 +128,7 @@ def leases_forgotten_by_a_restart(patch: pytest.MonkeyPatch) -> None:
 
 def late_unary_commits_count(patch: pytest.MonkeyPatch) -> None:
     """Unary requests have no numbers: one that a connection held back counts."""
-    patch.setattr(Sequences, "note", lambda self, key, sequence: True)
+    patch.setattr(Sequences, "note", lambda self, key, sequence: NO_NUMBER)
 
 
 def cancelled_closes_leave_ghosts(patch: pytest.MonkeyPatch) -> None:

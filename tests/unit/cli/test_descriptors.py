@@ -20,6 +20,7 @@ from cli.descriptors import (
     compute_plan,
     describe_lowered,
 )
+from gateway.listening import compute_accepted
 from storage.rocks_options import compute_open_files_max
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
@@ -40,9 +41,12 @@ def test_nothing_is_lowered_where_all_of_it_fits() -> None:
 
 @pytest.mark.parametrize("limit", [128, 256, 1_024, 4_096, 20_000])
 def test_there_are_descriptors_left_for_the_log_whoever_connects(limit: int) -> None:
-    doors, topic_files, backlog = compute_plan(limit, SET, 256)
+    doors, topic_files, backlog, accepted = compute_plan(limit, SET, 256)
     assert min(doors) >= 1
-    taken = sum(doors) + topic_files + backlog + compute_open_files_max(limit)
+    assert 1 <= accepted <= compute_accepted(backlog)
+    # HTTP listens as often, and has as many to refuse.
+    listening = backlog + 2 * (accepted - 1)
+    taken = sum(doors) + topic_files + listening + compute_open_files_max(limit)
     assert limit - taken >= 32
     assert doors.kafka > doors.grpc >= doors.http
     line = describe_lowered(limit, SET, doors)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from cli import http
 from cli.http import HttpServer, HttpSettings
+from gateway.listening import ACCEPTED
+
+MANY = 200
 
 _HOUR_MS = 3_600_000
 _KEPT_S = 5
@@ -141,3 +147,37 @@ async def test_connections_are_bounded() -> None:
         held[1][1].close()
     finally:
         await server.stop()
+
+
+async def count_accepted(patch: pytest.MonkeyPatch) -> int:
+    """The most that were accepted in one turn of the loop, of many that wait."""
+    turn, accepted = 0, Counter[int]()
+    make_protocol = http.make_protocol
+
+    def make_noting(settings: HttpSettings) -> Any:
+        class Noting(make_protocol(settings)):  # type: ignore[misc]
+            def connection_made(self, transport: Any) -> None:
+                accepted[turn] += 1
+                super().connection_made(transport)
+
+        return Noting
+
+    patch.setattr(http, "make_protocol", make_noting)
+    server, port = await start(HttpSettings(backlog=MANY))
+    lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(MANY)]
+    async with asyncio.timeout(10):
+        while accepted.total() < MANY:
+            turn += 1
+            await asyncio.sleep(0)
+    for line in lines:
+        line.close()
+    await server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    return max(accepted.values())
+
+
+def test_several_are_accepted_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: uvloop accepted one; a probe waited behind all that a stranger had opened."""
+    uvloop = pytest.importorskip("uvloop")
+    assert uvloop.run(count_accepted(monkeypatch)) >= ACCEPTED

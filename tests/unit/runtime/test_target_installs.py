@@ -8,7 +8,10 @@ import pytest
 
 from coordinator.runtime import target_installs
 from coordinator.runtime.writer import Writer
-from tests.sim.server import VirtualServer
+from model.commands import ConsumerGroupLeave
+from model.ids import GroupId, MemberId
+from tests.sim.server import CALLER, VirtualServer
+from tests.support.invariants import check_group
 
 MEMBERS = [f"m{number}" for number in range(9)]
 
@@ -19,9 +22,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
     return VirtualServer({"foo": 18})
 
 
-def begin(server: VirtualServer) -> None:
+def begin(server: VirtualServer, *names: str) -> None:
     """All join at once: the target of all of them is being installed."""
-    joins = [server.submit(server.join_command("g", name, ["foo"])) for name in MEMBERS]
+    topics = names or ("foo",)
+    joins = [server.submit(server.join_command("g", name, topics)) for name in MEMBERS]
     for _ in range(100):
         if server.runtime._targets.in_flight:
             break
@@ -71,6 +75,31 @@ def test_a_member_that_leaves_between_slices_gets_nothing(server: VirtualServer)
     assert group.target_epoch == group.group_epoch == 12
     assert sum(given(server).values()) == 18
     assert set(given(server)) == set(MEMBERS[1:-1])
+
+
+def test_numbers_that_are_given_back_between_slices_are_given_anew(server: VirtualServer) -> None:
+    """Of a topic that nobody has had since somebody left, and that all are about to get."""
+    server.join("g", "before", ["foo"])
+    server.leave("g", "before")
+    server.group("g")._look_at = 1_000
+    server.create("bar", 1)
+    begin(server, "bar", "foo")
+    for _ in range(3):
+        server.scheduler.step()
+    numbers = server.group("g").numbers
+    assert numbers.partitions(server.topic("foo")) == 18
+    server.group("g")._look_at = 0
+    server.submit(ConsumerGroupLeave(CALLER, GroupId("g"), MemberId("m8")))
+    assert server.runtime._targets.in_flight
+    assert len(server.group("g").numbers) == 0
+    epoch = server.group("g").target_epoch
+    while server.group("g").target_epoch == epoch:
+        server.scheduler.step()
+    check_group(server.group("g"))
+    server.settle()
+    assert set(given(server)) == set(MEMBERS[:-1])
+    assert sum(given(server).values()) == 19
+    check_group(server.group("g"))
 
 
 def test_a_restart_between_slices_begins_anew(server: VirtualServer) -> None:

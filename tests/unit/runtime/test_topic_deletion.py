@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from coordinator.runtime import offset_reads
+from coordinator.runtime import offset_reads, topic_deletion
 from coordinator.runtime.offset_reads import StoredOffset, read_highest_offsets
 from coordinator.runtime.space import Space
 from coordinator.runtime.topic_deletion import RETRY_MS, TopicDeletion
@@ -498,6 +500,30 @@ def test_more_offsets_than_one_slice_go() -> None:
     server.ask(server.commit_command("g", "", None, "foo", dict.fromkeys(range(1_201), 1)))
     server.ask(DELETE_FOO)
     assert stored(server) == {}
+
+
+def test_what_waits_for_markers_is_walked_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: all that waited, of all log partitions, was read in one turn."""
+    monkeypatch.setattr(topic_deletion, "SLICE", 5)
+    server = VirtualServer({"foo": 2, "bar": 50}, partitions=3)
+    for number in range(4):
+        offsets = tuple(PartitionOffset(partition, 1, None, "") for partition in range(50))
+        bar = TopicOffsets(TopicName("bar"), None, offsets)
+        server.ask(TxnOffsetCommit(CALLER, GroupId(f"g{number}"), ProducerId(7), 0, (bar,)))
+    turn, read, pending = 0, Counter[int](), server.store.pending
+
+    def count(*which: Any) -> Iterator[Any]:
+        for each in pending(*which):
+            read[turn] += 1
+            yield each
+
+    monkeypatch.setattr(server.store, "pending", count)
+    server.submit(DELETE_FOO)
+    for turn in range(100):  # noqa: B007 - counted above
+        server.scheduler.take_turn(1)
+    assert read.total() == 200
+    assert max(read.values()) <= 6
+    assert list(server.store.side(b"\x03")) == []
 
 
 def test_tombstones_refused_for_want_of_space_come_when_there_is_space() -> None:

@@ -10,6 +10,7 @@ from coordinator.core.producers import LAST_EPOCH
 from coordinator.runtime import transaction_timeouts
 from coordinator.runtime.space import Space
 from coordinator.runtime.transaction_timeouts import GRACE_MS, INTERVAL_MS
+from coordinator.runtime.writer import Writer
 from model.commands import (
     INTERNAL,
     DeleteOffsets,
@@ -35,6 +36,7 @@ from storage.codec.records import encode_key, encode_value
 from storage.fold import PartitionFold
 from storage.log_store import StoreStalled
 from storage.side_codec import encode_producer_prefixes, encode_side
+from tests import written
 from tests.sim.server import CALLER, VirtualServer, error_name
 from tests.unit.storage.appends import make_append
 
@@ -147,6 +149,47 @@ def test_bug_119_a_tombstone_takes_what_waits_with_it(restarts: bool) -> None:
     server.ask(end())
     assert [server.fetch("g", "foo", partition) for partition in (0, 1)] == [-1, 6]
     assert not server.runtime.shards[0].open_transactions
+
+
+def test_a_tombstone_asks_the_store_for_nothing_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: each write with one read all that waited in the log partition: seconds, of a million."""
+    server = make_server()
+    server.ask(server.commit_command("other", "", None, "foo", {2: 1}))
+    server.ask(pend({0: 5, 1: 6}))
+    asked: list[Any] = []
+    # What compares each write with its meaning reads all of it.
+    monkeypatch.setattr(Writer, "_encode", written._encode)
+    monkeypatch.setattr(server.store, "pending", lambda *which: asked.append(which) or [])
+    other = DeleteTopicOffsets(INTERNAL, GroupId("other"), TopicName("foo"), (2,))
+    for command in (other, DeleteTopicOffsets(INTERNAL, G, TopicName("foo"), (0,))):
+        assert error_name(server.ask(command)) == "NONE"
+    monkeypatch.undo()
+    assert asked == []
+    assert [entry.key for _, entry in server.store.pending(P0)] == [
+        encode_key(OffsetCommitKey(G, TopicName("foo"), 1))
+    ]
+
+
+def test_what_waits_again_in_one_write_after_its_tombstone_stays() -> None:
+    """All of it is gathered while a sync is in flight: what is dropped is said by each command."""
+    server = make_server()
+    server.ask(pend({0: 5, 1: 6}))
+    server.scheduler.blocking_ms = lambda: 10
+    server.submit(server.commit_command("other", "", None, "foo", {2: 1}))
+    server.advance(1)
+    server.submit(DeleteTopicOffsets(INTERNAL, G, TopicName("foo"), (0, 1)))
+    server.submit(pend({1: 7, 2: 8}))
+    server.submit(DeleteTopicOffsets(INTERNAL, G, TopicName("foo"), (2,)))
+    server.advance(100)
+    assert [(entry.key, entry.offset) for _, entry in server.store.pending(P0)] == [
+        (encode_key(OffsetCommitKey(G, TopicName("foo"), 1)), 5)
+    ]
+    server.submit(pend({0: 9}))
+    server.submit(DeleteTopicOffsets(INTERNAL, G, TopicName("foo"), (0,)))
+    server.submit(end())
+    server.advance(100)
+    assert [server.fetch("g", "foo", partition) for partition in (0, 1, 2)] == [-1, 7, -1]
+    assert list(server.store.pending(P0)) == []
 
 
 def test_a_group_with_nothing_but_pending_offsets_is_there_until_they_are_gone() -> None:

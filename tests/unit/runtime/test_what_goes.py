@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -26,9 +27,8 @@ SETTINGS = CoordinatorSettings(
     group_consumer_regex_refresh_interval_ms=10_000,
 )
 _NOT_THE_RUNTIMES = (MemoryLogStore, VirtualScheduler, FunctionType, MethodType, Stats, type)
-_BOUNDED_OTHERWISE = ("PartitionNumbers.", "RegexMatches.", "_Known.")
-"""Numbers of partitions are a group's as long as it is in memory, some 12 bytes each, and what
-patterns match is a cache with a bound of its own (``test_regexes``)."""
+_BOUNDED_OTHERWISE = ("RegexMatches.", "_Known.")
+"""What patterns match is a cache with a bound of its own (``test_regexes``)."""
 _OWN = ("assignors", "coordinator", "model", "storage", "tests")
 
 
@@ -45,6 +45,8 @@ def measure(root: object) -> Counter[str]:
         if isinstance(thing, Mapping):
             sizes[way] += len(thing)
             left += [(f"{way}[]", value) for value in thing.values()]
+        elif isinstance(thing, array):
+            sizes[way] += len(thing)
         elif isinstance(thing, set | frozenset | list | deque | tuple):
             sizes[way] += len(thing)
             left += [(f"{way}[]", value) for value in thing]

@@ -171,9 +171,8 @@ class UnaryServer:
             self._handle(each)
 
     def _handle(self, request: group_pb2.CommitOffsetsRequest) -> bool:
-        is_in_time = self.sequences.note(
-            (GroupId(request.group_id), MemberId(request.member_id)), request.sequence
-        )
+        key = GroupId(request.group_id), MemberId(request.member_id)
+        is_in_time = self.sequences.note(key, request.sequence) is not None
         if is_in_time:
             self.log.apply(request.topics)
         return is_in_time

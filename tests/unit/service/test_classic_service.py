@@ -12,6 +12,7 @@ import grpc.aio
 import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.service.slices import SLICE
 from model.commands import INTERNAL, DescribeGroups, JoinGroup, JoinProtocol, SyncGroup
 from model.ids import GroupId, MemberId
 from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
@@ -329,6 +330,15 @@ async def test_syncs_heartbeats_and_leaves_that_make_no_sense(classic: Stand) ->
     long_reason = [classic_pb2.LeavingMember(member_id=me, reason="r" * 1_025)]
     assert await of_leave(group_id="g", members=long_reason) == "INVALID_REQUEST"
     assert await of_leave(group_id="nowhere") in ("", "UNKNOWN_MEMBER_ID")
+    # More than leave in one turn: nobody does before all of them are looked at.
+    many = [classic_pb2.LeavingMember(member_id=who) for who in (me, *map(str, range(SLICE)))]
+    assert await of_leave(group_id="g", members=[*many, *long_reason]) == "INVALID_REQUEST"
+    assert await of_beat() == ""
+    left = await stub.LeaveGroup(classic_pb2.LeaveGroupRequest(group_id="g", members=many))
+    assert [member.member_id for member in left.members] == [each.member_id for each in many]
+    reasons = [member.error.reason for member in left.members]
+    assert reasons == ["", *["UNKNOWN_MEMBER_ID"] * SLICE]
+    assert await of_beat() == "UNKNOWN_MEMBER_ID"
 
 
 async def test_groups_are_authorised() -> None:
