@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 import structlog
 
+from coordinator.core.conversion import RecordBlock
 from coordinator.core.outcome import Outcome
 from coordinator.core.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
@@ -50,7 +51,10 @@ FLUSH_TURNS_MAX = 16
 
 
 class Entry(NamedTuple):
-    """Records of one outcome, replayed already, and who waits for them."""
+    """Records of one outcome, replayed already, and who waits for them.
+
+    ``blocks`` are all of them in the bytes of the log, where these are made before.
+    """
 
     partition: LogPartition
     records: tuple[Record, ...]
@@ -60,6 +64,7 @@ class Entry(NamedTuple):
     commits: tuple[OffsetCommits, ...] = ()
     transaction: TransactionRecord | None = None
     prepared: PreparedTarget | None = None
+    blocks: tuple[RecordBlock, ...] = ()
 
 
 def make_entry(partition: LogPartition, outcome: Outcome, reply: Reply | None) -> Entry:
@@ -71,6 +76,7 @@ def make_entry(partition: LogPartition, outcome: Outcome, reply: Reply | None) -
         reply,
         outcome.response,
         prepared=outcome.prepared,
+        blocks=() if outcome.converted is None else outcome.converted.blocks,
     )
 
 
@@ -377,7 +383,9 @@ def _ignore(appends: Sequence[PartitionAppend]) -> None:
 
 def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
     made = {} if entry.prepared is None else entry.prepared.by_record
-    for record in entry.records:
+    for block in entry.blocks:
+        encoder.add_block(block)
+    for record in () if entry.blocks else entry.records:
         known = made.get(id(record)) if made else None
         if known is not None and known.encoded is not None:
             encoder.add_encoded(*known.encoded)
