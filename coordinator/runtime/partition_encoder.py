@@ -254,12 +254,12 @@ class PartitionEncoder:
         self, offsets: TransactionalOffsets, pairs: list[tuple[bytes, bytes | None]]
     ) -> None:
         pending: dict[tuple[int, bytes], bytes | None] = {}
-        for key, value in pairs:
+        producer_id, put = offsets.producer_id, self._open_pending().put
+        for offset, (key, value) in enumerate(pairs, self._offset):
             assert value is not None
-            packed = pack_latest(self._offset, self._wall_ms, value)
-            pending[offsets.producer_id, key] = packed
-            self._open_pending().put(offsets.producer_id, key, packed)
-            self._offset += 1
+            pending[producer_id, key] = packed = pack_latest(offset, self._wall_ms, value)
+            put(producer_id, key, packed)
+        self._offset += len(pairs)
         batch = encode_batch(
             self._first,
             pairs,

@@ -27,6 +27,7 @@ from storage.codec.wire import INT16, INT32, INT64, encode_varint
 
 _OFFSET_HEAD = struct.Struct(">hqi")
 _OFFSET_V4 = struct.Struct(">hqibqbbb16s")
+_OFFSET_V4_OF_NO_ID = struct.Struct(">hqibqb")
 _CURRENT_HEAD = struct.Struct(">hiib")
 _GROUP_TIMEOUTS = struct.Struct(">ii")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
@@ -80,6 +81,9 @@ def encode_offset_value(value: OffsetCommitValue) -> bytes | None:
     topic_id = value.topic_id
     if len(topic_id) != 16:
         raise CodecError(f"a UUID has 16 bytes, not {len(topic_id)}")
+    if value.metadata == "" and topic_id == ZERO_TOPIC_ID:
+        epoch, timestamp = value.leader_epoch, value.commit_timestamp
+        return _OFFSET_V4_OF_NO_ID.pack(4, value.offset, epoch, _COMPACT_EMPTY, timestamp, 0)
     if not value.metadata and topic_id != ZERO_TOPIC_ID:
         return _OFFSET_V4.pack(
             4,
