@@ -60,10 +60,19 @@ class Reader:
         return self._pos == len(self._data)
 
     def int16(self) -> int:
-        return int(_INT16.unpack(self._take(_INT16.size))[0])
+        return self._number(_INT16)
 
     def int32(self) -> int:
-        return int(_INT32.unpack(self._take(_INT32.size))[0])
+        return self._number(_INT32)
+
+    def _number(self, form: struct.Struct) -> int:
+        start = self._pos
+        try:
+            number: int = form.unpack_from(self._data, start)[0]
+        except struct.error:
+            raise MalformedProtocolError(f"{form.size} bytes expected at byte {start}") from None
+        self._pos = start + form.size
+        return number
 
     def string(self) -> str:
         return self._decode(self.int16())

@@ -18,6 +18,8 @@ FAR_MS: Final = 60_000
 clients may ask for timeouts of days, and come and go a thousand times a second.
 """
 
+_OTHERS: Final = tuple(each.name for each in ClassicDeadline if each is not ClassicDeadline.SESSION)
+
 Key: TypeAlias = tuple[GroupId, str, MemberId]
 
 
@@ -64,6 +66,14 @@ class ClassicDeadlines:
         """No deadline of the member passes."""
         for deadline in ClassicDeadline:
             self.cancel(group_id, deadline, member_id)
+
+    def begin_session(
+        self, group_id: GroupId, member_id: MemberId, at_ms: int, now_ms: int
+    ) -> None:
+        """The member's session ends then, and no other deadline of it passes."""
+        for name in _OTHERS:
+            self._at_ms.pop((group_id, name, member_id), None)
+        self.arm(group_id, ClassicDeadline.SESSION, member_id, at_ms, now_ms)
 
     def next_ms(self) -> int | None:
         """When to call ``due``; it may find nothing due then."""

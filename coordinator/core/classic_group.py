@@ -122,8 +122,15 @@ class ClassicGroup:
     """What is in the way of an upgrade, under these rules: found once for this value."""
 
 
-def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> ClassicGroup:
-    """The group that a record of type 2 stands for. Where nobody leads it has to rebalance."""
+def compute_classic_group(
+    group_id: GroupId,
+    record: GroupMetadataValue,
+    subscribed_topics: frozenset[TopicName] | None = None,
+) -> ClassicGroup:
+    """The group that a record of type 2 stands for. Where nobody leads it has to rebalance.
+
+    What members said is read, unless ``subscribed_topics`` are known.
+    """
     members = {
         member.member_id: _member(member, record.protocol or "") for member in record.members
     }
@@ -140,7 +147,9 @@ def compute_classic_group(group_id: GroupId, record: GroupMetadataValue) -> Clas
         record.leader if record.leader is not None else next(iter(members), None),
         None if since_ms == NO_TIMESTAMP else since_ms,
         members,
-        compute_subscribed_topics(record.protocol_type, record.protocol, members),
+        compute_subscribed_topics(record.protocol_type, record.protocol, members)
+        if subscribed_topics is None
+        else subscribed_topics,
         {
             member.instance_id: member.member_id
             for member in members.values()
@@ -175,9 +184,16 @@ def compute_subscribed_topics(
     """The topics that the members subscribe to, where that can be known."""
     if protocol_type != PROTOCOL_TYPE:
         return None
+    if protocol_name is None and members:
+        return None
+    return compute_topics_said({member.metadata for member in members.values()})
+
+
+def compute_topics_said(metadata: Iterable[bytes]) -> frozenset[TopicName] | None:
+    """The topics of these subscriptions; ``None`` where one of them cannot be read."""
     topics: set[TopicName] = set()
-    for member in members.values():
-        said = None if protocol_name is None else decode_subscribed_topics(member.metadata)
+    for each in metadata:
+        said = decode_subscribed_topics(each)
         if said is None:
             return None
         topics.update(said)

@@ -21,9 +21,10 @@ from coordinator.core.classic_group import (
     ClassicGroup,
     ClassicGroupState,
     ClassicMember,
+    compute_classic_group,
     compute_group_record,
     compute_new_group,
-    compute_subscribed_topics,
+    compute_topics_said,
 )
 from coordinator.core.classic_rebalance import compute_protocol, rebalance
 from coordinator.core.classic_states import ClassicEvent
@@ -33,14 +34,16 @@ from coordinator.core.consumer_protocol import (
     AssignedPartitions,
     encode_assignment,
 )
-from coordinator.core.group_tombstones import compute_consumer_group_tombstones
+from coordinator.core.conversion import Converted, in_slices
+from coordinator.core.group_tombstones import compute_tombstones_in_slices
 from coordinator.core.local_assignors import compute_user_data
-from coordinator.core.outcome import CancelRebalanceTimeout, Outcome
+from coordinator.core.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.shard import Shard
+from coordinator.core.steps import Steps
 from model.commands import JoinProtocol, Now
-from model.ids import MemberId
+from model.ids import MemberId, TopicName
 from model.migration_policy import allows_downgrade
-from model.records import ConsumerGroupMemberMetadataValue
+from model.records import ConsumerGroupMemberMetadataValue, GroupMetadataValue
 from model.responses import Response
 from model.value import value
 
@@ -85,17 +88,42 @@ def compute_downgrade(
     replacement: Replacement | None = None,
 ) -> Outcome:
     """The end of the consumer group and the classic group, which rebalances."""
-    draft = ClassicDraft(_compute_classic_group(shard, group, gone, now, replacement), now)
-    draft.records += compute_consumer_group_tombstones(group)
-    draft.effects += (
-        CancelRebalanceTimeout(group.group_id, member.member_id) for member in group.members()
-    )
-    draft.records.append(compute_group_record(replace(draft.value(), leader=None)))
-    for member in list(draft.members.values()):
-        draft.begin_session(member)
+    steps = _downgrade(shard, group, gone, now, response, replacement)
+    return convert(steps, group.member_count)
+
+
+def _downgrade(
+    shard: Shard,
+    group: ConsumerGroup,
+    gone: Collection[MemberId],
+    now: Now,
+    response: Response | None,
+    replacement: Replacement | None,
+) -> Steps[Outcome]:
+    classic = yield from _compute_classic_group(shard, group, gone, now, replacement)
+    draft = ClassicDraft(classic, now)
+    draft.records += yield from compute_tombstones_in_slices(group)
+    record = compute_group_record(replace(classic, leader=None))
+    draft.records.append(record)
+    yield
+    sessions = [(each.member_id, each.session_timeout_ms) for each in classic.members.values()]
+    draft.effects.append(BeginClassicSessions(group.group_id, tuple(sessions)))
+    yield
     reason = "only members of the classic protocol are left: the group is downgraded"
     rebalance(draft, shard.settings_of(group.group_id), ClassicEvent.GONE, reason)
-    return draft.finish(response)
+    yield
+    assert isinstance(record.value, GroupMetadataValue), "it is the record of a group"
+    written = compute_classic_group(group.group_id, record.value, classic.subscribed_topics)
+    converted = Converted(
+        written, len(draft.records), _find_names(shard, group), tuple(sorted(gone))
+    )
+    return replace(draft.finish(response), converted=converted)
+
+
+def _find_names(shard: Shard, group: ConsumerGroup) -> set[TopicName]:
+    """Of the topics of which members have partitions."""
+    by_id = shard.image.by_id
+    return {by_id[topic_id].name for topic_id in group.numbers.topics if topic_id in by_id}
 
 
 def _compute_classic_group(
@@ -104,7 +132,7 @@ def _compute_classic_group(
     gone: Collection[MemberId],
     now: Now,
     replacement: Replacement | None,
-) -> ClassicGroup:
+) -> Steps[ClassicGroup]:
     """The group as it was: Stable, at the group epoch."""
     draft = ClassicDraft(compute_new_group(group.group_id, now.wall_ms), now)
     staying = [
@@ -114,20 +142,35 @@ def _compute_classic_group(
     ]
     if replacement is not None:
         staying.append((replacement.member_id, replacement.metadata, replacement.replaced))
-    for member_id, metadata, _ in staying:
-        draft.add(_compute_member(member_id, metadata), PROTOCOL_TYPE)
+    for part in in_slices(staying):
+        for member_id, metadata, _ in part:
+            draft.add(_compute_member(member_id, metadata), PROTOCOL_TYPE)
+        yield
     draft.state = ClassicGroupState.STABLE
     draft.generation = group.group_epoch
     name = draft.protocol_name = compute_protocol(draft)
     free = _compute_free_slots(group, gone, replacement)
-    for member_id, _, holder in staying:
-        member = draft.members[member_id]
-        said = member.metadata_for(name)
-        assigned = _compute_assigned(shard, group, holder, free)
-        given = encode_assignment(assigned, said, compute_user_data(group, holder))
-        draft.put(replace(member, metadata=said, assignment=given))
-    draft.subscribed_topics = compute_subscribed_topics(PROTOCOL_TYPE, name, draft.members)
+    for part in in_slices(staying):
+        for member_id, _, holder in part:
+            member = draft.members[member_id]
+            said = member.metadata_for(name)
+            assigned = _compute_assigned(shard, group, holder, free)
+            given = encode_assignment(assigned, said, compute_user_data(group, holder))
+            draft.put(replace(member, metadata=said, assignment=given))
+        yield
+    draft.subscribed_topics = yield from _compute_subscribed_topics(draft)
     return draft.value()
+
+
+def _compute_subscribed_topics(draft: ClassicDraft) -> Steps[frozenset[TopicName] | None]:
+    topics: set[TopicName] = set()
+    for part in in_slices({each.metadata for each in draft.members.values()}):
+        said = compute_topics_said(part)
+        if said is None:
+            return None
+        topics |= said
+        yield
+    return frozenset(topics)
 
 
 def _compute_member(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.conversion import in_slices
 from coordinator.core.regexes import compute_all_regex_tombstones
 from coordinator.core.shard import Shard
+from coordinator.core.steps import Steps, run_at_once
 from model.ids import GroupId
 from model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -28,23 +30,29 @@ def compute_group_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
 
 def compute_consumer_group_tombstones(group: ConsumerGroup) -> list[Record]:
     """What removes a consumer group with the members that it has."""
+    return run_at_once(compute_tombstones_in_slices(group))
+
+
+def compute_tombstones_in_slices(group: ConsumerGroup) -> Steps[list[Record]]:
+    """``compute_consumer_group_tombstones``."""
     group_id = group.group_id
-    member_ids = [member.member_id for member in group.members()]
+    current: list[Record] = []
+    targets: list[Record] = []
+    metadata: list[Record] = []
+    for part in in_slices(group.entries.values()):
+        for entry in part:
+            own = entry.member_id
+            # Of members whose other records are gone a compaction may have left the target.
+            targets.append(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, own), None))
+            if entry.is_member:
+                current.append(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, own), None))
+                metadata.append(Record(ConsumerGroupMemberMetadataKey(group_id, own), None))
+        yield
     return [
-        *(
-            Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None)
-            for member_id in member_ids
-        ),
-        # Of members whose other records are gone a compaction may have left the target.
-        *(
-            Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None)
-            for member_id in group.entries
-        ),
+        *current,
+        *targets,
         Record(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
-        *(
-            Record(ConsumerGroupMemberMetadataKey(group_id, member_id), None)
-            for member_id in member_ids
-        ),
+        *metadata,
         *compute_all_regex_tombstones(group),
         Record(ConsumerGroupPartitionMetadataKey(group_id), None),
         Record(ConsumerGroupMetadataKey(group_id), None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from coordinator.core.classic_join import (
@@ -40,6 +41,7 @@ from coordinator.core.offsets import handle_delete_topic_offsets, handle_offset_
 from coordinator.core.outcome import Outcome
 from coordinator.core.regex_resolution import InstallRegexes, handle_install_regexes
 from coordinator.core.shard import Shard
+from coordinator.core.steps import Steps
 from coordinator.core.target import (
     InstallTarget,
     compute_preferred_assignor,
@@ -110,9 +112,16 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
     if shard.being_deleted and isinstance(command, ConsumerGroupHeartbeat | JoinGroup):
         check_not_being_deleted(shard, command.group_id)
     outcome = handle_command(shard, command, now)
+    if outcome.slices is not None:
+        return replace(outcome, slices=_settle(shard, command.group_id, outcome.slices))
     if outcome.records and not isinstance(command, OffsetCommit):
         return settle_local_state(shard, command.group_id, outcome)
     return outcome
+
+
+def _settle(shard: Shard, group_id: GroupId, slices: Steps[Outcome]) -> Steps[Outcome]:
+    outcome = yield from slices
+    return settle_local_state(shard, group_id, outcome)
 
 
 def handle_command(shard: Shard, command: ShardCommand, now: Now) -> Outcome:

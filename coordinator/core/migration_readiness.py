@@ -34,6 +34,7 @@ UNLIMITED = (1 << 31) - 1
 DEFAULT_SESSION_TIMEOUT_MS = 45_000
 DEFAULT_SUBSCRIPTIONS_MAX = 10_000
 FIRST_VERSION_WITH_RACK = 3
+_FIRST_VERSION_WITH_OWNED = 1
 
 _COOPERATIVE = "cooperative-sticky"
 _EAGER = ("range", "roundrobin", "sticky")
@@ -153,18 +154,20 @@ class Readiness:
 
 def compute_candidate(group: ClassicGroup) -> Candidate:
     """A classic group as the rules of a migration look at it."""
-    members = tuple(
-        CandidateMember(
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.session_timeout_ms,
-            subscription_of(group, member),
-            member.assignment,
-        )
-        for member in group.members.values()
-    )
+    members = tuple(compute_candidate_member(group, member) for member in group.members.values())
     return Candidate(group.group_id, group.protocol_type, group.protocol_name, members)
+
+
+def compute_candidate_member(group: ClassicGroup, member: ClassicMember) -> CandidateMember:
+    """A member of it."""
+    return CandidateMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.session_timeout_ms,
+        subscription_of(group, member),
+        member.assignment,
+    )
 
 
 def subscription_of(group: ClassicGroup, member: ClassicMember) -> bytes:
@@ -194,7 +197,7 @@ def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Read
     if group.members:
         reasons += compute_group_reasons(group, rules)
         for member in group.members:
-            reasons += _check_member(group, member, rules)
+            reasons += compute_member_reasons(group, member, rules)
     elif group.protocol_type not in (PROTOCOL_TYPE, None, ""):
         detail = f"those that were in it are of the type {group.protocol_type}: they stay classic"
         reasons.append(Reason(Hindrance.OTHER_TYPE, detail))
@@ -233,7 +236,10 @@ def compute_group_reasons(group: Candidate, rules: MigrationRules) -> list[Reaso
     return found
 
 
-def _check_member(group: Candidate, member: CandidateMember, rules: MigrationRules) -> list[Reason]:
+def compute_member_reasons(
+    group: Candidate, member: CandidateMember, rules: MigrationRules
+) -> list[Reason]:
+    """Those of one member."""
     found: list[Reason] = []
 
     def add(hindrance: Hindrance, detail: str) -> None:
@@ -283,7 +289,7 @@ def _check_embedded(member: CandidateMember, rules: MigrationRules) -> list[tupl
         found.append((Hindrance.MALFORMED_SUBSCRIPTION, detail))
     else:
         version = int.from_bytes(member.subscription[:_VERSION_SIZE], "big")
-        if leaves_out_owned(member.subscription):
+        if version == _FIRST_VERSION_WITH_OWNED and leaves_out_owned(member.subscription):
             detail = (
                 "its library writes version 1 without owned partitions (as kafka-go, platformatic "
                 "and faust do): it is taken to own nothing when it joins; Kafka would refuse it"

@@ -41,14 +41,17 @@ class _GroupEpochs:
             heappop(self.descending)
         return -self.descending[0]
 
-    def add(self, epoch: int) -> None:
+    def add(self, epoch: int) -> bool:
+        """Whether it is the first of its epoch."""
         count = self.counts.get(epoch, 0)
-        if not count:
-            heappush(self.descending, -epoch)
         self.counts[epoch] = count + 1
+        if count:
+            return False
+        heappush(self.descending, -epoch)
         if len(self.descending) > 2 * len(self.counts) + GONE_MAX:
             self.descending = [-each for each in self.counts]
             heapify(self.descending)
+        return True
 
     def discard(self, epoch: int) -> None:
         self.counts[epoch] -= 1
@@ -93,15 +96,17 @@ class OpenTransaction:
 
     def add(self, key: OffsetCommitKey, producer_epoch: int) -> None:
         """An offset waits, in the place of what waited under its key."""
-        if self.epochs.get(key) == producer_epoch:
+        known = self.epochs.get(key)
+        if known == producer_epoch:
             return
-        self.discard(key)
+        if known is not None:
+            self.discard(key)
         self.epochs[key] = producer_epoch
         epochs = self._groups.get(key.group)
         if epochs is None:
             epochs = self._groups[key.group] = _GroupEpochs()
-        epochs.add(producer_epoch)
-        self._note_highest(key.group, epochs)
+        if epochs.add(producer_epoch):
+            self._note_highest(key.group, epochs)
 
     def discard(self, key: OffsetCommitKey) -> None:
         """It waits no more, if it did."""

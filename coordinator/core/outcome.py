@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias
 
+from coordinator.core import conversion
 from coordinator.core.classic_group import ClassicGroup, Phase
+from coordinator.core.conversion import Converted
 from coordinator.core.prepared_target import PreparedTarget
+from coordinator.core.steps import Steps, run_at_once
 from model.assignor_configs import AssignorConfigs
 from model.commands import ClassicDeadline, ReconcileMember
 from model.errors import GroupError
@@ -85,6 +88,17 @@ class ArmClassicDeadline:
 
 
 @value
+class BeginClassicSessions:
+    """These members of a group that changed its type speak the classic protocol from now on.
+
+    Each has its session timeout, in ms, from now, and no other deadline.
+    """
+
+    group_id: GroupId
+    sessions: tuple[tuple[MemberId, int], ...]
+
+
+@value
 class CancelClassicDeadline:
     """There is nothing to wait for any more."""
 
@@ -140,6 +154,7 @@ Effect: TypeAlias = (
     | RefreshGroups
     | ApplyGroupSettings
     | ArmClassicDeadline
+    | BeginClassicSessions
     | CancelClassicDeadline
     | NoteRebalance
     | EndLocalRequest
@@ -156,6 +171,9 @@ class Outcome:
     the batch are there, and its outcome has the answer. An error is the response where
     something has changed all the same. With ``wait`` the answer is parked before the
     ``releases`` are given. ``classic`` is the value that the classic group has from now on.
+    ``converted`` is what the first records come to where the group changes its type. With
+    ``slices`` nothing else is there yet: they come to the outcome, if the group is still as it was
+    at their beginning.
     """
 
     records: tuple[Record, ...] = ()
@@ -169,12 +187,27 @@ class Outcome:
     wait: Wait | None = None
     releases: tuple[Release, ...] = ()
     prepared: PreparedTarget | None = None
+    converted: Converted | None = None
+    slices: Steps[Outcome] | None = None
 
     @property
     def writes(self) -> bool:
         """Whether anything is to be written."""
         return bool(self.records or self.commits or self.side or self.transaction is not None)
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether records of it were made in slices, before."""
+        return self.prepared is not None or (
+            self.converted is not None and bool(self.converted.blocks)
+        )
+
     def with_side(self, side: tuple[SideRecord, ...]) -> Outcome:
         """The same with these side records in the place of its own."""
         return self if side == self.side else replace(self, side=side)
+
+
+def convert(steps: Steps[Outcome], members: int) -> Outcome:
+    """What a conversion of a group of so many members comes to, or how it is come to in slices."""
+    is_small = members <= conversion.AT_ONCE_MAX
+    return run_at_once(steps) if is_small else Outcome(slices=steps)

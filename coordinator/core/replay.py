@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from coordinator.core.classic_group import compute_classic_group
+from coordinator.core.classic_group import ClassicGroup, compute_classic_group
 from coordinator.core.consumer_group import (
     LEAVE_EPOCH,
     NO_NUMBERS,
@@ -22,6 +22,7 @@ from coordinator.core.consumer_group import (
     Member,
     regex_of,
 )
+from coordinator.core.conversion import Converted
 from coordinator.core.prepared_target import MadeRecord, PreparedTarget, select_made
 from coordinator.core.replay_foreign import FOREIGN_REPLAYS
 from coordinator.core.shard import Shard
@@ -418,6 +419,27 @@ def replay_classic_group(
         shard.classic_groups.pop(key.group, None)
     else:
         shard.classic_groups[key.group] = compute_classic_group(key.group, value)
+
+
+def replay_conversion(
+    shard: Shard, group_id: GroupId, records: tuple[Record, ...], converted: Converted
+) -> None:
+    """``replay`` of each record; those that end the group and begin it anew all at once."""
+    group = converted.group
+    if isinstance(group, ClassicGroup):
+        before = shard.consumer_groups.pop(group_id)
+        before.revision += 1
+        for name in before.subscribed_topic_names():
+            _forget_subscription(shard, group_id, name)
+        shard.live_classic_groups.pop(group_id, None)
+        shard.classic_groups[group_id] = group
+    else:
+        shard.live_classic_groups.pop(group_id, None)
+        shard.classic_groups.pop(group_id, None)
+        shard.consumer_groups[group_id] = group
+        _note_subscriptions(shard, group, group.subscribed_topic_names())
+    for record in records[converted.count :]:
+        replay(shard, record)
 
 
 def replay_offset_commit(

@@ -2,7 +2,7 @@
 
 What its members are, and what each was assigned, goes over as it is at the generation as the
 epoch; then the newcomer joins as it would any consumer group. All of it is one batch, and where
-the newcomer is refused nothing has happened.
+the newcomer is refused nothing has happened. Of a large group it is made in slices.
 
 Source: KIP-848, "Upgrade"; Kafka's ``GroupMetadataManager.convertToConsumerGroup`` and
 ``ConsumerGroup.fromClassicGroup``. Row C11.
@@ -10,17 +10,14 @@ Source: KIP-848, "Upgrade"; Kafka's ``GroupMetadataManager.convertToConsumerGrou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from coordinator.core.classic_draft import GROUP
 from coordinator.core.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
 from coordinator.core.consumer_group import JOIN_EPOCH
-from coordinator.core.consumer_protocol import (
-    PROTOCOL_TYPE,
-    decode_subscription,
-    decode_user_data,
-)
+from coordinator.core.consumer_protocol import PROTOCOL_TYPE, MemberSubscription, decode_user_data
+from coordinator.core.conversion import Converted, in_slices
 from coordinator.core.heartbeat import (
     check_server_assignor,
     compute_epoch_bump,
@@ -29,29 +26,36 @@ from coordinator.core.heartbeat import (
 )
 from coordinator.core.metadata_hash import compute_metadata_hash
 from coordinator.core.migration_readiness import (
+    Candidate,
     MigrationRules,
     Reason,
-    compute_candidate,
+    compute_candidate_member,
     compute_group_reasons,
-    compute_migration_readiness,
+    compute_member_reasons,
     compute_migration_rules,
     describe_too_many_topics,
-    subscription_of,
 )
 from coordinator.core.outcome import (
     ArmClassicDeadline,
+    BeginClassicSessions,
     CancelClassicDeadline,
     Effect,
     NoteRebalance,
     Outcome,
     Release,
+    convert,
 )
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
-from coordinator.core.upgrade_holdings import Holding, compute_holdings
+from coordinator.core.steps import Steps
+from coordinator.core.upgrade_holdings import (
+    Holding,
+    compute_holdings,
+    read_subscriptions,
+)
 from model.commands import UNCHANGED, ClassicDeadline, ConsumerGroupHeartbeat, Now
 from model.errors import GroupIdNotFound, RebalanceInProgress
-from model.ids import GroupId
+from model.ids import GroupId, TopicName
 from model.local_assignors import (
     CLASSIC_VERSION,
     InstalledMetadataKey,
@@ -99,27 +103,49 @@ def handle_upgrade(
 ) -> Outcome:
     """Convert the group, and let the newcomer join it. Raises what either is refused with."""
     check_server_assignor(shard, command)
+    return convert(_upgrade(shard, group, command, now), len(group.members))
+
+
+def _upgrade(
+    shard: Shard, group: ClassicGroup, command: ConsumerGroupHeartbeat, now: Now
+) -> Steps[Outcome]:
     keeps_user_data = command.local_assignors is not UNCHANGED and bool(command.local_assignors)
-    check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
-    records = compute_upgrade_records(shard, group)
-    converted = _compute_shard_with(shard, records)
+    yield from check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
+    records = yield from compute_upgrade_records(shard, group)
+    converted = yield from _compute_shard_with(shard, records)
     outcome = handle_heartbeat(converted, command, now)
-    if not _has_new_epoch(outcome) and not _is_known(converted, group, command):
-        outcome = _with_new_epoch(converted, outcome, group.group_id)
+    if not _has_new_epoch(outcome):
+        is_known = yield from _find_whether_known(converted, group, command)
+        if not is_known:
+            outcome = _with_new_epoch(converted, outcome, group.group_id)
+    user_data = yield from _compute_user_data(shard, group)
+    yield
+    upgraded = converted.consumer_groups[group.group_id]
+    names = {*upgraded.subscribed_topic_names(), *_find_names(outcome)}
     return replace(
         outcome,
         records=records + outcome.records,
-        side=_compute_user_data(shard, group) + outcome.side,
+        side=user_data + outcome.side,
         effects=(*_compute_effects(group, command), *outcome.effects),
         releases=_compute_releases(group),
+        converted=Converted(upgraded, len(records), names),
     )
+
+
+def _find_names(outcome: Outcome) -> Iterator[TopicName]:
+    """What the newcomer subscribes to."""
+    for _, value in outcome.records:
+        if isinstance(value, ConsumerGroupMemberMetadataValue):
+            yield from value.subscribed_topic_names
 
 
 def _has_new_epoch(outcome: Outcome) -> bool:
     return any(isinstance(record.key, ConsumerGroupMetadataKey) for record in outcome.records)
 
 
-def _is_known(converted: Shard, classic: ClassicGroup, command: ConsumerGroupHeartbeat) -> bool:
+def _find_whether_known(
+    converted: Shard, classic: ClassicGroup, command: ConsumerGroupHeartbeat
+) -> Steps[bool]:
     """Whether all that the members want is given, and each knows what it has.
 
     What the rebalance that ended here, or a leader that did not look yet, has left undone would be
@@ -129,12 +155,15 @@ def _is_known(converted: Shard, classic: ClassicGroup, command: ConsumerGroupHea
     group, topics = converted.consumer_groups[classic.group_id], converted.image.by_name
     names = group.subscribed_topic_names()
     there = sum(topics[name].partitions for name in names if name in topics)
-    given = sum(len(member.target or ()) for member in group.members())
-    is_legal = all(
-        group.numbers.topic_indexes_of(member.target or ())
-        <= group.subscribed_topic_indexes(member.metadata, converted.image)
-        for member in group.members()
-    )
+    given, is_legal = 0, True
+    for part in in_slices(group.members()):
+        for member in part:
+            target = member.target or ()
+            given += len(target)
+            is_legal &= group.numbers.topic_indexes_of(target) <= group.subscribed_topic_indexes(
+                member.metadata, converted.image
+            )
+        yield
     # The newcomer itself is told all, and with it whoever it takes the place of.
     is_alone = all(
         member.instance_id is not None and member.instance_id == command.instance_id
@@ -160,7 +189,7 @@ def _with_new_epoch(converted: Shard, outcome: Outcome, group_id: GroupId) -> Ou
 
 def check_upgrade(
     group: ClassicGroup, settings: CoordinatorSettings, keeps_user_data: bool = False
-) -> None:
+) -> Steps[None]:
     """Raises ``GroupIdNotFound``, which says why, where the group stays what it is.
 
     User data of an assignor is in the way, unless the newcomer brings an assignor for it.
@@ -170,22 +199,32 @@ def check_upgrade(
     refusal = group.upgrade_checks.get(key)
     if refusal is None:
         # A heartbeat of some bytes asks for it, and members may have said very much.
-        refusal = group.upgrade_checks[key] = _find_refusal(group, rules)
+        refusal = yield from _find_refusal(group, rules)
+        group.upgrade_checks[key] = refusal
     if refusal:
         raise GroupIdNotFound(
             f"Group {group.group_id} is a classic group and stays one: {refusal}."
         )
 
 
-def _find_refusal(group: ClassicGroup, rules: MigrationRules) -> str:
+def _find_refusal(group: ClassicGroup, rules: MigrationRules) -> Steps[str]:
     """What is in the way; nothing is decoded before what is cheap to see."""
-    candidate = compute_candidate(group)
-    if not (found := _describe_blocking(compute_group_reasons(candidate, rules))):
-        for member in candidate.members:
-            if detail := describe_too_many_topics(member, rules):
-                return f"{detail} (client {member.client_id})"
-        found = _describe_blocking(compute_migration_readiness(candidate, rules).reasons)
-    return found
+    members = []
+    for part in in_slices(group.members.values()):
+        members += [compute_candidate_member(group, member) for member in part]
+        yield
+    candidate = Candidate(group.group_id, group.protocol_type, group.protocol_name, tuple(members))
+    if found := _describe_blocking(compute_group_reasons(candidate, rules)):
+        return found
+    for one in members:
+        if detail := describe_too_many_topics(one, rules):
+            return f"{detail} (client {one.client_id})"
+    for of_part in in_slices(members):
+        for one in of_part:
+            if found := _describe_blocking(compute_member_reasons(candidate, one, rules)):
+                return found
+        yield
+    return ""
 
 
 def _describe_blocking(reasons: Iterable[Reason]) -> str:
@@ -196,47 +235,46 @@ def _describe_blocking(reasons: Iterable[Reason]) -> str:
     return ""
 
 
-def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> tuple[Record, ...]:
+def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Record, ...]]:
     """The end of the classic group and the whole of the consumer group, in Kafka's order."""
     # A group that fills for the first time is of generation 0, and epoch 0 is that of who joins.
     group_id, epoch = group.group_id, max(group.generation, 1)
-    held = compute_holdings(group, shard.image)
-    said = {member.member_id: _compute_metadata(group, member) for member in group.members.values()}
-    names = {name for metadata in said.values() for name in metadata.subscribed_topic_names}
+    said = yield from read_subscriptions(group)
+    held = yield from compute_holdings(group, shard.image, said)
+    metadata: list[Record] = []
+    targets: list[Record] = []
+    current: list[Record] = []
+    names: set[TopicName] = set()
+    for part in in_slices(group.members.values()):
+        for member in part:
+            own, holding = member.member_id, held[member.member_id]
+            value = _compute_metadata(member, said[own])
+            names.update(value.subscribed_topic_names)
+            metadata.append(Record(ConsumerGroupMemberMetadataKey(group_id, own), value))
+            target = ConsumerGroupTargetAssignmentMemberValue(holding.assigned)
+            targets.append(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, own), target))
+            has = _compute_current(epoch, holding)
+            current.append(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, own), has))
+        yield
     metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
-    members = list(group.members)
     return (
         Record(GroupMetadataKey(group_id), None),
-        *(Record(ConsumerGroupMemberMetadataKey(group_id, own), said[own]) for own in members),
+        *metadata,
         Record(
             ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash)
         ),
-        *(
-            Record(
-                ConsumerGroupTargetAssignmentMemberKey(group_id, own),
-                ConsumerGroupTargetAssignmentMemberValue(held[own].assigned),
-            )
-            for own in members
-        ),
+        *targets,
         Record(
             ConsumerGroupTargetAssignmentMetadataKey(group_id),
             ConsumerGroupTargetAssignmentMetadataValue(epoch),
         ),
-        *(
-            Record(
-                ConsumerGroupCurrentMemberAssignmentKey(group_id, own),
-                _compute_current(epoch, held[own]),
-            )
-            for own in members
-        ),
+        *current,
     )
 
 
 def _compute_metadata(
-    group: ClassicGroup, member: ClassicMember
+    member: ClassicMember, subscription: MemberSubscription
 ) -> ConsumerGroupMemberMetadataValue:
-    subscription = decode_subscription(subscription_of(group, member))
-    assert subscription is not None, "it was checked that it can be read"
     protocols = tuple(ClassicProtocol(each.name, each.metadata) for each in member.protocols)
     return ConsumerGroupMemberMetadataValue(
         member.instance_id,
@@ -271,45 +309,47 @@ def _compute_epochs(
     )
 
 
-def _compute_user_data(shard: Shard, group: ClassicGroup) -> tuple[SideRecord, ...]:
+def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRecord, ...]]:
     """What the leader's assignor gave members beside partitions: theirs until the next target."""
-    return tuple(
-        SideRecord(
-            InstalledMetadataKey(shard.partition, group.group_id, member.member_id),
-            InstalledMetadataValue(
-                group.generation, group.protocol_name or "", CLASSIC_VERSION, user_data
-            ),
+    found: list[SideRecord] = []
+    for part in in_slices(group.members.values()):
+        found += (
+            SideRecord(
+                InstalledMetadataKey(shard.partition, group.group_id, member.member_id),
+                InstalledMetadataValue(
+                    group.generation, group.protocol_name or "", CLASSIC_VERSION, user_data
+                ),
+            )
+            for member in part
+            if (user_data := decode_user_data(member.assignment)) is not None
         )
-        for member in group.members.values()
-        if (user_data := decode_user_data(member.assignment)) is not None
-    )
+        yield
+    return tuple(found)
 
 
-def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Shard:
+def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Steps[Shard]:
     """A shard of the converted group alone, in which the newcomer is looked at."""
     converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings)
     converted.topic_hashes = shard.topic_hashes
-    for record in records:
-        replay(converted, record)
+    for part in in_slices(records):
+        for record in part:
+            replay(converted, record)
+        yield
     return converted
 
 
 def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> list[Effect]:
     """The deadlines of the rebalance end; each session begins anew."""
     group_id: GroupId = group.group_id
-    session = ClassicDeadline.SESSION
     effects: list[Effect] = [
         CancelClassicDeadline(group_id, ClassicDeadline.JOIN, GROUP),
         CancelClassicDeadline(group_id, ClassicDeadline.SYNC, GROUP),
     ]
     effects += (
-        CancelClassicDeadline(group_id, session, member_id)
+        CancelClassicDeadline(group_id, ClassicDeadline.SESSION, member_id)
         for member_id in sorted(group.pending_members)
     )
-    effects += (
-        ArmClassicDeadline(group_id, session, member.member_id, member.session_timeout_ms)
-        for member in group.members.values()
-    )
+    effects.append(compute_sessions(group))
     reason = f"member {command.member_id} joins by the consumer protocol: the group is upgraded"
     effects += (
         ArmClassicDeadline(
@@ -320,6 +360,12 @@ def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> li
     )
     effects.append(NoteRebalance(group_id, group.generation, reason))
     return effects
+
+
+def compute_sessions(group: ClassicGroup) -> BeginClassicSessions:
+    """Each member of a group that changes its type is taken to have been heard from."""
+    sessions = [(each.member_id, each.session_timeout_ms) for each in group.members.values()]
+    return BeginClassicSessions(group.group_id, tuple(sessions))
 
 
 def _compute_releases(group: ClassicGroup) -> tuple[Release, ...]:

@@ -9,15 +9,18 @@ the member. A consumer group has no generations: that its partitions are held mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from coordinator.core.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.consumer_protocol import (
     AssignedPartitions,
+    MemberSubscription,
     decode_assigned_partitions,
     decode_subscription,
 )
+from coordinator.core.conversion import in_slices
 from coordinator.core.migration_readiness import subscription_of
+from coordinator.core.steps import Steps
 from model.ids import MemberId, TopicName
 from model.records import TopicPartitions
 from model.topics import TopicImage
@@ -32,7 +35,28 @@ class Holding:
     pending: tuple[TopicPartitions, ...] = ()
 
 
-def compute_holdings(group: ClassicGroup, image: TopicImage) -> dict[MemberId, Holding]:
+def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, MemberSubscription]]:
+    """What each member said, which can be read: that was checked. Many say the same."""
+    found: dict[MemberId, MemberSubscription] = {}
+    known: dict[bytes, MemberSubscription] = {}
+    for part in in_slices(group.members.values()):
+        for member in part:
+            metadata = subscription_of(group, member)
+            said = known.get(metadata)
+            if said is None:
+                said = decode_subscription(metadata)
+                assert said is not None, "it was checked that it can be read"
+                known[metadata] = said
+            found[member.member_id] = said
+        yield
+    return found
+
+
+def compute_holdings(
+    group: ClassicGroup,
+    image: TopicImage,
+    subscriptions: Mapping[MemberId, MemberSubscription],
+) -> Steps[dict[MemberId, Holding]]:
     """What each member has of the topics that are there.
 
     A consumer group has one owner for a partition: of several that a leader gave it to, the first
@@ -40,35 +64,30 @@ def compute_holdings(group: ClassicGroup, image: TopicImage) -> dict[MemberId, H
     generation.
     """
     free = _Free(image)
-    found = {
-        member_id: Holding(free.take(_read_assignment(member)))
-        for member_id, member in group.members.items()
-    }
-    claims = [(_read_claims(group, member), member) for member in group.members.values()]
-    claims.sort(key=lambda claim: -claim[0][0])
-    for (_, owned), member in claims:
-        held = free.take(owned)
-        if not held:
-            continue
-        assigned = found[member.member_id].assigned
-        # Without an assignment there is none that takes anything from it.
-        holding = Holding(assigned, held) if member.assignment else Holding(held)
-        found[member.member_id] = holding
+    found: dict[MemberId, Holding] = {}
+    for part in in_slices(group.members.values()):
+        for member in part:
+            found[member.member_id] = Holding(free.take(_read_assignment(member)))
+        yield
+    claims = sorted(
+        group.members.values(), key=lambda own: -subscriptions[own.member_id].generation
+    )
+    for part in in_slices(claims):
+        for member in part:
+            held = free.take(subscriptions[member.member_id].owned)
+            if not held:
+                continue
+            assigned = found[member.member_id].assigned
+            # Without an assignment there is none that takes anything from it.
+            holding = Holding(assigned, held) if member.assignment else Holding(held)
+            found[member.member_id] = holding
+        yield
     return found
 
 
 def _read_assignment(member: ClassicMember) -> tuple[AssignedPartitions, ...]:
     given = decode_assigned_partitions(member.assignment) if member.assignment else None
     return given or ()
-
-
-def _read_claims(
-    group: ClassicGroup, member: ClassicMember
-) -> tuple[int, tuple[AssignedPartitions, ...]]:
-    """What a member said that it owns, and since which generation."""
-    subscription = decode_subscription(subscription_of(group, member))
-    assert subscription is not None, "it was checked that it can be read"
-    return subscription.generation, subscription.owned
 
 
 class _Free:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -37,6 +38,20 @@ def set_answer(waiting: asyncio.Future[Answer], answer: Answer) -> None:
     """The reply of who waits for it, or has given up."""
     if not waiting.done():
         waiting.set_result(answer)
+
+
+async def await_answer(submit: Callable[[Reply], None]) -> Response:
+    """What is submitted is answered with. Raises the ``GroupError`` that is the answer."""
+    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    submit(partial(set_answer, future))
+    answer = await future
+    if isinstance(answer, GroupError):
+        try:
+            raise answer.with_traceback(None)
+        finally:
+            # It would hold the frames that it was raised in, there and here.
+            del answer, future
+    return answer
 
 
 class MemberTicket(Protocol):

@@ -12,7 +12,7 @@ from coordinator.core.classic_group import Phase
 from coordinator.core.outcome import Effect, Outcome, Release, Wait
 from coordinator.core.shard import Shard
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.writer import Entry, Waited, Writer
+from coordinator.runtime.writer import Waited, Writer, make_entry
 from model.errors import NotCoordinator, RebalanceInProgress
 from model.ids import GroupId, MemberId
 
@@ -53,9 +53,7 @@ class ClassicGroups:
         for effect in outcome.effects:
             self._carry_out_effect(effect)
         if outcome.records:
-            self._writer.append(
-                Entry(shard.partition, outcome.records, outcome.side, None, None, waited=waited)
-            )
+            self._writer.append(make_entry(shard.partition, outcome, None, waited))
         if outcome.wait is not None:
             self._wait(group_id, outcome.wait, reply)
         self._release_all(group_id, outcome.releases)

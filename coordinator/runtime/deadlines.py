@@ -8,6 +8,7 @@ from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import (
     ArmClassicDeadline,
     ArmRebalanceTimeout,
+    BeginClassicSessions,
     CancelClassicDeadline,
     CancelRebalanceTimeout,
 )
@@ -16,7 +17,11 @@ from coordinator.runtime.timers import Timers
 from model.ids import GroupId, MemberId
 
 DeadlineEffect: TypeAlias = (
-    ArmRebalanceTimeout | CancelRebalanceTimeout | ArmClassicDeadline | CancelClassicDeadline
+    ArmRebalanceTimeout
+    | CancelRebalanceTimeout
+    | ArmClassicDeadline
+    | BeginClassicSessions
+    | CancelClassicDeadline
 )
 
 
@@ -51,6 +56,9 @@ class Deadlines:
                 if stays and self._liveness.classic.is_armed(group_id, deadline, member_id):
                     return
                 self._liveness.arm_classic(group_id, deadline, member_id, timeout_ms, now_ms)
+                self._timers.arm()
+            case BeginClassicSessions(group_id, sessions):
+                self._liveness.begin_classic_sessions(group_id, sessions, now_ms)
                 self._timers.arm()
             case CancelClassicDeadline(group_id, deadline, member_id):
                 self._liveness.classic.cancel(group_id, deadline, member_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator.core.handle import handle
 from coordinator.core.outcome import Outcome
 from coordinator.core.shard import Shard
+from coordinator.core.steps import run_at_once
 from coordinator.core.topics import Catalogue
 from coordinator.runtime.loader import load_catalogue, load_shard, read_last_timestamp
 from coordinator.runtime.partition_encoder import PartitionEncoder
@@ -36,6 +37,8 @@ def convert_to_classic_offline(
     wall_ms = max(wall_ms, read_last_timestamp(store))
     command = ConvertToClassicGroup(INTERNAL, group_id, validate_only)
     outcome = handle(shard, command, Now(wall_ms, wall_ms))
+    if outcome.slices is not None:
+        outcome = run_at_once(outcome.slices)
     if not validate_only:
         _write(store, shard, outcome, _compute_policy(catalogue, group_id), wall_ms)
 

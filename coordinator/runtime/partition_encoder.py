@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
+from coordinator.core.conversion import RecordBlock
+from coordinator.core.steps import Steps, take_slices
 from coordinator.runtime.pending_offsets import PendingOffsets, compute_committed
 from model.commit_rows import CommitRows, NamedPartitions
 from model.ids import LogOffset, LogPartition, ProducerId
 from model.records import OffsetCommits, Record
 from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
-from storage.codec.batches import HEADER_SIZE, encode_batch, encode_marker
+from storage.codec.batches import (
+    HEADER_SIZE,
+    encode_batch,
+    encode_marker,
+    encode_records,
+    frame_records,
+)
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.hot import encode_commit_values
 from storage.codec.records import encode_key, encode_value
@@ -18,6 +26,8 @@ from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_lates
 
 BATCH_BYTES_MAX = 1 << 20
 RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
+BLOCK_SLICE = 200
+"""Records that are encoded in one turn, each in some 5 µs."""
 RECORD_OVERHEAD_MAX = 21
 """Lengths, deltas, attributes and the count of headers, beside a record's key and value."""
 
@@ -53,6 +63,30 @@ def _encode_lone_block(
     batch, values = encoder.encode_rows(first, wall_ms, named.partitions, rows, timestamp)
     latest = dict(zip(named.keys, pack_latest_rows(first, wall_ms, values), strict=True))
     return PartitionAppend(log_partition, first, batch, len(named.keys), latest)
+
+
+def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
+    """Very many records, none of them a commit, as batches that are made in slices."""
+    blocks: list[RecordBlock] = []
+    pairs: list[tuple[bytes, bytes | None]] = []
+    parts: list[bytes] = []
+    size = 0
+    for part in take_slices(records, BLOCK_SLICE):
+        begin = len(pairs)
+        for record in part:
+            key = encode_key(record.key)
+            value = None if record.value is None else encode_value(record.value)
+            added = len(key) + len(value or b"") + RECORD_OVERHEAD_MAX
+            if pairs and size + added > RECORDS_BYTES_MAX:
+                parts.append(encode_records(pairs[begin:], begin))
+                blocks.append(RecordBlock(pairs, b"".join(parts)))
+                pairs, parts, size, begin = [], [], 0, 0
+            pairs.append((key, value))
+            size += added
+        parts.append(encode_records(pairs[begin:], begin))
+        yield
+    blocks.append(RecordBlock(pairs, b"".join(parts)))
+    return tuple(blocks)
 
 
 class PartitionEncoder:
@@ -93,8 +127,14 @@ class PartitionEncoder:
 
     def add_record(self, record: Record, waited: Collection[ProducerId] = ()) -> None:
         """One record, or tombstone, which takes what ``waited`` there for these producers."""
-        key = encode_key(record.key)
-        if record.value is None:
+        value = None if record.value is None else encode_value(record.value)
+        self.add_encoded(encode_key(record.key), value, waited)
+
+    def add_encoded(
+        self, key: bytes, value: bytes | None, waited: Collection[ProducerId] = ()
+    ) -> None:
+        """One record, or tombstone, whose key and value are encoded already."""
+        if value is None:
             self._make_room(len(key) + RECORD_OVERHEAD_MAX)
             self._pairs.append((key, None))
             # Of the core's own keys none is a legacy one: a key is its own key in ``latest``.
@@ -104,7 +144,20 @@ class PartitionEncoder:
                 self._open_pending().drop(producer_id, key)
                 self._pending_deletes[producer_id, key] = None
         else:
-            self._add(key, encode_value(record.value))
+            self._add(key, value)
+
+    def add_block(self, block: RecordBlock) -> None:
+        """Records, none of them a commit, that are a batch of their own."""
+        if self._pairs:
+            self._cut()
+        first, wall_ms = self._first, self._wall_ms
+        latest = {
+            key: None if value is None else pack_latest(offset, wall_ms, value)
+            for offset, (key, value) in enumerate(block.pairs, first)
+        }
+        count = len(block.pairs)
+        self._offset += count
+        self._append(frame_records(first, block.body, count, wall_ms), count, latest, {})
 
     def add_commits(self, commits: OffsetCommits) -> None:
         """One record for each offset."""
@@ -133,9 +186,6 @@ class PartitionEncoder:
         self._pairs.append((key, value))
         self._latest[key] = pack_latest(self._offset, self._wall_ms, value)
         self._offset += 1
-
-    add_encoded = _add
-    """One record whose key and value are encoded already."""
 
     def _make_room(self, size: int) -> None:
         if self._size + size > RECORDS_BYTES_MAX and self._pairs:
@@ -203,12 +253,12 @@ class PartitionEncoder:
         self, offsets: TransactionalOffsets, pairs: list[tuple[bytes, bytes | None]]
     ) -> None:
         pending: dict[tuple[int, bytes], bytes | None] = {}
-        for key, value in pairs:
+        producer_id, put = offsets.producer_id, self._open_pending().put
+        for offset, (key, value) in enumerate(pairs, self._offset):
             assert value is not None
-            packed = pack_latest(self._offset, self._wall_ms, value)
-            pending[offsets.producer_id, key] = packed
-            self._open_pending().put(offsets.producer_id, key, packed)
-            self._offset += 1
+            pending[producer_id, key] = packed = pack_latest(offset, self._wall_ms, value)
+            put(producer_id, key, packed)
+        self._offset += len(pairs)
         batch = encode_batch(
             self._first,
             pairs,

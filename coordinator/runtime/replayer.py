@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from coordinator.core.consumer_group import ConsumerGroup
 from coordinator.core.liveness import Liveness
 from coordinator.core.outcome import Outcome
-from coordinator.core.replay import replay, replay_prepared_target
+from coordinator.core.replay import replay, replay_conversion, replay_prepared_target
 from coordinator.core.replay_local import replay_local
 from coordinator.core.shard import Shard
 from coordinator.runtime.durability import Durability
@@ -50,8 +51,16 @@ class Replayer:
             self.replay_side(shard, outcome)
             self._durability.note_group(group_id, generation)
             return
-        for record in outcome.records:
-            replay(shard, record)
+        records = outcome.records
+        if outcome.converted is not None:
+            replay_conversion(shard, group_id, records, outcome.converted)
+            for member_id in outcome.converted.gone:
+                self._note_member(group_id, member_id, None)
+            self._stats.group_epoch_bumps += isinstance(outcome.converted.group, ConsumerGroup)
+            records = records[outcome.converted.count :]
+        for record in records:
+            if outcome.converted is None:
+                replay(shard, record)
             if isinstance(record.key, ConsumerGroupMemberMetadataKey):
                 self._note_member(group_id, record.key.member_id, record.value)
             elif record.value is not None and isinstance(record.key, ConsumerGroupMetadataKey):

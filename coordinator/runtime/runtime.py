@@ -30,13 +30,14 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.replay import replay, replay_commits
 from coordinator.core.shard import Shard
-from coordinator.runtime.api import Answer, Reply, ignore_answer, set_answer
+from coordinator.runtime.api import Answer, Reply, await_answer, ignore_answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
 from coordinator.runtime.classic_groups import ClassicGroups
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
+from coordinator.runtime.conversions import Conversions
 from coordinator.runtime.deadlines import Deadlines
 from coordinator.runtime.durability import Durability
 from coordinator.runtime.group_news import GroupNews
@@ -82,8 +83,6 @@ from model.topics import TopicImage
 from storage.log_store import LogStore
 
 log = structlog.get_logger()
-
-STOP_POLL_S = 0.001
 
 
 class Runtime:
@@ -236,6 +235,7 @@ class Runtime:
         self._classic = ClassicGroups(
             self._writer, carry_out_effect=self._carry_out_effect, answer=self._answer_read
         )
+        self._conversions = Conversions(self._slices, self._turns, self._handle, self._settle)
         self._regexes = Regexes(
             scheduler,
             self._clock,
@@ -314,13 +314,13 @@ class Runtime:
         self._background.stop()
         self._regexes.stop()
         while self._is_busy():  # noqa: ASYNC110 - once, at the end; no event to keep up
-            await asyncio.sleep(STOP_POLL_S)
+            await asyncio.sleep(0.001)
         self._targets.stop()
         if isinstance(self._scheduler, AsyncioScheduler):
             self._scheduler.close()
 
     def _is_busy(self) -> bool:
-        return self._turns.is_busy or self._slices.is_busy or not self._writer.is_idle
+        return self._turns.has_any or self._slices.is_busy or not self._writer.is_idle
 
     # ------------------------------------------------------------------------------ what doors use
 
@@ -346,16 +346,7 @@ class Runtime:
         return compute_log_partition(group_id, self.log_partitions)
 
     async def call(self, command: Command) -> Response:
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.submit(command, partial(set_answer, future))
-        answer = await future
-        if isinstance(answer, GroupError):
-            try:
-                raise answer.with_traceback(None)
-            finally:
-                # It would hold the frames that it was raised in, there and here.
-                del answer, future
-        return answer
+        return await await_answer(partial(self.submit, command))
 
     def submit(self, command: Command, reply: Reply) -> None:
         name = type(command).__name__
@@ -449,10 +440,19 @@ class Runtime:
     def _submit_to_shard(
         self, command: ShardCommand, reply: Reply, shard: Shard | None = None
     ) -> None:
+        shard = self._shard_of(command.group_id) if shard is None else shard
+        self._settle(shard, command, reply, partial(self._handle, shard, command))
+
+    def _handle(self, shard: Shard, command: ShardCommand) -> Outcome:
+        return handle(shard, command, self._clock.now())
+
+    def _settle(
+        self, shard: Shard, command: ShardCommand, reply: Reply, compute: Callable[[], Outcome]
+    ) -> None:
+        """Carry out what the command comes to, or refuse it."""
         group_id = command.group_id
-        shard = self._shard_of(group_id) if shard is None else shard
         try:
-            outcome = handle(shard, command, self._clock.now())
+            outcome = compute()
             self._check_space(outcome)
         except GroupError as error:
             self.stats.refused_joins.note(command, error, self._clock.monotonic_ms())
@@ -462,10 +462,13 @@ class Runtime:
             log.exception("handling_failed", group_id=group_id, command=type(command).__name__)
             self._answer_read((group_id,), reply, UnknownServerError(repr(bug)))
             return
+        if outcome.slices is not None:
+            self._conversions.begin(shard, command, outcome, reply)
+            return
         # Not what was refused: a stranger's word must not end what waits for the member.
         self._watches.hear(command)
         self._carry_out(shard, group_id, command, outcome, reply)
-        if outcome.prepared is None:  # What was prepared is much, and is for another turn.
+        if not outcome.is_prepared:  # What was prepared is much, and is for another turn.
             self._writer.write_if_full()
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:

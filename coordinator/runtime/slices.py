@@ -8,15 +8,13 @@ What takes less than a slice goes on in the same turn, for a few milliseconds of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import structlog
 
-T = TypeVar("T")
-
-Steps: TypeAlias = Generator[None, None, T]
-"""Stops after each slice, and returns what it comes to."""
+from coordinator.core.steps import Steps as Steps
+from coordinator.core.steps import run_at_once as run_at_once
 
 _Work: TypeAlias = tuple[Steps[None], Callable[[Exception], None]]
 """What is done, and who is told that it failed."""
@@ -40,6 +38,10 @@ class Slices:
         self._now_ms = now_ms
         self._waiting: deque[_Work] = deque()
         self._is_stepping = False
+
+    def beside(self) -> Slices:
+        """Others, whose work waits for none of this, and none of this for it."""
+        return Slices(self._call_soon, self._now_ms)
 
     @property
     def is_busy(self) -> bool:
@@ -100,13 +102,3 @@ def _tell(on_failure: Callable[[Exception], None], bug: Exception) -> None:
     except Exception:
         # The work of others goes on.
         log.exception("telling_of_failure_failed")
-
-
-def run_at_once(steps: Steps[T]) -> T:
-    """All slices without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result

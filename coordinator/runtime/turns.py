@@ -19,6 +19,7 @@ from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.writer import Writer
 from model.commands import ExpireClassicDeadline, ExpireMember, ReconcileMember
 from model.errors import UnknownServerError
+from model.ids import GroupId
 from model.responses import Done
 
 log = structlog.get_logger()
@@ -51,6 +52,7 @@ class Turns:
         self._compute_targets = compute_targets
         self._is_void = is_void
         self._waiting: deque[tuple[ShardCommand, Reply]] = deque()
+        self._held: dict[GroupId, list[tuple[ShardCommand, Reply]]] = {}
         self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
         self._handled = 0
         self._is_turn_due = False
@@ -59,6 +61,24 @@ class Turns:
     def is_busy(self) -> bool:
         """Whether there is more than a turn can take."""
         return bool(self._waiting)
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything waits, be it held."""
+        return bool(self._waiting or self._held)
+
+    def hold(self, group_id: GroupId) -> None:
+        """What members of this group say waits from now on, until ``let_go``."""
+        self._held.setdefault(group_id, [])
+
+    def is_holding(self, group_id: GroupId) -> bool:
+        """Whether what members of this group say waits."""
+        return group_id in self._held
+
+    def let_go(self, group_id: GroupId) -> None:
+        """Handle what has waited, in the order in which it came, before all that waits."""
+        self._waiting.extendleft(reversed(self._held.pop(group_id, [])))
+        self._request_turn()
 
     def submit(self, command: ShardCommand, reply: Reply) -> None:
         """Handle a member's command now, or after all that waits."""
@@ -69,6 +89,9 @@ class Turns:
         self._request_turn()
 
     def _take(self, command: ShardCommand, reply: Reply) -> None:
+        if command.group_id in self._held:
+            self._held[command.group_id].append((command, reply))
+            return
         self._handled += 1
         if isinstance(command, ExpireMember | ExpireClassicDeadline) and self._is_void(command):
             reply(Done())

@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 import structlog
 
+from coordinator.core.conversion import RecordBlock
 from coordinator.core.outcome import Outcome
 from coordinator.core.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
@@ -58,6 +59,7 @@ class Entry(NamedTuple):
     """Records of one outcome, replayed already, and who waits for them.
 
     ``waited``: for which producers' markers offsets waited that their tombstones took.
+    ``blocks`` are all records in the bytes of the log, where these are made before.
     """
 
     partition: LogPartition
@@ -69,6 +71,7 @@ class Entry(NamedTuple):
     transaction: TransactionRecord | None = None
     prepared: PreparedTarget | None = None
     waited: Waited = NOTHING_WAITED
+    blocks: tuple[RecordBlock, ...] = ()
 
 
 def make_entry(
@@ -83,6 +86,7 @@ def make_entry(
         outcome.response,
         prepared=outcome.prepared,
         waited=waited,
+        blocks=() if outcome.converted is None else outcome.converted.blocks,
     )
 
 
@@ -395,7 +399,9 @@ def _ignore(appends: Sequence[PartitionAppend]) -> None:
 def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
     made = {} if entry.prepared is None else entry.prepared.by_record
     waited = entry.waited
-    for record in entry.records:
+    for block in entry.blocks:
+        encoder.add_block(block)
+    for record in () if entry.blocks else entry.records:
         known = made.get(id(record)) if made else None
         if known is not None and known.encoded is not None:
             encoder.add_encoded(*known.encoded)

@@ -8,22 +8,24 @@ coordinator, which is not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
-from coordinator.runtime.slices import Steps
-from gateway.api import Api, RequestContext
+from coordinator.runtime.slices import Steps, run_at_once
+from gateway.api import Api, Decoder, LongDecoder, RequestContext
 from gateway.apis.refused_commits import (
     Refused,
     compute_refused_topic,
     is_too_large,
     refuse_in_slices,
 )
+from gateway.decoding import decode
+from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.long_answers import reply_in_slices
-from gateway.schema import response_schema
+from gateway.schema import request_type, response_schema
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
@@ -33,13 +35,27 @@ from model.responses import OffsetCommitResponse, PartitionResult
 KEY = 28
 wire = response_schema(KEY)
 
-_NUMBER: Final = attrgetter("partition_index")
+_NUMBER: Final = attrgetter("partition")
+_ANSWER_SLICE: Final = 500
+"""Topics and partitions of an answer that are made in one turn, each in some 5 µs."""
 
-Found = tuple[Any, tuple[PartitionResult, ...]]
-"""A topic as it was asked for, and the results of its partitions."""
+Results = tuple[PartitionResult, ...]
 
 
-def handle(context: RequestContext, request: Any) -> None:
+class Commit(NamedTuple):
+    """The request; names as in Kafka's schema, sentinels as they came but for those of offsets."""
+
+    transactional_id: str
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    topics: tuple[TopicOffsets, ...]
+
+
+def handle(context: RequestContext, request: Commit) -> None:
     """Commit what the caller may commit; the answer has every topic in the order asked."""
     denied = _find_denied(context, request)
     if is_too_large(request.topics):
@@ -48,35 +64,55 @@ def handle(context: RequestContext, request: Any) -> None:
     if denied is not None:
         context.reply(failed(context, request, denied, ""))
         return
-    is_allowed = [
-        context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
-        for topic in request.topics
-    ]
+    denied_topics = _find_denied_topics(context, request.topics)
     wanted = tuple(
-        _decode_topic(topic) for topic, may in zip(request.topics, is_allowed, strict=True) if may
+        [topic for number, topic in enumerate(request.topics) if number not in denied_topics]
+        if denied_topics
+        else request.topics
+    )
+    context.submit(
+        _make_command(context, request, wanted),
+        lambda answer: reply_in_slices(context, _answer(context, request, denied_topics, answer)),
     )
 
-    def on_answer(answer: Answer) -> None:
-        if isinstance(answer, GroupError):
-            image = context.node.coordinator.image
-            results = [
-                compute_refused_topic(image, topic, answer.code).partitions for topic in wanted
-            ]
+
+def _find_denied_topics(context: RequestContext, topics: Sequence[TopicOffsets]) -> set[int]:
+    """The numbers of the topics that the caller may not read."""
+    if context.node.allows_all:
+        return set()
+    return {number for number, topic in enumerate(topics) if not _may_read(context, topic)}
+
+
+def _may_read(context: RequestContext, topic: TopicOffsets) -> bool:
+    assert topic.name is not None, "topics have names here"
+    return context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
+
+
+def _answer(
+    context: RequestContext, request: Commit, denied_topics: set[int], answer: Answer
+) -> Steps[Any]:
+    """Every topic in the order asked; but Kafka leaves out one that is there and names nothing."""
+    image = context.node.coordinator.image
+    results = iter(answer.topics if isinstance(answer, OffsetCommitResponse) else ())
+    made = []
+    left = _ANSWER_SLICE
+    for number, topic in enumerate(request.topics):
+        if number in denied_topics:
+            rows = _fail_rows(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif isinstance(answer, GroupError):
+            rows = compute_refused_topic(image, topic, answer.code).partitions
         else:
-            assert isinstance(answer, OffsetCommitResponse)
-            results = [topic.partitions for topic in answer.topics]
-        found = iter(results)
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        rows = [
-            next(found) if may else _fail_rows(_decode_topic(topic), code)
-            for topic, may in zip(request.topics, is_allowed, strict=True)
-        ]
-        context.reply(_make(_without_nothing(context, zip(request.topics, rows, strict=True))))
-
-    context.submit(_make_command(context, request, wanted), on_answer)
+            rows = next(results).partitions
+        if rows or topic.name not in image.by_name:
+            made.append(_make_topic(topic, rows))
+        left -= 1 + len(rows)
+        if left <= 0:
+            left = _ANSWER_SLICE
+            yield
+    return wire.TxnOffsetCommitResponse(throttle_time=0, topics=made)
 
 
-def _find_denied(context: RequestContext, request: Any) -> ErrorCode | None:
+def _find_denied(context: RequestContext, request: Commit) -> ErrorCode | None:
     """Why the caller may not commit at all."""
     if not context.authorized(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
@@ -88,7 +124,7 @@ def _find_denied(context: RequestContext, request: Any) -> ErrorCode | None:
 
 
 def _refuse_too_large(
-    context: RequestContext, request: Any, denied: ErrorCode | None
+    context: RequestContext, request: Commit, denied: ErrorCode | None
 ) -> Steps[Any]:
     made = yield from refuse_in_slices(
         context,
@@ -100,35 +136,77 @@ def _refuse_too_large(
 
 
 def _find_refused(
-    context: RequestContext, request: Any, denied: ErrorCode | None
+    context: RequestContext, request: Commit, denied: ErrorCode | None
 ) -> Iterator[Refused]:
     for topic in request.topics:
-        may = context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
+        may = _may_read(context, topic)
         code = denied if may or denied is not None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
         rows = topic.partitions
-        yield Refused(TopicName(topic.name), None, map(_NUMBER, rows), len(rows), code)
+        yield Refused(topic.name, None, map(_NUMBER, rows), len(rows), code)
 
 
 def _make_command(
-    context: RequestContext, request: Any, topics: tuple[TopicOffsets, ...]
+    context: RequestContext, request: Commit, topics: tuple[TopicOffsets, ...]
 ) -> TxnOffsetCommit:
-    epoch = getattr(request, "generation_id", -1)
-    instance_id = getattr(request, "group_instance_id", None)
+    epoch, instance_id = request.generation_id, request.group_instance_id
     return TxnOffsetCommit(
         context.caller,
         GroupId(request.group_id),
         ProducerId(request.producer_id),
         request.producer_epoch,
         topics,
-        MemberId(getattr(request, "member_id", "")),
+        MemberId(request.member_id),
         None if epoch == -1 else epoch,
         None if instance_id is None else InstanceId(instance_id),
     )
 
 
-def _decode_topic(topic: Any) -> TopicOffsets:
-    return TopicOffsets(
-        TopicName(topic.name), None, tuple(_decode_offset(row) for row in topic.partitions)
+def make_decoder(version: int, elements: int) -> Decoder:
+    """Reads a commit of this version; ``elements`` bounds topics and partitions."""
+    request = request_type(KEY, version)
+
+    def read(data: bytes, pos: int, end: int) -> Commit:
+        return run_at_once(_convert(decode(request, data, pos, end, elements)))
+
+    return read
+
+
+def make_long_decoder(version: int, elements: int) -> LongDecoder:
+    """Reads the same in slices."""
+    request = request_type(KEY, version)
+
+    def read(data: bytes, pos: int, end: int) -> Steps[Commit]:
+        decoded = yield from decode_in_slices(request, data, pos, end, elements)
+        return (yield from _convert(decoded))
+
+    return LongDecoder(LEAST_BYTES, read)
+
+
+def _convert(request: Any) -> Steps[Commit]:
+    topics = []
+    left = SLICE
+    for topic in request.topics:
+        rows = []
+        for row in topic.partitions:
+            rows.append(_decode_offset(row))
+            left -= 1
+            if left <= 0:
+                left = SLICE
+                yield
+        topics.append(TopicOffsets(TopicName(topic.name), None, tuple(rows)))
+        left -= 1
+        if left <= 0:
+            left = SLICE
+            yield
+    return Commit(
+        request.transactional_id,
+        request.group_id,
+        request.producer_id,
+        request.producer_epoch,
+        getattr(request, "generation_id", -1),
+        getattr(request, "member_id", ""),
+        getattr(request, "group_instance_id", None),
+        tuple(topics),
     )
 
 
@@ -142,37 +220,28 @@ def _decode_offset(row: Any) -> PartitionOffset:
     )
 
 
-def _fail_rows(topic: TopicOffsets, code: ErrorCode) -> tuple[PartitionResult, ...]:
+def _fail_rows(topic: TopicOffsets, code: ErrorCode) -> Results:
     return tuple(PartitionResult(row.partition, code) for row in topic.partitions)
 
 
-def _without_nothing(context: RequestContext, found: Iterable[Found]) -> list[Found]:
-    """Kafka leaves out a topic that is there and of which no partition is named."""
-    by_name = context.node.coordinator.image.by_name
-    return [(topic, rows) for topic, rows in found if rows or TopicName(topic.name) not in by_name]
+def _make_topic(topic: TopicOffsets, rows: Results) -> Any:
+    make = wire.TxnOffsetCommitResponsePartition
+    partitions = [make(partition_index=row.partition, error_code=row.error) for row in rows]
+    return wire.TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions)
 
 
-def _make(found: Iterable[Found]) -> Any:
-    return wire.TxnOffsetCommitResponse(
-        throttle_time=0,
-        topics=[
-            wire.TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    wire.TxnOffsetCommitResponsePartition(
-                        partition_index=row.partition, error_code=row.error
-                    )
-                    for row in rows
-                ],
-            )
-            for topic, rows in found
-        ],
-    )
-
-
-def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+def failed(context: RequestContext, request: Commit, code: ErrorCode, message: str) -> Any:
     """An error for every partition."""
-    return _make((topic, _fail_rows(_decode_topic(topic), code)) for topic in request.topics)
+    topics = [_make_topic(topic, _fail_rows(topic, code)) for topic in request.topics]
+    return wire.TxnOffsetCommitResponse(throttle_time=0, topics=topics)
 
 
-API = Api(key=KEY, name="TxnOffsetCommit", versions=range(6), handler=handle, failed=failed)
+API = Api(
+    key=KEY,
+    name="TxnOffsetCommit",
+    versions=range(6),
+    handler=handle,
+    failed=failed,
+    decode=make_decoder,
+    decode_long=make_long_decoder,
+)

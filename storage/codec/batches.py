@@ -7,7 +7,7 @@ then records in varints; the CRC-32C covers everything from the attributes on.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -132,10 +132,25 @@ def encode_batch(
 
     The same bytes as Kafka's group coordinator writes, whose base sequence is always 0.
     """
+    return frame_records(
+        base_offset,
+        encode_records(records),
+        len(records),
+        timestamp_ms,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+    )
+
+
+def encode_records(records: Iterable[tuple[bytes, bytes | None]], first_delta: int = 0) -> bytes:
+    """What a batch has behind its header, or the part of it from its record ``first_delta`` on."""
     parts: list[bytes] = []
     append = parts.append
     zigzag = _ZIGZAG
-    delta = 0
+    delta = first_delta
     for key, value in records:
         try:
             if value is None:
@@ -154,15 +169,31 @@ def encode_batch(
             append(wire.encode_zigzag(len(body)))
         append(body)
         delta += 1
+    return b"".join(parts)
+
+
+def frame_records(
+    base_offset: int,
+    records: bytes,
+    count: int,
+    timestamp_ms: int,
+    *,
+    leader_epoch: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = 0,
+    is_transactional: bool = False,
+) -> bytes:
+    """``encode_batch`` of records that are encoded already."""
     return _frame(
         base_offset,
-        delta - 1,
+        count - 1,
         leader_epoch,
         _TRANSACTIONAL if is_transactional else 0,
         (timestamp_ms, timestamp_ms),
         (producer_id, producer_epoch, base_sequence),
-        delta,
-        b"".join(parts),
+        count,
+        records,
     )
 
 

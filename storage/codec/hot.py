@@ -1,9 +1,9 @@
 """Hand-written codecs of the records that are written and read most, equal to their schemas.
 
 Only what a measurement asked for: a commit writes an offset key and value, a rebalance a target
-and a current assignment for each member, and a start reads the last two back. They return
-``None`` for the rare forms, which the schema's own codec then handles. Like its primitives they
-raise ``wire.BAD_INPUT``.
+and a current assignment for each member, or all of a classic group's members in one record, and a
+start reads targets and assignments back. They return ``None`` for the rare forms, which the
+schema's own codec then handles. Like its primitives they raise ``wire.BAD_INPUT``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupTargetAssignmentMemberValue,
+    GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommits,
     OffsetCommitValue,
@@ -26,7 +27,9 @@ from storage.codec.wire import INT16, INT32, INT64, encode_varint
 
 _OFFSET_HEAD = struct.Struct(">hqi")
 _OFFSET_V4 = struct.Struct(">hqibqbbb16s")
+_OFFSET_V4_OF_NO_ID = struct.Struct(">hqibqb")
 _CURRENT_HEAD = struct.Struct(">hiib")
+_GROUP_TIMEOUTS = struct.Struct(">ii")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 _COMPACT_EMPTY = 1
 _ONE_BYTE = 0x7F
@@ -78,6 +81,9 @@ def encode_offset_value(value: OffsetCommitValue) -> bytes | None:
     topic_id = value.topic_id
     if len(topic_id) != 16:
         raise CodecError(f"a UUID has 16 bytes, not {len(topic_id)}")
+    if value.metadata == "" and topic_id == ZERO_TOPIC_ID:
+        epoch, timestamp = value.leader_epoch, value.commit_timestamp
+        return _OFFSET_V4_OF_NO_ID.pack(4, value.offset, epoch, _COMPACT_EMPTY, timestamp, 0)
     if not value.metadata and topic_id != ZERO_TOPIC_ID:
         return _OFFSET_V4.pack(
             4,
@@ -171,6 +177,47 @@ def _append_assigned(parts: list[bytes], topic: AssignedTopicPartitions) -> None
         length,
         struct.pack(f">{epoch_count}i", *epochs),
     )
+
+
+def encode_group_value(value: GroupMetadataValue) -> bytes:
+    """Type 2, v3, which has no tags: of very many members, where groups are large."""
+    parts = [
+        b"\x00\x03",
+        _encode_text(value.protocol_type),
+        INT32.pack(value.generation),
+        _encode_nullable_text(value.protocol),
+        _encode_nullable_text(value.leader),
+        INT64.pack(value.current_state_timestamp),
+        INT32.pack(len(value.members)),
+    ]
+    pack_length, pack_size, pack_timeouts = INT16.pack, INT32.pack, _GROUP_TIMEOUTS.pack
+    for member in value.members:
+        member_id, client_id = member.member_id.encode(), member.client_id.encode()
+        client_host = member.client_host.encode()
+        parts += (
+            pack_length(len(member_id)),
+            member_id,
+            _encode_nullable_text(member.group_instance_id),
+            pack_length(len(client_id)),
+            client_id,
+            pack_length(len(client_host)),
+            client_host,
+            pack_timeouts(member.rebalance_timeout, member.session_timeout),
+            pack_size(len(member.subscription)),
+            member.subscription,
+            pack_size(len(member.assignment)),
+            member.assignment,
+        )
+    return b"".join(parts)
+
+
+def _encode_text(text: str) -> bytes:
+    encoded = text.encode()
+    return INT16.pack(len(encoded)) + encoded
+
+
+def _encode_nullable_text(text: str | None) -> bytes:
+    return b"\xff\xff" if text is None else _encode_text(text)
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue | None:

@@ -16,6 +16,7 @@ from model.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
+    GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
     RecordKey,
@@ -143,6 +144,9 @@ def _encode_hot(value: RecordValue, version: int | None) -> bytes | None:
             return hot.encode_offset_value(value)
     elif isinstance(value, UnknownValue):
         return value.data
+    elif isinstance(value, GroupMetadataValue):
+        if version in (None, _GROUP_METADATA_VERSION):
+            return hot.encode_group_value(value)
     elif not version:
         if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
             return hot.encode_current_value(value)

@@ -230,8 +230,7 @@ def measure(place: Place, folder: Path, is_there: bool) -> Callable[[int], Count
 ATOMIC: Final = {
     "OffsetCommit.topics": COMMIT_PARTITIONS_MAX,
     "OffsetCommit.topics.partitions": COMMIT_PARTITIONS_MAX,
-    # 64 ms for the 10,000 that there may be.
-    "TxnOffsetCommit.topics": 7_000,
+    "TxnOffsetCommit.topics": COMMIT_PARTITIONS_MAX,
     "TxnOffsetCommit.topics.partitions": COMMIT_PARTITIONS_MAX,
     "JoinGroup.protocols": PROTOCOLS_MAX,
     # More topics take as long as they take: 0.3 s for 100,000.

@@ -14,6 +14,7 @@ from coordinator.core.handle import handle
 from coordinator.core.outcome import NoteRebalance, Outcome
 from coordinator.core.replay import replay
 from coordinator.core.shard import Shard
+from coordinator.core.steps import run_at_once
 from model.commands import (
     INTERNAL,
     ConsumerGroupDescribe,
@@ -68,6 +69,8 @@ def shard_of(server: VirtualServer) -> Shard:
 def run(shard: Shard, command: Any) -> Outcome:
     """Handle and replay, as the runtime does."""
     outcome = handle(shard, command, NOW)
+    if outcome.slices is not None:
+        outcome = run_at_once(outcome.slices)
     for record in outcome.records:
         replay(shard, record)
     if outcome.classic is not None:

@@ -17,6 +17,7 @@ from coordinator.core import (
     upgrade,
 )
 from coordinator.core.classic_draft import ClassicDraft
+from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.classic_states import ClassicEvent
 from coordinator.core.upgrade_holdings import Holding
 from coordinator.runtime.writer import Entry, Writer
@@ -36,16 +37,21 @@ def mostly_classic(patch: pytest.MonkeyPatch) -> None:
 def two_types(patch: pytest.MonkeyPatch) -> None:
     """The classic group stays in the log beside what it became."""
     compute = upgrade.compute_upgrade_records
-    patch.setattr(upgrade, "compute_upgrade_records", lambda *arguments: compute(*arguments)[1:])
+
+    def careless(*arguments: Any) -> Any:
+        return (yield from compute(*arguments))[1:]
+
+    patch.setattr(upgrade, "compute_upgrade_records", careless)
 
 
 def assignment_forgotten(patch: pytest.MonkeyPatch) -> None:
     """An upgraded group begins with nothing assigned."""
-    patch.setattr(
-        upgrade,
-        "compute_holdings",
-        lambda group, image: dict.fromkeys(group.members, Holding()),
-    )
+
+    def careless(group: ClassicGroup, *arguments: Any) -> Any:
+        yield
+        return dict.fromkeys(group.members, Holding())
+
+    patch.setattr(upgrade, "compute_holdings", careless)
 
 
 def conversion_in_parts(patch: pytest.MonkeyPatch) -> None:

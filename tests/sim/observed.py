@@ -108,6 +108,8 @@ class ObservedRuntime(Runtime):
         super().__init__(*arguments, **options)
         self._refused: GroupError | None = None
         self._carried_out: set[int] = set()
+        self._in_slices: dict[int, ShardCommand] = {}
+        """Conversions that are under way."""
         self._is_whole = True
         self._appended: list[Record] = []
 
@@ -215,6 +217,9 @@ class ObservedRuntime(Runtime):
             self._carried_out.remove(id(command))
             return
         error = self._refused
+        if error is None and self._turns.is_holding(command.group_id):
+            self._in_slices[id(command)] = command
+            return
         assert error is not None, f"{command} was neither carried out nor refused"
         is_unchanged = before.is_unchanged() and classic is self.classic_group(command.group_id)
         what = f"{type(command).__name__} was refused and changed its group: {error}"
@@ -223,6 +228,13 @@ class ObservedRuntime(Runtime):
         check(not broke, "S9", f"{type(command).__name__} broke the core: {error.message}")
         if isinstance(command, ConsumerGroupHeartbeat) and (classic is None or not classic.members):
             self._check_acceptance(command, before, error)
+
+    def _settle(
+        self, shard: Shard, command: ShardCommand, reply: Reply, compute: Callable[[], Outcome]
+    ) -> None:
+        super()._settle(shard, command, reply, compute)
+        if self._in_slices.pop(id(command), None) is not None:
+            self._carried_out.discard(id(command))
 
     def _commit(self, command: OffsetCommit, reply: Reply) -> None:
         group, member = self._find(command)

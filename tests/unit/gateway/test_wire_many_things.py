@@ -11,12 +11,12 @@ import pytest
 
 from coordinator.runtime.slices import Slices, Steps, run_at_once
 from gateway import decoding_in_slices, long_answers
-from gateway.apis import k75_describe_topic_partitions
+from gateway.apis import k28_txn_offset_commit, k75_describe_topic_partitions
 from gateway.apis.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.decoding import DecodeError, decode
 from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.encoding import encode
-from gateway.schema import request_schema, request_type, response_type
+from gateway.schema import compute_fields, request_schema, request_type, response_type
 from model.errors import ErrorCode
 from tests.unit.gateway.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Gateway
@@ -25,7 +25,7 @@ from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig
 ELEMENTS = 250_000
 COUNT = 12_000
 MANY = 3 * COUNT
-COMMIT, MARKERS, DELETE_GROUPS, VERSIONS = 8, 27, 42, 18
+COMMIT, MARKERS, TXN_COMMIT, DELETE_GROUPS, VERSIONS = 8, 27, 28, 42, 18
 
 
 def module(key: int, version: int) -> ModuleType:
@@ -154,6 +154,39 @@ def test_a_commit_of_many_is_decoded_in_slices(version: int, topics: int, partit
     turns, found = run_counted(steps)
     assert found == at_once
     assert turns >= MANY // SLICE - 1
+
+
+def make_entity(target: Any, **fields: Any) -> Any:
+    return target(**({row.name: row.default for row in compute_fields(target)} | fields))
+
+
+@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize(("topics", "partitions"), [(MANY, 1), (1, MANY)])
+def test_a_transactional_commit_of_many_is_decoded_in_slices(
+    version: int, topics: int, partitions: int
+) -> None:
+    target = request_type(TXN_COMMIT, version)
+    topic = next(field for field in compute_fields(target) if field.name == "topics").entity
+    row = next(field for field in compute_fields(topic) if field.name == "partitions").entity
+    made = tuple(
+        make_entity(
+            topic,
+            name=f"t{number}",
+            partitions=tuple(
+                make_entity(row, partition_index=each, committed_offset=7, committed_metadata="m")
+                for each in range(partitions)
+            ),
+        )
+        for number in range(topics)
+    )
+    said = {"transactional_id": "x", "group_id": "g", "producer_id": 7, "producer_epoch": 1}
+    body = encode(target, make_entity(target, topics=made, **said))
+    at_once = k28_txn_offset_commit.make_decoder(version, ELEMENTS)(body, 0, len(body))
+    steps = k28_txn_offset_commit.make_long_decoder(version, ELEMENTS).read(body, 0, len(body))
+    turns, found = run_counted(steps)
+    assert found == at_once
+    assert sum(len(topic.partitions) for topic in found.topics) == topics * partitions
+    assert turns >= 2 * (MANY // SLICE - 1)
 
 
 def test_the_turn_that_a_long_commit_comes_in_does_not_decode_it() -> None:

@@ -1,0 +1,99 @@
+"""What it costs that a group changes its type: with members, each of which has a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from assignors import embedded
+from coordinator.core.conversion import AT_ONCE_MAX
+from coordinator.core.replay import replay
+from model.commands import Command, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.errors import GroupError
+from model.ids import MemberId, TopicName
+from model.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from tests.cost.server import CostServer, cost_server
+from tests.cost.test_core import SUBSCRIPTION, G, ids
+from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law
+from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS
+
+MEMBERS: Final = 10_000
+"""There is no limit. What is left for the last two turns, the one that replays and the one that
+writes, is some 3 µs for each member: of so many they take below 50 ms."""
+N: Final = 300
+NEW: Final = MemberId("new")
+
+
+def make_classic(server: CostServer, count: int) -> None:
+    """A classic group in which each member has a partition."""
+    server.create(count, "foo")
+    members = tuple(
+        ClassicGroupMember(
+            own, None, "c", "/127.0.0.1", 60_000, 45_000, SUBSCRIPTION, given(number)
+        )
+        for number, own in enumerate(ids(count))
+    )
+    value = GroupMetadataValue("consumer", 3, "range", ids(1)[0], 5, members)
+    replay(server.runtime._shard_of(G), Record(GroupMetadataKey(G), value))
+
+
+def given(number: int) -> bytes:
+    partitions = (embedded.TopicPartitions("foo", (number,)),)
+    return embedded.encode_assignment(embedded.Assignment(partitions, None), 3)
+
+
+def join() -> ConsumerGroupHeartbeat:
+    return ConsumerGroupHeartbeat(
+        CALLER,
+        G,
+        NEW,
+        0,
+        rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+        subscribed_topic_names=(TopicName("foo"),),
+        owned=(),
+    )
+
+
+@contextmanager
+def before_upgrade(folder: Path, count: int) -> Iterator[tuple[CostServer, Command]]:
+    with cost_server(folder) as server:
+        make_classic(server, count)
+        yield server, join()
+
+
+@contextmanager
+def before_downgrade(folder: Path, count: int) -> Iterator[tuple[CostServer, Command]]:
+    with before_upgrade(folder, count) as (server, newcomer):
+        server.call(newcomer)
+        server.loop.run_for(0.5)
+        yield server, ConsumerGroupLeave(CALLER, G, NEW)
+
+
+def measure(
+    before: Callable[[Path, int], Iterator[tuple[CostServer, Command]]], folder: Path
+) -> Callable[[int], Counted]:
+    runs = iter(range(100))
+
+    def run(count: int) -> Counted:
+        with before(folder / str(next(runs)), count) as (server, command):  # type: ignore[attr-defined]
+            answers: list[object] = []
+            counted: Counted = server.loop.count(
+                lambda: server.runtime.submit(command, answers.append), lambda: bool(answers)
+            )
+            assert not isinstance(answers[0], GroupError), answers[0]
+            return counted
+
+    return run
+
+
+@pytest.mark.parametrize("before", [before_upgrade, before_downgrade])
+def test_a_conversion_is_linear_and_has_short_turns(
+    before: Callable[[Path, int], Iterator[tuple[CostServer, Command]]], tmp_path: Path
+) -> None:
+    """Bug: it was one turn: 260 ms for 4,000 members."""
+    assert N > AT_ONCE_MAX
+    check_law(measure(before, tmp_path), N, MEMBERS, ATOMIC_STEPS_MAX)

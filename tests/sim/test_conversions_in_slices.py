@@ -1,0 +1,42 @@
+"""Conversions of large groups, which go on while all else happens, on groups of a few members."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.core import conversion
+from coordinator.runtime import conversions
+from coordinator.runtime.conversions import Conversions
+from tests.sim.designated_classic import mostly_classic
+from tests.sim.kinds import KINDS
+
+SEEDS = range(6)
+
+
+@pytest.mark.timeout(600)
+def test_groups_that_are_converted_in_slices_keep_all_invariants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = made = 0
+    begin, make = Conversions.begin, conversions._make
+
+    def count_begun(self: Conversions, *arguments: object) -> None:
+        nonlocal begun
+        begun += 1
+        begin(self, *arguments)  # type: ignore[arg-type]
+
+    def count_made(*arguments: object) -> object:
+        nonlocal made
+        made += 1
+        return make(*arguments)  # type: ignore[arg-type]
+
+    mostly_classic(monkeypatch)
+    monkeypatch.setattr(conversion, "AT_ONCE_MAX", 0)
+    monkeypatch.setattr(conversion, "SLICE", 1)
+    monkeypatch.setattr(Conversions, "begin", count_begun)
+    monkeypatch.setattr(conversions, "_make", count_made)
+    for seed in SEEDS:
+        KINDS["core"].run_seed(seed)
+    print(begun, made)
+    assert begun > len(SEEDS)
+    assert made > begun, "none was spoiled"
