@@ -17,7 +17,7 @@ from tests.server import MusterServer
 MEMBERS = 100
 PARTITIONS = 250
 WIRE, SESSION = "wire-group", "session-group"
-SETTLE_S = 30
+SETTLE_S = 60
 
 
 @asynccontextmanager

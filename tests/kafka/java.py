@@ -23,8 +23,8 @@ from tests.kafka.prerequisites import check_java, check_javac
 from tests.kafka.tools import SHORT_RUN_JVM_OPTIONS
 
 _COMPILE_TIMEOUT_S = 120.0
-_EVENT_TIMEOUT_S = 30.0
-_EXIT_TIMEOUT_S = 15.0
+_EVENT_TIMEOUT_S = 60.0
+_EXIT_TIMEOUT_S = 60.0
 
 Event = dict[str, Any]
 

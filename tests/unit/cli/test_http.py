@@ -16,6 +16,7 @@ from gateway.listening import ACCEPTED
 
 MANY = 200
 
+_HOUR_S = 3_600.0
 _HOUR_MS = 3_600_000
 _KEPT_S = 5
 """uvicorn's own time for a connection between two requests."""
@@ -48,25 +49,24 @@ class HeadTimes:
     """The timers of connections that wait for a head. The test ends them: no clock is asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._handles: list[asyncio.TimerHandle] = []
+        self._handles: list[tuple[float, asyncio.TimerHandle]] = []
         loop = asyncio.get_running_loop()
         call_later = loop.call_later
 
         def note(delay: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
             handle = call_later(delay, callback, *args)
-            if delay in (_HOUR_MS / 1_000, _KEPT_S):
-                self._handles.append(handle)
+            if delay in (_HOUR_S, _KEPT_S):
+                self._handles.append((delay, handle))
             return handle
 
         monkeypatch.setattr(loop, "call_later", note)
 
-    @property
-    def running(self) -> list[asyncio.TimerHandle]:
-        return [handle for handle in self._handles if not handle.cancelled()]
+    def find_running(self, delay_s: float) -> list[asyncio.TimerHandle]:
+        return [each for delay, each in self._handles if delay == delay_s and not each.cancelled()]
 
-    def pass_by(self) -> None:
-        """The time of each that runs is over."""
-        for handle in self.running:
+    def pass_by(self, delay_s: float) -> None:
+        """The time of each of those that run is over."""
+        for handle in self.find_running(delay_s):
             handle._run()
             handle.cancel()
 
@@ -94,7 +94,7 @@ async def test_a_request_whose_head_has_come_has_no_time(monkeypatch: pytest.Mon
     try:
         asking = asyncio.create_task(ask(port, _LAST.replace(b"/livez", b"/metrics")))
         await asyncio.wait_for(asked.wait(), _LIMIT_S)
-        assert not times.running, "the head has come, and the answer may take long"
+        assert not times.find_running(_HOUR_S), "the head has come, and the answer may take long"
         answered.set()
         assert b"200 OK" in await asking
     finally:
@@ -109,15 +109,15 @@ async def test_the_next_request_of_a_connection_has_its_time(
     server, port = await start(HttpSettings(request_timeout_ms=_HOUR_MS))
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        half = b"GET /livez HT"
+        half, waits_s = b"GET /livez HT", _KEPT_S if is_together else _HOUR_S
         writer.write(_HEAD + b"\r\n" + (half if is_together else b""))
         kept = await reader.readuntil(b"ok\n")
         assert kept.count(b"200 OK") == 1
         writer.write(b"" if is_together else half)
         async with asyncio.timeout(_LIMIT_S):
-            while not times.running:  # noqa: ASYNC110 - nothing tells
+            while not times.find_running(waits_s):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.001)
-        times.pass_by()
+        times.pass_by(waits_s)
         assert await asyncio.wait_for(_read_to_the_end(reader), _LIMIT_S) == b""
         writer.close()
     finally:

@@ -103,7 +103,7 @@ def test_an_interrupted_command_exits_with_130() -> None:
         silent.settimeout(30)
         connection, _ = silent.accept()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=90)
         connection.close()
     assert process.returncode == 130
     assert b"Traceback" not in errors

@@ -52,7 +52,7 @@ def run_topic_list(server: MusterServer) -> list[dict[str, object]]:
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=90,
         check=True,
     )
     topics = json.loads(done.stdout)["topics"]
@@ -140,7 +140,7 @@ def test_a_write_that_fails_ends_it(server: MusterServer) -> None:
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert done.returncode == ExitCode.UNREACHABLE
@@ -159,7 +159,7 @@ def test_a_write_that_fails_is_told_where_that_can_be_written(stderr: str) -> No
             cwd=CHECKOUT,
             stderr=subprocess.PIPE if stderr == "pipe" else full,
             text=True,
-            timeout=30,
+            timeout=90,
             check=False,
         )
     assert done.returncode == ExitCode.WRITE_FAILED
