@@ -26,6 +26,8 @@ from muster.offsets import (
     check_owned,
     decode_failures,
     decode_offsets,
+    find_fetch_error,
+    find_passing,
     wait_until_available,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
@@ -33,6 +35,7 @@ from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 _GONE: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID})
+_AGAIN: Final = PASSING | _GONE | {REBALANCE_IN_PROGRESS}
 
 
 async def commit_offsets(
@@ -62,6 +65,10 @@ async def commit_offsets(
                 continue
             if response.HasField("error"):
                 await _handle_error(engine, response.error, generation)
+                continue
+            passing = find_passing(response, _AGAIN)
+            if passing is not None:
+                await _handle_error(engine, passing, generation)
                 continue
             claim.failures.update(decode_failures(response, topics))
             if claim.finish(part):
@@ -96,22 +103,24 @@ async def _commit(
 async def fetch_offsets(
     engine: ClassicEngine, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Committed offsets; ``None`` where there is none. Raises ``MusterError``."""
+    """Committed offsets; ``None`` where there is none. Raises ``MemberLost``, ``MusterError``."""
     request = group_pb2.FetchOffsetsRequest(
         group_id=engine.group_id,
         client_id=engine.options.client_id,
         partitions=types_pb2.PartitionSet(topics=encode_names(partitions)),
     )
     while True:
+        engine.client.check_open()
         try:
             response = await ask(engine.client.stub.FetchOffsets, request)
         except grpc.aio.AioRpcError as error:
             await wait_until_available(error)
             continue
-        if not response.HasField("error"):
+        refused = find_fetch_error(response, PASSING)
+        if refused is None:
             return decode_offsets(response)
-        if response.error.error_code not in PASSING:
-            raise decode_error(response.error)
+        if refused.error_code not in PASSING:
+            raise decode_error(refused)
         await asyncio.sleep(RETRY_DELAY_S)
 
 

@@ -165,11 +165,15 @@ class Client:
             return False
         return self._is_begun_anew or self._task.cancelling() > 0
 
+    def check_open(self) -> None:
+        """Raises ``MemberLost`` when it was closed."""
+        if self._is_closed:
+            raise MemberLost("the client was closed")
+
     def enter(self, member: StreamMember) -> None:
         """The member joins on the stream there is, or on the next one."""
         key = (member.group_id, member.member_id)
-        if self._is_closed:
-            raise MemberLost("the client was closed")
+        self.check_open()
         if key in self._members:
             raise MusterError(f"this client has a member {member.member_id!r} of the group already")
         self._members[key] = member
@@ -193,8 +197,7 @@ class Client:
 
     def watch(self, member: ClosedMember) -> None:
         """Of members that are on no stream: they are told when the client is closed."""
-        if self._is_closed:
-            raise MemberLost("the client was closed")
+        self.check_open()
         self._watchers[member] = None
 
     def unwatch(self, member: ClosedMember) -> None:

@@ -27,6 +27,7 @@ from muster.v1 import group_pb2, types_pb2
 RETRY_DELAY_S: Final = 0.1
 _NOT_TAKEN: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 """A server that has more calls than it can take ends some of them with CANCELLED."""
+_AGAIN: Final = PASSING | FENCING | {STALE_MEMBER_EPOCH}
 COMMIT_PARTITIONS_MAX: Final = 10_000
 """The server refuses a commit of more."""
 COMMIT_BYTES_MAX: Final = 1024 * 1024
@@ -59,7 +60,7 @@ async def commit_offsets(
             if result.HasField("error"):
                 await _handle_error(engine, result.error, epoch)
                 continue
-            passing = find_passing(result)
+            passing = find_passing(result, _AGAIN)
             if passing is not None:
                 await _handle_error(engine, passing, epoch)
                 continue
@@ -90,9 +91,10 @@ async def fetch_offsets(
         except grpc.aio.AioRpcError as error:
             await wait_until_available(error)
             continue
-        if not response.HasField("error"):
+        refused = find_fetch_error(response, _AGAIN)
+        if refused is None:
             return decode_offsets(response)
-        await _handle_error(engine, response.error, epoch)
+        await _handle_error(engine, refused, epoch)
 
 
 class Claim:
@@ -212,13 +214,26 @@ async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> N
 
 
 def find_passing(
-    result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse,
+    result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse, codes: Container[int]
 ) -> types_pb2.Error | None:
-    """An error that a partition failed with and that a repeated commit may not meet."""
+    """An error of these ``codes``, which a repeated commit may not meet, of any partition."""
     for topic in result.failures:
         for partition in topic.partitions:
-            if partition.error.error_code in PASSING | FENCING | {STALE_MEMBER_EPOCH}:
+            if partition.error.error_code in codes:
                 return partition.error
+    return None
+
+
+def find_fetch_error(
+    response: group_pb2.FetchOffsetsResponse, codes: Container[int]
+) -> types_pb2.Error | None:
+    """The error of all of it, or one of these ``codes`` of any partition."""
+    if response.HasField("error"):
+        return response.error
+    for topic in response.topics:
+        for entry in topic.partitions:
+            if entry.HasField("error") and entry.error.error_code in codes:
+                return entry.error
     return None
 
 

@@ -226,7 +226,7 @@ OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session have turns of their
-own (tests/unit/service/test_fairness.py)."""
+own (test_sessions.py)."""
 
 
 @pytest.mark.parametrize("name", ANSWERS)

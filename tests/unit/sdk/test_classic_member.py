@@ -180,6 +180,17 @@ async def test_offsets_are_committed_while_partitions_are_given_up(stand: Stand)
             assert set((await two.fetch_offsets()).values()) == {muster.OffsetAndMetadata(11)}
 
 
+async def test_who_fetches_after_its_client_was_closed_hears_that(stand: Stand) -> None:
+    """Bug: gRPC's own UsageError."""
+    client = muster.Client(stand.target)
+    member = make_classic(client)
+    async with member:
+        await until(lambda: member.assignment == ALL)
+        await client.close()
+        with pytest.raises(muster.MemberLost):
+            await member.fetch_offsets([muster.TopicPartition("orders", 0)])
+
+
 async def test_only_what_is_owned_is_committed(stand: Stand) -> None:
     strange = muster.TopicPartition("payments", 0)
     one = muster.TopicPartition("orders", 0)

@@ -156,6 +156,13 @@ class UnaryServer:
         if fate == "loading":
             await asyncio.sleep(0)
             return group_pb2.CommitOffsetsResponse(error=LOADING)
+        if fate == "loading for one":
+            await asyncio.sleep(0)
+            topic = types_pb2.TopicFailures(
+                topic_name=ONE.topic,
+                partitions=[types_pb2.PartitionFailure(partition=ONE.partition, error=LOADING)],
+            )
+            return group_pb2.CommitOffsetsResponse(failures=[topic])
         if fate == "rebalanced":
             await asyncio.sleep(0)
             error = types_pb2.Error(error_code=ILLEGAL_GENERATION)
@@ -165,6 +172,16 @@ class UnaryServer:
         if fate == "answer lost":
             raise broken()
         return group_pb2.CommitOffsetsResponse(error=None if is_in_time else LOADING)
+
+    async def FetchOffsets(
+        self, request: group_pb2.FetchOffsetsRequest
+    ) -> group_pb2.FetchOffsetsResponse:
+        fate = self._fates.pop(0) if self._fates else "well"
+        found = types_pb2.CommittedOffset(partition=ONE.partition, offset=7)
+        if fate == "loading for one":
+            found = types_pb2.CommittedOffset(partition=ONE.partition, error=LOADING)
+        topic = types_pb2.CommittedTopic(topic_name=ONE.topic, partitions=[found])
+        return group_pb2.FetchOffsetsResponse(topics=[topic])
 
     def drain(self) -> None:
         for _, each in self._held:
@@ -190,6 +207,9 @@ class UnaryEngine:
         self.failure: MusterError | None = None
         self.holds = True
         self.grants = {ONE: 1, TWO: 1}
+
+    def check_open(self) -> None:
+        """As a client that nobody has closed."""
 
     async def commit(self, given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         await classic_offsets.commit_offsets(
@@ -386,6 +406,20 @@ async def test_a_classic_member_does_not_commit_for_another_owner(fate: str) -> 
         await committing
     assert set(caught.value.failures) == {TWO}
     assert server.log.entries == [(ONE, 10)]
+
+
+async def test_what_passes_for_one_partition_is_tried_again() -> None:
+    """Bug: a classic member failed with it; a member of a consumer group asks again."""
+    server = UnaryServer(["loading for one"] * 2)
+    engine = UnaryEngine(server)
+    await engine.commit({ONE: 10})
+    assert server.log.entries == [(ONE, 10)]
+
+
+async def test_what_passes_for_one_partition_is_fetched_again() -> None:
+    engine = UnaryEngine(UnaryServer(["loading for one"] * 2))
+    found = await classic_offsets.fetch_offsets(cast("ClassicEngine", engine), [ONE])
+    assert found == {ONE: OffsetAndMetadata(7)}
 
 
 async def test_a_worker_commits_in_the_generation_that_it_was_asked_in() -> None:

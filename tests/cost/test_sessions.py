@@ -1,0 +1,160 @@
+"""Actions of a session stream: very many in one message, and one with very many elements.
+
+What there is to do is derived from the descriptors, so that an action that is new is in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from coordinator.service.session_stream import serve_session
+from coordinator.service.settings import GrpcSettings
+from model.commands import COMMIT_PARTITIONS_MAX
+from muster.v1 import group_pb2
+from tests.cost.server import CostServer, cost_server
+from tests.cost.test_apis import G
+from tests.cost.test_rpcs import ELEMENTS, fill, find_repeated, make_services
+from tests.cost.test_starts import AT_REST
+from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law
+
+ACTION: Final = group_pb2.MemberAction.DESCRIPTOR
+KINDS: Final = [field.name for field in ACTION.oneofs_by_name["action"].fields]
+ACTIONS_MAX: Final = GrpcSettings().grpc_message_actions_max
+MANY: Final = {"commit": COMMIT_PARTITIONS_MAX}
+"""Of others nobody has as many."""
+FIELDS: Final = list(find_repeated(ACTION))
+MEMBER: Final = "m"
+
+
+class Stream:
+    """The server's side of a stream, with what a client says put into it."""
+
+    def __init__(self) -> None:
+        self.said: asyncio.Queue[Any] = asyncio.Queue()
+        self.told: list[group_pb2.MemberUpdate] = []
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:50000"
+
+    async def send_initial_metadata(self, metadata: object) -> None:
+        pass
+
+    async def read(self) -> Any:
+        return await self.said.get()
+
+    async def write(self, response: group_pb2.SessionResponse) -> None:
+        self.told += response.updates
+
+    def say(self, *messages: group_pb2.SessionRequest) -> None:
+        for message in messages:
+            self.said.put_nowait(message)
+
+    def has_told(self, kind: str) -> bool:
+        return any(update.WhichOneof("update") == kind for update in self.told)
+
+
+Make = Callable[[group_pb2.MemberUpdate], list[group_pb2.MemberAction]]
+"""The actions of one message, of what the member was told when it joined."""
+
+
+def count_actions(server: CostServer, make: Make) -> Counted:
+    """From the message to the last that is told of it."""
+    stream: Any = Stream()
+    with server._on_loop():
+        door = make_services(server)["GroupService"]._door
+        task = server.loop.create_task(serve_session(door, stream))
+    stream.say(group_pb2.SessionRequest(actions=[make_join(1)]))
+    server.loop.run_while(lambda: not stream.told)
+    (joined,) = stream.told
+    request = group_pb2.SessionRequest(sequence=2, actions=make(joined))
+    data = request.SerializeToString()
+    stream.told.clear()
+    (session,) = door.sessions._sessions
+    # It is read when all before it are handled.
+    last = group_pb2.MemberAction(group_id=G, member_id="last", commit=group_pb2.Commit())
+
+    def say() -> None:
+        stream.say(
+            group_pb2.SessionRequest.FromString(data),
+            group_pb2.SessionRequest(sequence=3, actions=[last]),
+        )
+
+    def is_done() -> bool:
+        has_read = any(update.member_id == "last" for update in stream.told)
+        return has_read and bool(session.is_idle)
+
+    counted = server.loop.count(say, is_done)
+    task.cancel()
+    server.loop.run_while(lambda: not task.done())
+    return counted
+
+
+def make_join(join_id: int, member: str = MEMBER, epoch: int = 0) -> group_pb2.MemberAction:
+    return group_pb2.MemberAction(
+        group_id=G,
+        member_id=member,
+        join=group_pb2.Join(
+            join_id=join_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=60_000,
+            subscription=group_pb2.Subscription(subscribed_topic_names=["t0"]),
+        ),
+    )
+
+
+def make_action(
+    path: tuple[str, ...], count: int, joined: group_pb2.MemberUpdate, number: int = 0
+) -> group_pb2.MemberAction:
+    """An action of the member as it should be, with ``count`` elements at ``path``."""
+    action = group_pb2.MemberAction()
+    fill(action if len(path) > 1 else getattr(action, path[0]), path, count, number)
+    action.group_id, action.member_id = G, MEMBER
+    said = getattr(action, path[0])
+    if path[0] in ("commit", "acknowledge", "leave"):
+        said.member_epoch = joined.assignment.member_epoch
+    if path[0] == "join":
+        said.ClearField("server_assignor")
+        said.ClearField("instance_id")
+        said.join_id, said.rebalance_timeout_ms = 2, 60_000
+        # Who owns something comes back.
+        said.member_epoch = joined.assignment.member_epoch if path[1:2] == ("owned",) else 0
+        if said.member_epoch == 0:
+            said.ClearField("owned")
+    return action
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_actions_are_linear_and_have_short_turns(kind: str, tmp_path: Path) -> None:
+    runs = iter(range(100))
+
+    def make(count: int, joined: group_pb2.MemberUpdate) -> list[group_pb2.MemberAction]:
+        if kind == "join":
+            return [make_join(1, f"m{number}") for number in range(count)]
+        return [make_action((kind,), 0, joined, number) for number in range(count)]
+
+    def measure(count: int) -> Counted:
+        with cost_server(tmp_path / str(next(runs)), settings=AT_REST) as server:
+            server.create(count, "t0")
+            return count_actions(server, lambda joined: make(count, joined))
+
+    check_law(measure, ACTIONS_MAX // 8, ACTIONS_MAX)
+
+
+@pytest.mark.parametrize("path", FIELDS, ids=".".join)
+def test_one_action_is_linear(path: tuple[str, ...], tmp_path: Path) -> None:
+    """It is one command, of which as much may be asked as of any; some of it is refused at once."""
+    runs = iter(range(100))
+
+    def measure(count: int) -> Counted:
+        with cost_server(tmp_path / str(next(runs)), settings=AT_REST) as server:
+            server.create(1 if path[-1] == "topics" else count, "t0")
+            if path[-1] in ("topics", "owned"):
+                server.create(1, *(f"t{number}" for number in range(1, count)))
+            return count_actions(server, lambda joined: [make_action(path, count, joined)])
+
+    check_law(measure, ELEMENTS // 4, MANY.get(path[0], ELEMENTS), ATOMIC_STEPS_MAX)
