@@ -233,7 +233,13 @@ def repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbea
     """
     if answer.assignment is None:
         return True
-    return command.owned is not None and set(command.owned) == set(answer.assignment)
+    owned = command.owned
+    # A client may say very much that it does not own.
+    return (
+        owned is not None
+        and len(owned) == len(answer.assignment)
+        and set(owned) == set(answer.assignment)
+    )
 
 
 class ParkEnds:

@@ -154,7 +154,9 @@ class PartitionNumbers:
     def known_numbers(self, topic_partitions: Iterable[TopicPartitions]) -> set[int]:
         """The numbers of those partitions that have one; others are nobody's and left out."""
         numbers: set[int] = set()
-        for topic in topic_partitions:
+        by_topic = self._by_topic
+        # A client may name very many topics that are nobody's here.
+        for topic in [topic for topic in topic_partitions if topic.topic_id in by_topic]:
             limit = self.partitions(topic.topic_id)
             known = [p for p in topic.partitions if 0 <= p < limit]
             if known:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from gateway.api import Decoder
+from coordinator.runtime.slices import Steps, run_at_once
+from gateway.api import Decoder, LongDecoder
 from gateway.decoding import (
     Cursor,
     DecodeError,
@@ -17,6 +18,7 @@ from gateway.decoding import (
     read_compact_text,
     skip_tags,
 )
+from gateway.decoding_in_slices import LEAST_BYTES, SLICE
 from gateway.encoding import encode_unsigned_varint
 from model.ids import TopicId
 from model.records import TopicPartitions
@@ -28,7 +30,10 @@ _SUCCESS: Final = bytes(7)
 
 
 class Heartbeat(NamedTuple):
-    """The request; names as in Kafka's schema, sentinels as they came."""
+    """The request; names as in Kafka's schema, sentinels as they came.
+
+    ``topic_partitions`` has each topic once, its partitions ascending and once.
+    """
 
     group_id: str
     member_id: str
@@ -46,64 +51,86 @@ def make_heartbeat_decoder(version: int, elements: int) -> Decoder:
     """Reads version 0 or 1; ``elements`` bounds names and topics."""
 
     def decode(data: bytes, pos: int, end: int) -> Heartbeat:
-        cursor = Cursor(data, pos, end, elements)
-        group_id = read_compact_text(cursor)
-        member_id = read_compact_text(cursor)
-        if group_id is None or member_id is None:
-            raise DecodeError("GroupId or MemberId is null")
-        member_epoch = _INT32.unpack(cursor.take(4))[0]
-        instance_id = read_compact_text(cursor)
-        rack_id = read_compact_text(cursor)
-        rebalance_timeout = _INT32.unpack(cursor.take(4))[0]
-        names = _read_names(cursor)
-        regex = read_compact_text(cursor) if version else None
-        server_assignor = read_compact_text(cursor)
-        topic_partitions = _read_topic_partitions(cursor)
-        skip_tags(cursor)
-        return Heartbeat(
-            group_id,
-            member_id,
-            member_epoch,
-            instance_id,
-            rack_id,
-            rebalance_timeout,
-            names,
-            regex,
-            server_assignor,
-            topic_partitions,
-        )
+        return run_at_once(_read(Cursor(data, pos, end, elements), version))
 
     return decode
 
 
-def _read_names(cursor: Cursor) -> tuple[str, ...] | None:
-    length = read_compact_length(cursor)
-    if length < 0:
-        return None
-    cursor.spend(length)
-    names = [read_compact_text(cursor) for _ in range(length)]
+def make_long_heartbeat_decoder(version: int, elements: int) -> LongDecoder:
+    """Reads the same in slices, where it is of very many names or topics."""
+    return LongDecoder(
+        LEAST_BYTES, lambda data, pos, end: _read(Cursor(data, pos, end, elements), version)
+    )
+
+
+def _read(cursor: Cursor, version: int) -> Steps[Heartbeat]:
+    group_id = read_compact_text(cursor)
+    member_id = read_compact_text(cursor)
+    if group_id is None or member_id is None:
+        raise DecodeError("GroupId or MemberId is null")
+    member_epoch = _INT32.unpack(cursor.take(4))[0]
+    instance_id = read_compact_text(cursor)
+    rack_id = read_compact_text(cursor)
+    rebalance_timeout = _INT32.unpack(cursor.take(4))[0]
+    names = None
+    count = read_compact_length(cursor)
+    if count >= 0:
+        cursor.spend(count)
+        names = yield from _read_names(cursor, count)
+    regex = read_compact_text(cursor) if version else None
+    server_assignor = read_compact_text(cursor)
+    topic_partitions = None
+    count = read_compact_length(cursor)
+    if count >= 0:
+        cursor.spend(count)
+        topic_partitions = yield from _read_topic_partitions(cursor, count)
+    skip_tags(cursor)
+    return Heartbeat(
+        group_id,
+        member_id,
+        member_epoch,
+        instance_id,
+        rack_id,
+        rebalance_timeout,
+        names,
+        regex,
+        server_assignor,
+        topic_partitions,
+    )
+
+
+def _read_names(cursor: Cursor, count: int) -> Steps[tuple[str, ...]]:
+    names: list[str | None] = []
+    while count > SLICE:
+        names += [read_compact_text(cursor) for _ in range(SLICE)]
+        count -= SLICE
+        yield
+    names += [read_compact_text(cursor) for _ in range(count)]
     if None in names:
         raise DecodeError("a subscribed topic name is null")
     return tuple(names)  # type: ignore[arg-type]  # none of them is None
 
 
-def _read_topic_partitions(cursor: Cursor) -> tuple[TopicPartitions, ...] | None:
-    length = read_compact_length(cursor)
-    if length < 0:
-        return None
-    cursor.spend(length)
-    found = []
-    for _ in range(length):
+def _read_topic_partitions(cursor: Cursor, count: int) -> Steps[tuple[TopicPartitions, ...]]:
+    # A client may name one topic again and again: what it says of it is sorted once.
+    found: dict[TopicId, set[int]] = {}
+    for left in range(count, 0, -1):
         topic_id = TopicId(cursor.take(16))
-        count = read_compact_length(cursor)
-        if count < 0:
+        length = read_compact_length(cursor)
+        if length < 0:
             raise DecodeError("the partitions of a topic are null")
-        numbers = cursor.take(4 * count)
-        cursor.spend(count)
-        partitions = struct.unpack(f">{count}i", numbers)
+        numbers = cursor.take(4 * length)
+        cursor.spend(length)
+        found.setdefault(topic_id, set()).update(struct.unpack(f">{length}i", numbers))
         skip_tags(cursor)
-        found.append(TopicPartitions(topic_id, partitions))
-    return tuple(found)
+        if left % SLICE == 0:
+            yield
+    owned = []
+    for number, (topic_id, partitions) in enumerate(found.items(), 1):
+        owned.append(TopicPartitions(topic_id, tuple(sorted(partitions))))
+        if number % SLICE == 0:
+            yield
+    return tuple(owned)
 
 
 def encode_heartbeat_response(

@@ -13,13 +13,16 @@ from typing import Any
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
-from gateway.apis.heartbeat_wire import Heartbeat, make_heartbeat_decoder
+from gateway.apis.heartbeat_wire import (
+    Heartbeat,
+    make_heartbeat_decoder,
+    make_long_heartbeat_decoder,
+)
 from gateway.checks import check_heartbeat
 from gateway.schema import response_schema
 from model.commands import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.records import TopicPartitions
 from model.responses import ConsumerGroupLeaveResponse
 
 KEY = 68
@@ -31,7 +34,13 @@ def handle(context: RequestContext, request: Heartbeat) -> None:
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
-    for name in request.subscribed_topic_names or ():
+    names = request.subscribed_topic_names or ()
+    limit = context.node.coordinator.settings.group_subscriptions_max
+    if len(names) > limit:
+        message = f"A member cannot subscribe to more than {limit} topics."
+        context.reply_failed(ErrorCode.INVALID_REQUEST, message)
+        return
+    for name in () if context.node.allows_all else names:
         if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             message = "Not authorized to a subscribed topic."
             context.reply_failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
@@ -62,23 +71,11 @@ def make_command(context: RequestContext, request: Heartbeat) -> ConsumerGroupHe
         request.member_epoch,
         UNCHANGED if request.rebalance_timeout == -1 else request.rebalance_timeout,
         UNCHANGED if names is None else tuple(map(TopicName, names)),
-        compute_owned(request.topic_partitions),
+        request.topic_partitions,
         UNCHANGED if request.rack_id is None else request.rack_id,
         UNCHANGED if request.server_assignor is None else request.server_assignor,
         None if request.instance_id is None else InstanceId(request.instance_id),
         UNCHANGED if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
-    )
-
-
-def compute_owned(
-    topic_partitions: tuple[TopicPartitions, ...] | None,
-) -> tuple[TopicPartitions, ...] | None:
-    """What a client says that it owns, each topic's partitions ascending and once."""
-    if topic_partitions is None:
-        return None
-    return tuple(
-        TopicPartitions(topic.topic_id, tuple(sorted(set(topic.partitions))))
-        for topic in topic_partitions
     )
 
 
@@ -129,5 +126,6 @@ API = Api(
     handler=handle,
     failed=failed,
     decode=make_heartbeat_decoder,
+    decode_long=make_long_heartbeat_decoder,
     is_repeated=True,
 )

@@ -12,6 +12,7 @@ import pytest
 from coordinator.runtime.slices import Slices, Steps, run_at_once
 from gateway import decoding_in_slices, long_answers
 from gateway.apis import k28_txn_offset_commit, k75_describe_topic_partitions
+from gateway.apis.heartbeat_wire import make_heartbeat_decoder, make_long_heartbeat_decoder
 from gateway.apis.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.decoding import DecodeError, decode
 from gateway.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
@@ -25,7 +26,7 @@ from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig
 ELEMENTS = 250_000
 COUNT = 12_000
 MANY = 3 * COUNT
-COMMIT, MARKERS, TXN_COMMIT, DELETE_GROUPS, VERSIONS = 8, 27, 28, 42, 18
+COMMIT, MARKERS, TXN_COMMIT, DELETE_GROUPS, VERSIONS, HEARTBEAT = 8, 27, 28, 42, 18, 68
 
 
 def module(key: int, version: int) -> ModuleType:
@@ -154,6 +155,25 @@ def test_a_commit_of_many_is_decoded_in_slices(version: int, topics: int, partit
     turns, found = run_counted(steps)
     assert found == at_once
     assert turns >= MANY // SLICE - 1
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_heartbeat_of_many_is_decoded_in_slices(version: int) -> None:
+    target = request_type(HEARTBEAT, version)
+    topic = next(row for row in compute_fields(target) if row.name == "topic_partitions").entity
+    owned = tuple(
+        make_entity(topic, topic_id=number.to_bytes(16, "big"), partitions=(2, 1, 2))
+        for number in range(1, COUNT)
+    )
+    said = {"group_id": "g", "member_id": "m", "subscribed_topic_names": name_groups(COUNT)}
+    body = encode(target, make_entity(target, topic_partitions=(*owned, owned[0]), **said))
+    at_once = make_heartbeat_decoder(version, ELEMENTS)(body, 0, len(body))
+    steps = make_long_heartbeat_decoder(version, ELEMENTS).read(body, 0, len(body))
+    turns, found = run_counted(steps)
+    assert found == at_once
+    assert found.subscribed_topic_names == name_groups(COUNT)
+    assert [each.partitions for each in found.topic_partitions] == [(1, 2)] * (COUNT - 1)
+    assert turns >= 2 * (COUNT // SLICE - 1)
 
 
 def make_entity(target: Any, **fields: Any) -> Any:
