@@ -168,8 +168,8 @@ def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:
 
 
 SESSIONS = (
-    PutBack(commits_of_lost_grants, frozenset({"S15", "S11"}), 380, "sessions"),
-    PutBack(commits_beside_each_other, frozenset({"S15"}), 355, "sessions"),
+    PutBack(commits_of_lost_grants, frozenset({"S15", "S11"}), 503, "sessions"),
+    PutBack(commits_beside_each_other, frozenset({"S15"}), 377, "sessions"),
     PutBack(late_commits_count, frozenset({"S15"}), 2, "sessions"),
     PutBack(late_joins_count, frozenset({"renamed"}), 2, "sessions"),
     PutBack(late_claims_count, frozenset({"S2"}), 62, "sessions"),
@@ -179,7 +179,7 @@ SESSIONS = (
     PutBack(promises_not_noted, frozenset({"S2"}), 39, "sessions"),
     PutBack(leases_forgotten_by_a_restart, frozenset({"S2"}), None, "sessions"),
     PutBack(late_unary_commits_count, frozenset({"S15"}), 78, "sessions"),
-    PutBack(cancelled_closes_leave_ghosts, frozenset({"ghost"}), 195, "sessions"),
+    PutBack(cancelled_closes_leave_ghosts, frozenset({"ghost"}), 246, "sessions"),
     PutBack(expired_members_leave_ghosts, frozenset({"ghost"}), 5, "sessions"),
     PutBack(closed_connections_cancel, frozenset({"cancelled"}), 1, "sessions"),
 )
