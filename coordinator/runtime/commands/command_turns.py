@@ -71,10 +71,6 @@ class Turns:
         """What members of this group say waits from now on, until ``let_go``."""
         self._held.setdefault(group_id, [])
 
-    def is_holding(self, group_id: GroupId) -> bool:
-        """Whether what members of this group say waits."""
-        return group_id in self._held
-
     def let_go(self, group_id: GroupId) -> None:
         """Handle what has waited, in the order in which it came, before all that waits."""
         self._waiting.extendleft(reversed(self._held.pop(group_id, [])))

@@ -217,7 +217,7 @@ class ObservedRuntime(Runtime):
             self._carried_out.remove(id(command))
             return
         error = self._refused
-        if error is None and self._turns.is_holding(command.group_id):
+        if error is None and command.group_id in self._turns._held:
             self._in_slices[id(command)] = command
             return
         assert error is not None, f"{command} was neither carried out nor refused"

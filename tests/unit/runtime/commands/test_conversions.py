@@ -66,7 +66,7 @@ def given(number: int) -> bytes:
 def begin_upgrade(server: VirtualServer) -> Pending:
     """The newcomer has asked, and the first slices are done."""
     pending = server.submit(server.join_command("g", "new", ["foo"]))
-    step_until(server, lambda: server.runtime._turns.is_holding(G))
+    step_until(server, lambda: G in server.runtime._turns._held)
     server.scheduler.step()
     assert not pending.is_answered
     return pending
@@ -75,7 +75,7 @@ def begin_upgrade(server: VirtualServer) -> Pending:
 def begin_downgrade(server: VirtualServer) -> Pending:
     server.join("g", "new", ["foo"])
     pending = server.submit(ConsumerGroupLeave(CALLER, G, MemberId("new")))
-    step_until(server, lambda: server.runtime._turns.is_holding(G))
+    step_until(server, lambda: G in server.runtime._turns._held)
     server.scheduler.step()
     assert not pending.is_answered
     return pending
@@ -112,7 +112,7 @@ def test_between_slices_nothing_of_it_is_in_force(
     server = make_server()
     pending = begin(server)
     before, seen = kind_of(server.runtime), set()
-    while server.runtime._turns.is_holding(G):
+    while G in server.runtime._turns._held:
         seen.add((kind_of(server.runtime), len(log_of(server))))
         server.scheduler.step()
     assert len(seen) == 1
