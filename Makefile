@@ -59,7 +59,7 @@ stream: setup
 
 stream-law: setup
 	@STREAM_SEEDS=$(SEEDS) $(VENV)/bin/python -m pytest -q -n 2 --timeout 0 \
-		tests/unit/pipeline/test_stream_law.py tests/pipeline/test_tables_stream.py
+		tests/unit/pipeline/source/test_stream_law.py tests/pipeline/tables/test_tables_stream.py
 
 sim: setup
 	@$(VENV)/bin/python -m tests.sim --seeds $(SEEDS)

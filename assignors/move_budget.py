@@ -25,9 +25,9 @@ from assignors.problem import (
     Problem,
     compute_fixed,
 )
-from assignors.shares import NO_BUNDLE, make_graph
+from assignors.shares.member_shares import NO_BUNDLE, make_graph
 from assignors.units import Units
-from assignors.weighted import compute_fair
+from assignors.weighted.weighted_assignor import compute_fair
 
 _ROUNDING = 1e-9
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from assignors.assignor import Assignor
-from assignors.rack import assign_rack
+from assignors.rack.rack_assignor import assign_rack
 from assignors.range import assign_range
-from assignors.uniform import assign_uniform
-from assignors.weighted import assign_weighted
-from model.group_configs import BUILT_IN_ASSIGNORS
+from assignors.uniform.uniform_assignor import assign_uniform
+from assignors.weighted.weighted_assignor import assign_weighted
+from model.configs.group_configs import BUILT_IN_ASSIGNORS
 
 _ALL = (
     Assignor(

@@ -17,18 +17,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.assignor_times import measure_assignors
-from bench.convergence import measure_convergence
 from bench.figures import Section
-from bench.idle import measure_idle
 from bench.machine import describe_machine, share_cores
-from bench.memory import measure_memory
 from bench.peer import build_kload
 from bench.plan import FULL, QUICK
-from bench.rates import measure_commits, measure_heartbeats, measure_joins
-from bench.recovery import measure_recovery
 from bench.report import format_machine, format_terminal, write_results
-from bench.sizes import measure_sizes
+from bench.scenarios.assignor_times import measure_assignors
+from bench.scenarios.convergence import measure_convergence
+from bench.scenarios.idle import measure_idle
+from bench.scenarios.memory import measure_memory
+from bench.scenarios.rates import measure_commits, measure_heartbeats, measure_joins
+from bench.scenarios.recovery import measure_recovery
+from bench.scenarios.sizes import measure_sizes
 from bench.stand import FAILURES, BadRun, OutOfTime, Stand
 from tests.kafka.jars import CACHE, ensure_jars
 from tests.kafka.prerequisites import MissingPrerequisite, check_javac

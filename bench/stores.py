@@ -21,7 +21,7 @@ from pathlib import Path
 import crc32c
 import numpy as np
 
-from coordinator.core.metadata_hash import compute_metadata_hash
+from coordinator.core.state.metadata_hash import compute_metadata_hash
 from model.ids import (
     GroupId,
     LogOffset,
@@ -31,7 +31,7 @@ from model.ids import (
     TopicName,
     compute_log_partition,
 )
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -53,9 +53,9 @@ from model.records import (
 )
 from model.topics import Topic, TopicImage, compute_image_with
 from storage.codec.batches import encode_batch
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LogStore, PartitionAppend, StoreStalled, pack_latest
-from storage.rocks import open_store
+from storage.rocks.rocks_store import open_store
 from storage.side_codec import encode_side
 
 LOG_PARTITIONS = 50

@@ -17,7 +17,7 @@ Response = TypeVar("Response")
 CHANNEL_OPTIONS = (
     # A proxy for the web is no way to a server that listens on loopback.
     ("grpc.enable_http_proxy", 0),
-    # gRPC's own retries have no limit, and within one call no end (muster/client.py).
+    # gRPC's own retries have no limit, and within one call no end (muster/connection/client.py).
     ("grpc.enable_retries", 0),
 )
 

@@ -23,7 +23,7 @@ class DataFolder:
     `endpoints.json` is there while a server runs: its process id and, for each listener, the
     address that it is bound to, which is how tests and the demo learn of ports that the system
     chose. A server that was killed leaves it behind; the next one removes it when it starts.
-    `reserve` keeps room on the disk: see `cli.disk_room`.
+    `reserve` keeps room on the disk: see `cli.serve.disk_room`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,8 +38,8 @@ class DataFolder:
 
         It cannot where a restore or an import was killed, unless it ``is_filled`` by one now.
         """
+        from storage.folder.replacement import StoreUnfinished, finish_replacement
         from storage.log_store import StoreError
-        from storage.replacement import StoreUnfinished, finish_replacement
 
         try:
             self.path.mkdir(parents=True, exist_ok=True)

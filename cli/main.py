@@ -10,14 +10,20 @@ import sys
 
 import typer
 
-from cli import config_commands, group_commands, migrate_commands, topic_commands, txn_commands
-from cli.demo_command import demo
+from cli.admin import (
+    config_commands,
+    group_commands,
+    migrate_commands,
+    topic_commands,
+    txn_commands,
+)
+from cli.demo.demo_command import demo
 from cli.errors import CommandError
 from cli.log.app import log_app
 from cli.options import SETTINGS_CONTEXT, OutputOption
 from cli.output import Format, print_note
 from cli.pipeline.app import pipeline_app
-from cli.serve_command import SERVE_EPILOG, serve
+from cli.serve.serve_command import SERVE_EPILOG, serve
 
 app = typer.Typer(
     name="muster",

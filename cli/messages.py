@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
@@ -31,3 +32,8 @@ def _respell_topic_ids(content: Any) -> None:
 
 
 _URLSAFE = str.maketrans("+/", "-_")
+
+
+def render_topic_id(topic_id: bytes) -> str:
+    """As Kafka prints ids: URL-safe base64 without padding; nothing for no id."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

@@ -12,7 +12,7 @@ import typer
 from cli.errors import CommandError, ExitCode
 from cli.output import Format
 from cli.settings import Resolved, SettingsError, resolve
-from cli.settings.sources import parse_flags
+from cli.settings.setting_sources import parse_flags
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}

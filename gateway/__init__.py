@@ -1,0 +1,1 @@
+"""The Kafka wire: connections, and one module an API."""

@@ -5,7 +5,7 @@ and what is left out, defines ``handle(context, request)`` and ends with::
 
     API = Api(key=18, name="ApiVersions", versions=range(0, 5), handler=handle)
 
-``gateway/apis/registry.py`` lists them all.
+``gateway/apis/api_registry.py`` lists them all.
 
 A handler gets the kio entity of the version asked for (``kio.schema.<api>.vN.request``); a field
 that some served version lacks is read with ``getattr(request, "field", default)``. It calls
@@ -14,7 +14,7 @@ leave a connection in the order of its requests whatever the order of the replie
 
 The answer is built from the *newest* version's kio response module, taken untyped::
 
-    wire = response_schema(18)          # gateway.schema; the module of the newest version
+    wire = response_schema(18)          # gateway.codec.kio_schema; the module of the newest version
     context.reply(wire.ApiVersionsResponse(throttle_time=0, error_code=0, ...))
 
 It is encoded in the version of the request: fields that this version lacks are dropped, fields
@@ -38,13 +38,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer, Operation, ResourceType
-from coordinator.runtime.slices import Slices, Steps
-from gateway.clock import Clock
+from coordinator.runtime.loop.slices import Slices, Steps
 from gateway.making import Making
+from gateway.pace.steady import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending
 from gateway.settings import GatewaySettings
-from gateway.steady import ConnectionHeartbeats, MemberKey
-from gateway.topics.catalogue import TopicCatalogue
+from gateway.topics.topic_catalogue import TopicCatalogue
+from gateway.wire_clock import Clock
 from model.commands import Caller, ClassicHeartbeat, Command, ConsumerGroupHeartbeat, SyncGroup
 from model.errors import ErrorCode
 from model.responses import SyncGroupResponse
@@ -57,7 +57,9 @@ Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
 
 
 Decoder: TypeAlias = Callable[[bytes, int, int], Any]
-"""(data, pos, end) -> the request in ``data[pos:end]``; raises ``gateway.decoding.DecodeError``."""
+"""(data, pos, end) -> the request in ``data[pos:end]``; raises
+``gateway.codec.decoding.DecodeError``.
+"""
 
 
 class LongDecoder(NamedTuple):
@@ -123,7 +125,7 @@ class Route:
 
 
 class ClassicHeartbeatHandler(Protocol):
-    """Heartbeats and syncs of classic members (``gateway.classic_heartbeats``)."""
+    """Heartbeats and syncs of classic members (``gateway.heartbeats.classic_heartbeats``)."""
 
     def submit(
         self, context: RequestContext, command: ClassicHeartbeat, answer: Callable[[Answer], None]
@@ -141,7 +143,7 @@ class ClassicHeartbeatHandler(Protocol):
 
 
 class HeartbeatHandler(Protocol):
-    """Heartbeats of all connections of a server (``gateway.heartbeats``)."""
+    """Heartbeats of all connections of a server (``gateway.heartbeats.heartbeats``)."""
 
     @property
     def classic(self) -> ClassicHeartbeatHandler:

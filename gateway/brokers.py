@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.api import RequestContext
-from gateway.topics.catalogue import Broker
+from gateway.topics.topic_catalogue import Broker
 
 
 def compute_brokers(context: RequestContext) -> list[Broker]:

@@ -6,13 +6,13 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator.runtime.slices import Steps
+from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, LongDecoder, Route
-from gateway.decoding import Cursor, DecodeError, decode, read_unsigned_varint
-from gateway.decoding_in_slices import LEAST_BYTES, decode_in_slices
-from gateway.encoding import encode
-from gateway.encoding_in_slices import encode_in_slices
-from gateway.schema import request_type, response_type
+from gateway.codec.decoding import Cursor, DecodeError, decode, read_unsigned_varint
+from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_in_slices
+from gateway.codec.encoding import encode
+from gateway.codec.encoding_in_slices import encode_in_slices
+from gateway.codec.kio_schema import request_type, response_type
 
 API_VERSIONS_KEY: Final = 18
 FIXED_BYTES: Final = 8

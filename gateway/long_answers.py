@@ -12,10 +12,10 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from coordinator.runtime.slices import Steps
+from coordinator.runtime.loop.slices import Steps
 from gateway.api import RequestContext
-from gateway.encoding import Encoded, Write, compile_rows_writer
-from gateway.schema import response_type
+from gateway.codec.encoding import Encoded, Write, compile_rows_writer
+from gateway.codec.kio_schema import response_type
 
 S = TypeVar("S")
 T = TypeVar("T")

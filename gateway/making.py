@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.decoding_in_slices import LEAST_BYTES
+from gateway.codec.decoding_in_slices import LEAST_BYTES
 
 
 class Request(Protocol):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from model.assignor_configs import AssignorConfigs
 from model.caller import INTERNAL as INTERNAL
 from model.caller import Caller as Caller
 from model.classic_commands import (
@@ -37,6 +36,7 @@ from model.classic_commands import (
 from model.classic_commands import (
     SyncGroup as SyncGroup,
 )
+from model.configs.assignor_configs import AssignorConfigs
 from model.ids import (
     GroupId,
     InstanceId,
@@ -49,7 +49,7 @@ from model.ids import (
 from model.local_assignors import LocalAssignor
 from model.local_commands import InstallAssignment as InstallAssignment
 from model.local_commands import PrepareAssignment as PrepareAssignment
-from model.records import PartitionOffset, TopicPartitions
+from model.log.records import PartitionOffset, TopicPartitions
 from model.value import value
 
 

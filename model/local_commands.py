@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.caller import Caller
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.records import TopicPartitions
+from model.log.records import TopicPartitions
 from model.topics import Topic
 from model.value import value
 

@@ -15,7 +15,7 @@ from model.ids import (
     TopicName,
 )
 from model.local_commands import LocalAssignment, PrepareAssignmentResponse
-from model.records import TopicPartitions
+from model.log.records import TopicPartitions
 from model.topics import Topic
 from model.value import value
 

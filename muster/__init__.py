@@ -20,7 +20,7 @@ from muster.assignor import (
     MemberAssignment,
     Metadata,
 )
-from muster.client import Client
+from muster.connection.client import Client
 from muster.errors import (
     CallbackFailed,
     CommitFailed,
@@ -34,15 +34,15 @@ from muster.member import Member
 from muster.partitions import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    from muster.classic_member import ClassicMember, ClassicWorker
-    from muster.classic_protocol import AssignmentFailed, Generation
+    from muster.classic.classic_member import ClassicMember, ClassicWorker
+    from muster.classic.classic_protocol import AssignmentFailed, Generation
 
 _CLASSIC: Final = MappingProxyType(
     {
-        "AssignmentFailed": "muster.classic_protocol",
-        "ClassicMember": "muster.classic_member",
-        "ClassicWorker": "muster.classic_member",
-        "Generation": "muster.classic_protocol",
+        "AssignmentFailed": "muster.classic.classic_protocol",
+        "ClassicMember": "muster.classic.classic_member",
+        "ClassicWorker": "muster.classic.classic_member",
+        "Generation": "muster.classic.classic_protocol",
     }
 )
 """Imported when they are asked for: who leads a classic group needs numpy, and others do not."""

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from muster.assignor import Assignor
+from muster.connection.unary import raise_failures
 from muster.errors import CallbackFailed
 from muster.membership import Assign, Inform, Lose, Partitions, Revoke
-from muster.unary import raise_failures
 
 _LOG = logging.getLogger("muster")
 

@@ -19,8 +19,8 @@ from muster.assignor import (
     encode_assignor,
     encode_computed,
 )
+from muster.connection.unary import call_in_thread, raise_failures
 from muster.errors import CallbackFailed
-from muster.unary import call_in_thread, raise_failures
 from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")

@@ -11,9 +11,12 @@ from typing import Final, assert_never
 from muster.arguments import INT32_MAX, check_int
 from muster.assignor import Assignor
 from muster.callbacks import Callbacks, CallbackStep, is_in_callback
-from muster.client import Client
 from muster.commit_order import CommitOrder
 from muster.computing import Computing
+from muster.connection.client import Client
+from muster.connection.lease import Lease, read_clock
+from muster.connection.stream import Stream
+from muster.connection.unary import stop
 from muster.errors import (
     UNRELEASED_INSTANCE_ID,
     CallbackFailed,
@@ -22,7 +25,6 @@ from muster.errors import (
     MusterError,
     decode_error,
 )
-from muster.lease import Lease, read_clock
 from muster.membership import (
     Acknowledge,
     Assign,
@@ -36,8 +38,6 @@ from muster.membership import (
     Step,
 )
 from muster.partitions import encode_partitions, make_member_id
-from muster.stream import Stream
-from muster.unary import stop
 from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")

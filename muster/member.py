@@ -12,10 +12,10 @@ from muster.arguments import check_int, check_ms, check_text, check_texts
 from muster.assignor import Assignor
 from muster.callbacks import Callback, Callbacks
 from muster.changes import iterate_changes, wait_until_joined
-from muster.client import Client, acquire_shared_client, release_shared_client
+from muster.connection.client import Client, acquire_shared_client, release_shared_client
+from muster.connection.lease import read_wall_clock_us
 from muster.engine import Engine, MemberOptions
 from muster.errors import JoinTimeout, MemberLost, MusterError, PollIntervalExceeded
-from muster.lease import read_wall_clock_us
 from muster.membership import Partitions, Status
 from muster.offsets import commit_offsets, fetch_offsets
 from muster.partitions import OffsetAndMetadata, TopicPartition, make_member_id
@@ -148,7 +148,9 @@ class Member:
 
     @property
     def assignment(self) -> Partitions:
-        """What the member owns at this moment, by its own clock too: see ``muster.lease``."""
+        """What the member owns at this moment, by its own clock too: see
+        ``muster.connection.lease``.
+        """
         engine = self._engine
         if engine is None or not engine.holds:
             return frozenset()

@@ -10,6 +10,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
+from muster.connection.unary import ask
 from muster.engine import Engine
 from muster.errors import (
     FENCING,
@@ -21,7 +22,6 @@ from muster.errors import (
     decode_error,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
-from muster.unary import ask
 from muster.v1 import group_pb2, types_pb2
 
 RETRY_DELAY_S: Final = 0.1

@@ -16,12 +16,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.schema import RECORDS
 from pipeline.source.data_source import NAME, GroupLogDataSource
-from pipeline.source.offsets import check_partitions
+from pipeline.source.offset_ranges import check_partitions
 from pipeline.source.options import LogOptions, parse_options
 from pipeline.source.reading import open_log
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-_SHIPPED = ("model", "assignors", "storage", "coordinator/core", "pipeline")
+_SHIPPED = ("model", "assignors", "storage", "coordinator/core", "translator", "pipeline")
 """What an executor imports; numpy, pyarrow and the other packages have to be there."""
 
 

@@ -4,8 +4,8 @@ A store holds, for each partition of the ``__consumer_offsets`` log, its record 
 order (``log``), the last committed record of every key (``latest``, the log compacted) and the
 offsets of open transactions (``pending``), and beside them what Kafka's records cannot hold
 (``side``). What trimming left of an old part of the log is noted in ``kept``
-(``storage.trim``). ``storage.fold`` is the rule that makes ``latest`` and ``pending`` of a log. One
-writer; all that one ``write`` takes lands together or not at all.
+(``storage.log.trim``). ``storage.log.fold`` is the rule that makes ``latest`` and ``pending`` of a
+log. One writer; all that one ``write`` takes lands together or not at all.
 
 Calls come from one thread, but ``sync``, which may run in another while that thread goes on.
 """
@@ -94,7 +94,7 @@ class PartitionRewrite:
 
     ``removed`` are base offsets. Each of ``batches`` is a RecordBatch v2 within the offsets of
     batches that go, or has the base offset of one that it replaces. ``kept`` maps keys of
-    ``storage.trim`` to values or to ``None``, which deletes.
+    ``storage.log.trim`` to values or to ``None``, which deletes.
     """
 
     partition: LogPartition

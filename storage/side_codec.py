@@ -15,7 +15,7 @@ from model.local_assignors import (
     LocalAssignorsKey,
     LocalAssignorsValue,
 )
-from model.records import (
+from model.log.records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,

@@ -17,6 +17,7 @@ from tests.groups import CHECKOUT
 
 ROOMS: Final = (
     "assignors", "bench", "cli", "coordinator", "gateway", "model", "muster", "pipeline", "storage",
+    "translator",
 )  # fmt: skip
 KINDS: Final = ("class", "function", "method", "property")
 COMMANDS: Final = ("@*.command*", "@*.callback*")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import FunctionType, MethodType
 from typing import Any
 
-from cli.event_loop import find_loop_factory
+from cli.serve.event_loop import find_loop_factory
 
 WARM_UP = 32
 """Runs before those that count: modules, codecs and caches are filled by then."""

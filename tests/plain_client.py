@@ -6,9 +6,9 @@ import socket
 import struct
 from typing import Any
 
-from gateway.decoding import decode
-from gateway.encoding import encode
-from gateway.schema import compute_fields, request_type, response_type
+from gateway.codec.decoding import decode
+from gateway.codec.encoding import encode
+from gateway.codec.kio_schema import compute_fields, request_type, response_type
 
 COMMIT, FETCH_OFFSETS, HEARTBEAT = 8, 9, 68
 TIMEOUT_S = 60.0

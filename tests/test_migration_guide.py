@@ -9,9 +9,9 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 
-from coordinator.core.migration_readiness import Hindrance
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from translator.readiness import Hindrance
 
 GUIDE = (CHECKOUT / "docs" / "migration.md").read_text()
 COMMANDS = re.findall(r"^ *(muster .*)$", GUIDE, re.MULTILINE)

@@ -12,17 +12,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-from coordinator.core.expiry import NO_TIMESTAMP
-from coordinator.runtime.partition_encoder import BATCH_BYTES_MAX, Commit, CommitBlock
-from coordinator.runtime.writer import CommitEntry, Entry, Writer
+from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
+from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX, Commit, CommitBlock
+from coordinator.runtime.commit.writer import CommitEntry, Entry, Writer
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicName
-from model.records import OffsetCommitKey, OffsetCommits, OffsetCommitValue, Record
-from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
+from model.log.records import OffsetCommitKey, OffsetCommits, OffsetCommitValue, Record
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import Batch, decode_batch
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.errors import CodecError
-from storage.codec.records import decode_key, decode_value
-from storage.fold import PartitionFold
+from storage.codec.record_codec import decode_key, decode_value
+from storage.log.fold import PartitionFold
 from storage.log_store import (
     LatestEntry,
     LogStore,
@@ -31,7 +31,7 @@ from storage.log_store import (
     compute_latest_key,
     unpack_latest,
 )
-from tests.sim.disk import decode_append
+from tests.sim.cluster.disk import decode_append
 
 Meant: TypeAlias = Record | tuple[int, int, Record] | TransactionMarker
 """A record, one of a producer id and epoch, or a marker."""

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.exchange import Budget, save_moves
 from assignors.problem import NOBODY, HeterogeneousSubscriptions, Ints, Members, Problem
-from assignors.shares import NO_BUNDLE, ShareGraph, Shares, find_shares, make_share_graph
+from assignors.shares.exchange import Budget, save_moves
+from assignors.shares.member_shares import (
+    NO_BUNDLE,
+    ShareGraph,
+    Shares,
+    find_shares,
+    make_share_graph,
+)
 
 _NO_SHARE = -1
 _SHARES_TO_VISIT = 3_000_000

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from assignors.exchange import Budget, even_out_unowned, save_moves
-from assignors.leveling import deal_unassigned, is_locally_balanced, level_bundles
 from assignors.problem import HeterogeneousSubscriptions, Members, Problem
-from assignors.share_placement import place_shares
-from assignors.shares import Shares, find_shares, make_share_graph
+from assignors.shares.exchange import Budget, even_out_unowned, save_moves
+from assignors.shares.leveling import deal_unassigned, is_locally_balanced, level_bundles
+from assignors.shares.member_shares import Shares, find_shares, make_share_graph
+from assignors.shares.share_placement import place_shares
 
 _MOST_PASSES = 8
 

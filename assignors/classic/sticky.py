@@ -16,7 +16,7 @@ from assignors.classic.group import GroupAssignment, NumberedGroup
 from assignors.classic.nearness import prefer_near_members
 from assignors.classic.transfers import spread_what_is_free
 from assignors.problem import NOBODY, Members
-from assignors.uniform import assign_uniform
+from assignors.uniform.uniform_assignor import assign_uniform
 
 
 def compute_sticky(group: NumberedGroup) -> GroupAssignment:

@@ -28,27 +28,27 @@ import numpy as np
 
 from assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
 from assignors.registry import ASSIGNORS
-from coordinator.core.consumer_group import Member
-from coordinator.core.heartbeat import handle_reconcile_member
-from coordinator.core.outcome import Outcome
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
-from coordinator.core.target import (
+from coordinator.core.consumer.heartbeat import handle_reconcile_member
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.consumer_group import Member
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.core.target.target_assignment import (
     TargetProblem,
     compute_install,
     compute_target_problem,
 )
-from coordinator.core.target_install import handle_install_target
+from coordinator.core.target.target_install import handle_install_target
 from model.commands import INTERNAL, Now, ReconcileMember
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
-from model.records import (
+from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     Record,
 )
-from model.settings import CoordinatorSettings
 from model.topics import Topic, compute_image_of
 
 TOPICS = 100

@@ -136,7 +136,7 @@ def measure_decoding(
 
 def write_table(spark: SparkSession, path: Path, out: Path) -> None:
     """Writes ``records`` of a folder of segments, in the place of what is there."""
-    from pipeline.tables.job import write_records
+    from pipeline.tables.tables_job import write_records
     from pipeline.tables.writing import TableFolder
 
     folder = TableFolder(spark, str(out))

@@ -20,7 +20,7 @@ from assignors.embedded import (
     make_subscription,
 )
 from model.ids import GroupId, MemberId, TopicId, TopicName
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ClassicGroupMember,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -40,7 +40,7 @@ from model.records import (
     RecordValue,
     TopicPartitions,
 )
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 
 CONSUMER, CLASSIC, SIMPLE = "consumer", "classic", "simple"
 _KINDS = (CONSUMER, CLASSIC, SIMPLE)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from cli.demo.audit import Audit
+from cli.demo.demo_audit import Audit
 from cli.demo.events import Kind
 from cli.demo.ledger import Ledger
 from cli.demo.observer import GroupView, Observer, is_settled

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from cli.log.backup import backup, restore
+from cli.log.backup_commands import backup, restore
 from cli.log.dump import dump
 from cli.log.export import export
 from cli.log.import_command import import_log
-from cli.log.offsets import offsets
+from cli.log.offsets_command import offsets
 from cli.log.verify import verify
 
 log_app = typer.Typer(

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.errors import CommandError, ExitCode
-from cli.log.sources import LogSource, decode, open_source, read_or_report
+from cli.log.log_sources import LogSource, decode, open_source, read_or_report
 from cli.output import Format, print_note
 from model.ids import LogPartition
 
 if TYPE_CHECKING:
-    from cli.log.filters import RecordFilter
+    from cli.log.record_filters import RecordFilter
 
 _COLUMNS = (
     ("PARTITION", 9),
@@ -70,7 +70,7 @@ def dump(
     ] = None,
 ) -> None:
     """Print every record: partition, offset, time, its batch, key and value in hex and decoded."""
-    from cli.log.filters import RecordFilter, parse_time, parse_types
+    from cli.log.record_filters import RecordFilter, parse_time, parse_types
 
     printer = _find_printer(output)
     wanted = RecordFilter(

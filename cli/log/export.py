@@ -10,7 +10,7 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.log.import_command import DataDirOption
-from cli.log.sources import find_store, source_errors
+from cli.log.log_sources import find_store, source_errors
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing, print_note
 
@@ -45,8 +45,8 @@ def export(
 
     A Kafka broker takes them as its own __consumer_offsets.
     """
-    from storage.export_log import export_segments
-    from storage.rocks_reader import open_store_reader
+    from storage.rocks.rocks_reader import open_store_reader
+    from storage.transfer.export_log import export_segments
 
     store = find_store(data_dir)
     if store is None:

@@ -10,15 +10,15 @@ import typer
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
-from cli.log.sources import source_errors
+from cli.log.log_sources import source_errors
 from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, print_listing, print_note
 
 if TYPE_CHECKING:
     from cli.log.import_summary import StoreSummary
     from cli.log.known_topics import KnownTopics
-    from storage.import_log import ImportCount
-    from storage.import_side import SideImport
+    from storage.transfer.import_log import ImportCount
+    from storage.transfer.import_side import SideImport
 
 DataDirOption = Annotated[
     Path, typer.Option("--data-dir", metavar="STORE", help="The data folder of Muster.")
@@ -83,9 +83,9 @@ def import_log(
     A store without groups takes it over as it is. The server must not be running.
     """
     from cli.log.import_summary import summarize_store
-    from storage.import_log import ImportOptions, import_segments
-    from storage.import_refused import ImportRefused
     from storage.segments.folder import open_segments
+    from storage.transfer.import_log import ImportOptions, import_segments
+    from storage.transfer.import_refused import ImportRefused
 
     known = find_topics(topics, bootstrap_server, command_config, timeout)
     with source_errors():
@@ -138,8 +138,8 @@ def find_topics(
 
 def compute_side(folder: Path, known: KnownTopics, *, keep_clock: bool) -> SideImport:
     """The topics, the time of the import, and what an export kept beside its segments."""
-    from storage.export_log import SIDE_FILE, decode_side_file
-    from storage.import_side import SideImport
+    from storage.transfer.export_log import SIDE_FILE, decode_side_file
+    from storage.transfer.import_side import SideImport
 
     now_ms = None if keep_clock else time.time_ns() // 1_000_000
     file = folder / SIDE_FILE

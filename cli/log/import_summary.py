@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cli.output import Listing
-from coordinator.core.shard import Shard
-from coordinator.core.topics import Catalogue
-from coordinator.runtime.loader import load_catalogue, load_shard
+from coordinator.core.groups.topic_records import Catalogue
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.loading.shard_loader import load_catalogue, load_shard
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogPartition
-from model.records import (
+from model.log.records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     OffsetCommitKey,
     RecordType,
 )
-from model.settings import CoordinatorSettings
-from storage.codec.records import decode_key, decode_value
-from storage.import_log import ImportCount
+from storage.codec.record_codec import decode_key, decode_value
 from storage.log_store import LogStore
+from storage.transfer.import_log import ImportCount
 
 _SHOWN = 20
 
@@ -45,7 +45,7 @@ class StoreSummary:
 
 def summarize_store(store: LogStore) -> StoreSummary:
     """Loads everything once; raises ``CodecError`` or ``StoreError`` where that cannot be."""
-    from cli.topic_commands import render_topic_id
+    from cli.messages import render_topic_id
 
     summary = StoreSummary()
     catalogue = Catalogue()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from cli.log.sources import SourceBatch
+from cli.log.log_sources import SourceBatch
 from storage.codec.batches import Batch, BatchRecord, decode_marker
 from storage.codec.errors import CodecError
-from storage.codec.records import read_type, read_version
+from storage.codec.record_codec import read_type, read_version
 from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
 
 JsonObject: TypeAlias = dict[str, Any]

@@ -10,7 +10,7 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.log.dump import PathArgument
-from cli.log.sources import find_store, source_errors
+from cli.log.log_sources import find_store, source_errors
 from cli.options import OutputOption
 from cli.output import Format, Listing, print_listing, print_note
 
@@ -83,7 +83,7 @@ def read_reports(
 def _verify_store(
     store: Path, *, with_groups: bool = True
 ) -> tuple[list[PartitionReport], list[Violation]]:
-    from storage.rocks_reader import open_store_reader
+    from storage.rocks.rocks_reader import open_store_reader
     from storage.verify.stores import verify_meta, verify_side, verify_store
 
     reader = open_store_reader(store)

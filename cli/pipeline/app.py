@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from cli.pipeline.audit import audit
+from cli.pipeline.audit_command import audit
+from cli.pipeline.bulk_import_command import import_bulk
 from cli.pipeline.compact import compact
-from cli.pipeline.import_command import import_bulk
-from cli.pipeline.readiness import readiness
+from cli.pipeline.readiness_command import readiness
 from cli.pipeline.report import report
 from cli.pipeline.tables import tables
 

@@ -20,8 +20,8 @@ from cli.pipeline.spark import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.bulk.options import BulkOptions
-    from storage.bulk import Bulk
+    from pipeline.bulk.bulk_options import BulkOptions
+    from storage.transfer.bulk import Bulk
 
 
 def compact(
@@ -38,7 +38,7 @@ def compact(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Make sorted files of the latest record of each key, for a new store to take as they are."""
-    from pipeline.bulk.options import BulkOptions
+    from pipeline.bulk.bulk_options import BulkOptions
 
     bulk = make_bulk(path, out, BulkOptions(True, partitions, abort_open, cut_torn_tail), master)
     if not quiet:
@@ -50,13 +50,13 @@ def compact(
 def make_bulk(path: str, out: Path, options: BulkOptions, master: str | None) -> Bulk:
     """Folds the log with Spark; raises ``CommandError``."""
     check_spark()
-    from storage.import_refused import ImportRefused
+    from storage.transfer.import_refused import ImportRefused
 
     with running_spark(master, path) as spark:
-        from pipeline.bulk import job
+        from pipeline.bulk import bulk_job
 
         try:
-            return job.make_bulk(spark, path, out, options)
+            return bulk_job.make_bulk(spark, path, out, options)
         except ImportRefused as error:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except OSError as error:

@@ -81,7 +81,7 @@ def report(
             raise CommandError(str(error), ExitCode.USAGE) from error
     progress = Progress(is_quiet=quiet)
     with running_spark(master, path) as spark:
-        from pipeline.report.job import ReportOptions, write_report
+        from pipeline.report.report_job import ReportOptions, write_report
 
         options = ReportOptions(top, tuple(groups or ()), int(retention_minutes * _MINUTE_MS))
         made = write_report(

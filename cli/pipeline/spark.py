@@ -73,7 +73,7 @@ def running_spark(master: str | None, path: str) -> Iterator[SparkSession]:
         OptionError,
         SourceError,
     )
-    from pipeline.source.paths import find_path, is_of_other_system
+    from pipeline.source.logs.paths import find_path, is_of_other_system
 
     codes: dict[type[Exception], ExitCode] = {
         OptionError: ExitCode.USAGE,

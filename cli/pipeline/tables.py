@@ -29,8 +29,8 @@ from cli.pipeline.spark import (
 if TYPE_CHECKING:
     from pipeline.running import SparkSession
     from pipeline.tables.end_offsets import EndOffset
-    from pipeline.tables.job import TablesSummary
-    from pipeline.tables.stream import StreamOptions
+    from pipeline.tables.tables_job import TablesSummary
+    from pipeline.tables.tables_stream import StreamOptions
 
 OutOption = Annotated[
     str, typer.Option("--out", metavar="FOLDER", help="Where the tables go, a folder each.")
@@ -113,7 +113,7 @@ def tables(
     progress = Progress(is_quiet=quiet)
     with running_spark(master, path) as spark:
         from pipeline.source.reading import find_notes
-        from pipeline.tables.stream import StreamOptions
+        from pipeline.tables.tables_stream import StreamOptions
 
         options = StreamOptions(
             trigger_s if follow else None,
@@ -137,7 +137,7 @@ def _run_stream(
     options: StreamOptions,
     tell: Callable[[str, int], None],
 ) -> TablesSummary:
-    from pipeline.tables.stream import stream_tables
+    from pipeline.tables.tables_stream import stream_tables
 
     with noticing_interrupts() as is_interrupted:
         return stream_tables(spark, path, out, options, tell, is_interrupted)
@@ -150,7 +150,7 @@ def _run_batch(
     options: StreamOptions,
     tell: Callable[[str, int], None],
 ) -> TablesSummary:
-    from pipeline.tables.job import write_tables
+    from pipeline.tables.tables_job import write_tables
 
     return write_tables(
         spark,

@@ -4,7 +4,7 @@ Flags stand over environment over file over default. The names are Kafka's where
 """
 
 from cli.settings.setting import Address, Kind, Scope, Setting, SettingsError, Value
-from cli.settings.sources import Origin, Resolved, resolve
+from cli.settings.setting_sources import Origin, Resolved, resolve
 from cli.settings.table import SETTINGS
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cli.settings.setting import INT_MAX, LONG_MAX, Kind, Scope, Setting, render_value
 from cli.settings.table import SETTINGS
-from model.group_configs import GROUP_CONFIGS, GroupConfig
+from model.configs.group_configs import GROUP_CONFIGS, GroupConfig
 
 _HEAD = """\
 # Settings

@@ -9,7 +9,7 @@ from cli.settings.setting import INT_MAX, Kind, Scope, Setting, Value
 from coordinator.service.settings import GrpcSettings
 from gateway.settings import GatewaySettings
 from gateway.topics.settings import TopicSettings
-from model.settings import CoordinatorSettings
+from model.configs.coordinator_settings import CoordinatorSettings
 
 ROOMS: Final = (CoordinatorSettings, TopicSettings, GatewaySettings, GrpcSettings)
 

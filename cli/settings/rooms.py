@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.settings.room_fields import OF_GROUPS_ALONE, compute_setting_name
 from cli.settings.setting import Address, SettingsError, Value
-from cli.settings.sources import Resolved
+from cli.settings.setting_sources import Resolved
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

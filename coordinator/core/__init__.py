@@ -1,8 +1,8 @@
 """The group state machines: pure and deterministic.
 
-``handle(shard, command, now) -> Outcome`` reads the state and changes nothing;
-``replay(shard, record)`` is the only code that changes group state. Time, randomness and topics are
-arguments. There is no clock, no I/O, no logging here.
+``handle(shard, command, now) -> Outcome`` (``coordinator.dispatch``) reads the state and changes
+nothing; ``replay(shard, record)`` is the only code that changes group state. Time, randomness and
+topics are arguments. There is no clock, no I/O, no logging here.
 
 Duties of the caller (``coordinator.runtime``, and the simulator):
 

@@ -1,0 +1,1 @@
+"""The shell around the state machines: one writer a shard, group commit, timers, targets."""

@@ -15,13 +15,13 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.runtime.local_assignments import LocalAssignments
+from coordinator.runtime.targets.client_assignments import LocalAssignments
 from model.commands import Command, OffsetCommit
-from model.commit_rows import CommitRows, NamedPartitions
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId
+from model.log.commit_rows import CommitRows, NamedPartitions
 from model.responses import Response
-from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage
 
 Answer: TypeAlias = Response | GroupError

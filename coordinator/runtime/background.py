@@ -7,20 +7,20 @@ from functools import partial
 
 import structlog
 
-from coordinator.core.shard import Shard
+from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Reply
-from coordinator.runtime.catalogue import TopicCatalogueRuntime
 from coordinator.runtime.clock import Scheduler, SteadyClock
-from coordinator.runtime.expiry import OffsetExpiry
-from coordinator.runtime.history import History
-from coordinator.runtime.stats import Stats
-from coordinator.runtime.topic_deletion import TopicDeletion
-from coordinator.runtime.transaction_timeouts import TransactionTimeouts
-from coordinator.runtime.writer import Writer
+from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.offsets.expiry_walks import OffsetExpiry
+from coordinator.runtime.offsets.transaction_timeouts import TransactionTimeouts
+from coordinator.runtime.retention.log_trimming import History
+from coordinator.runtime.topics.topic_deletion import TopicDeletion
+from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.commands import Command
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, compute_log_partition
-from model.records import OffsetCommitKey
-from model.settings import CoordinatorSettings
+from model.log.records import OffsetCommitKey
 from storage.log_store import LogStore
 
 SILENCE_MS = 86_400_000

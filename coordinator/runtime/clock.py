@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
 
-from coordinator.runtime.sync_pace import SyncPace
+from coordinator.runtime.loop.sync_pace import SyncPace
 from model.commands import Now
 
 T = TypeVar("T")

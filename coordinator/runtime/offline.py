@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from coordinator.core.handle import handle
-from coordinator.core.outcome import Outcome
-from coordinator.core.shard import Shard
-from coordinator.core.steps import run_at_once
-from coordinator.core.topics import Catalogue
-from coordinator.runtime.loader import load_catalogue, load_shard, read_last_timestamp
-from coordinator.runtime.partition_encoder import PartitionEncoder
+from coordinator.core.groups.topic_records import Catalogue
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.core.state.steps import run_at_once
+from coordinator.dispatch.handle import handle
+from coordinator.runtime.commit.partition_encoder import PartitionEncoder
+from coordinator.runtime.loading.shard_loader import load_catalogue, load_shard, read_last_timestamp
 from model.commands import INTERNAL, ConvertToClassicGroup, Now
-from model.group_configs import MIGRATION_POLICY
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.configs.group_configs import MIGRATION_POLICY
+from model.configs.migration_policy import DOWNGRADE
 from model.ids import GroupId, LogOffset, compute_log_partition
-from model.migration_policy import DOWNGRADE
-from model.records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
-from model.settings import CoordinatorSettings
+from model.log.records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
 from storage.log_store import LogStore
 from storage.side_codec import encode_side
 

@@ -14,11 +14,11 @@ from functools import partial
 import structlog
 
 from assignors.registry import ASSIGNORS, Assignors
-from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.deleted_topics import DeletedTopics
-from coordinator.core.handle import ImmediateCommand, MemberCommand, ShardCommand, handle
-from coordinator.core.liveness import Liveness
-from coordinator.core.outcome import (
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.offsets.deleted_topics import DeletedTopics
+from coordinator.core.replay.group_records import replay, replay_commits
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.outcome import (
     ApplyGroupSettings,
     ComputeTarget,
     Effect,
@@ -28,39 +28,40 @@ from coordinator.core.outcome import (
     RefreshGroups,
     ResolveRegexes,
 )
-from coordinator.core.replay import replay, replay_commits
-from coordinator.core.shard import Shard
+from coordinator.core.state.shard import Shard
+from coordinator.dispatch.handle import ImmediateCommand, MemberCommand, ShardCommand, handle
 from coordinator.runtime.api import Answer, Reply, await_answer, ignore_answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
-from coordinator.runtime.catalogue import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
-from coordinator.runtime.classic_groups import ClassicGroups
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
-from coordinator.runtime.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
-from coordinator.runtime.conversions import Conversions
-from coordinator.runtime.deadlines import Deadlines
-from coordinator.runtime.durability import Durability
-from coordinator.runtime.group_news import GroupNews
-from coordinator.runtime.group_reads import GroupReads
-from coordinator.runtime.group_settings import GroupSettingsChanges
-from coordinator.runtime.load_in_progress import LoadInProgress
-from coordinator.runtime.loader import read_last_timestamp
-from coordinator.runtime.loading import Loading
-from coordinator.runtime.local_assignments import LocalAssignments
-from coordinator.runtime.offset_commands import OffsetCommands
-from coordinator.runtime.offset_deletion import OffsetDeletion
-from coordinator.runtime.regexes import Regexes
-from coordinator.runtime.replayer import Replayer
-from coordinator.runtime.slices import Slices
-from coordinator.runtime.space import Space
-from coordinator.runtime.stats import Stats
-from coordinator.runtime.targets import Targets
-from coordinator.runtime.ticket import Ticket, make_ticket
-from coordinator.runtime.timers import Timers
-from coordinator.runtime.topic_refresh import TopicRefresh
-from coordinator.runtime.turns import Turns
-from coordinator.runtime.watches import RegisteredWatch, Watches, ignore_drop
-from coordinator.runtime.writer import NOTHING_WAITED, Entry, Writer, exit_process, make_entry
+from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
+from coordinator.runtime.commands.command_turns import Turns
+from coordinator.runtime.commands.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
+from coordinator.runtime.commands.conversions import Conversions
+from coordinator.runtime.commands.group_reads import GroupReads
+from coordinator.runtime.commands.replayer import Replayer
+from coordinator.runtime.commands.waiting_members import ClassicGroups
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.failed_write import exit_process
+from coordinator.runtime.commit.writer import NOTHING_WAITED, Entry, Writer, make_entry
+from coordinator.runtime.loading.load_in_progress import LoadInProgress
+from coordinator.runtime.loading.loading import Loading
+from coordinator.runtime.loading.shard_loader import read_last_timestamp
+from coordinator.runtime.loop.disk_space import Space
+from coordinator.runtime.loop.slices import Slices
+from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.members.deadlines import Deadlines
+from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
+from coordinator.runtime.members.member_news import GroupNews
+from coordinator.runtime.members.member_watches import RegisteredWatch, Watches, ignore_drop
+from coordinator.runtime.members.timers import Timers
+from coordinator.runtime.offsets.offset_commands import OffsetCommands
+from coordinator.runtime.offsets.offset_deletion import OffsetDeletion
+from coordinator.runtime.targets.client_assignments import LocalAssignments
+from coordinator.runtime.targets.target_schedule import Targets
+from coordinator.runtime.topics.regex_schedule import Regexes
+from coordinator.runtime.topics.topic_images import CATALOGUE, TopicCatalogueRuntime, TopicsCallback
+from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands import (
     Command,
     ConfigCommand,
@@ -75,10 +76,10 @@ from model.commands import (
     TopicCommand,
     TransactionCommand,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
 from model.responses import Response
-from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 from storage.log_store import LogStore
 

@@ -1,0 +1,1 @@
+"""Topics whose records are kept here: small and bounded, no message store."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from model.records import (
+from model.log.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -15,8 +15,7 @@ from model.records import (
     GroupMetadataValue,
 )
 from pipeline.audit.findings import add_violation
-from pipeline.tables.group_log import Change, LoggedRecord, OffsetChange
-from pipeline.tables.group_state import (
+from pipeline.tables.histories.group_state import (
     CLASSIC,
     CONSUMER,
     GroupState,
@@ -24,7 +23,8 @@ from pipeline.tables.group_state import (
     read_classic_assignments,
     read_standing,
 )
-from pipeline.tables.rows import Rows
+from pipeline.tables.histories.rows import Rows
+from pipeline.tables.histories.written_records import Change, LoggedRecord, OffsetChange
 
 TopicNames = Mapping[bytes, str]
 """Of the topic ids whose names a commit has told."""

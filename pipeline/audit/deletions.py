@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.records import GroupMetadataKey, GroupMetadataValue
+from model.log.records import GroupMetadataKey, GroupMetadataValue
 from pipeline.audit.findings import (
     DELETIONS,
     EXPIRED,
@@ -13,9 +13,14 @@ from pipeline.audit.findings import (
     UNEXPLAINED,
     add_violation,
 )
-from pipeline.tables.group_log import Change, GroupRecord, LoggedRecord, OffsetChange
-from pipeline.tables.group_state import GroupState, read_classic_topics
-from pipeline.tables.rows import Rows
+from pipeline.tables.histories.group_state import GroupState, read_classic_topics
+from pipeline.tables.histories.rows import Rows
+from pipeline.tables.histories.written_records import (
+    Change,
+    GroupRecord,
+    LoggedRecord,
+    OffsetChange,
+)
 
 GROUP_TYPES = (2, 3, 11, 17)
 """Of the records whose tombstone deletes a group."""

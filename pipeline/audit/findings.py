@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pipeline.schema import TIMESTAMP
-from pipeline.tables.group_log import LoggedRecord
-from pipeline.tables.rows import Rows
+from pipeline.tables.histories.rows import Rows
+from pipeline.tables.histories.written_records import LoggedRecord
 
 VIOLATIONS = "violations"
 DELETIONS = "deletions"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from model.records import (
+from model.log.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
 )
 from pipeline.audit.findings import add_violation
-from pipeline.tables.group_log import Change, GroupRecord, LoggedRecord
-from pipeline.tables.group_state import GroupState, Place, Standing, read_standing, show_topic_id
-from pipeline.tables.rows import Rows
+from pipeline.tables.histories.group_state import (
+    GroupState,
+    Place,
+    Standing,
+    read_standing,
+    show_topic_id,
+)
+from pipeline.tables.histories.rows import Rows
+from pipeline.tables.histories.written_records import Change, GroupRecord, LoggedRecord
 
 
 class HolderRules:

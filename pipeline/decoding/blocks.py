@@ -15,7 +15,7 @@ from pipeline.schema import RECORDS, UNREADABLE_BATCH
 from storage.codec.errors import CodecError
 from storage.columnar.batch_columns import BatchColumns, split_block
 from storage.columnar.record_columns import RecordColumns, read_record_columns
-from storage.compression import decompress
+from storage.log.compression import decompress
 
 MAX_COMPRESSED_BYTES = 512 << 10
 """So much at once where batches are compressed: nobody knows how much comes out of it."""

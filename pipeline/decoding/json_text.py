@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from pipeline.decoding.slices import Slices
+from pipeline.decoding.byte_slices import Slices
 from storage.codec.errors import CodecError
 from storage.codec.to_json import key_to_json, value_to_json
 from storage.columnar.batch_columns import Int64Array

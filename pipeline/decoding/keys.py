@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.decoding.byte_slices import Slices
 from pipeline.decoding.integers import read_int16s, read_int32s
-from pipeline.decoding.slices import Slices
 from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from storage.codec.record_schemas import RECORD_SCHEMAS
 from storage.columnar.batch_columns import BoolArray, Int64Array

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.ids import ZERO_TOPIC_ID
-from model.records import LegacyOffsetCommitValue, OffsetCommitValue
-from pipeline.decoding.commits import CommitColumns
+from model.log.records import LegacyOffsetCommitValue, OffsetCommitValue
+from pipeline.decoding.commit_columns import CommitColumns
 from pipeline.decoding.json_text import dump
 from storage.codec.errors import CodecError
 from storage.codec.kinds import uuid_to_json
-from storage.codec.records import decode_value
+from storage.codec.record_codec import decode_value
 from storage.codec.to_json import key_to_json, value_to_json
 from storage.columnar.batch_columns import Int64Array
 from storage.columnar.record_columns import RecordColumns

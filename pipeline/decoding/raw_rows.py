@@ -7,12 +7,12 @@ import pyarrow as pa
 
 from pipeline.decoding.arrays import make_int32s, make_int64s, make_timestamps
 from pipeline.decoding.bounds import select_rows
-from pipeline.decoding.slices import Slices, make_binary
+from pipeline.decoding.byte_slices import Slices, make_binary
 from pipeline.schema import HEADERS, TOPIC
 from storage.codec.batches import decode_batch
 from storage.columnar.batch_columns import BatchColumns
 from storage.columnar.record_columns import RecordColumns
-from storage.compression import decompress
+from storage.log.compression import decompress
 
 
 def make_raw_rows(

@@ -8,19 +8,19 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from model.records import RecordType
+from model.log.records import RecordType
 from pipeline.decoding.arrays import make_int32s, make_int64s, make_names, make_timestamps
-from pipeline.decoding.commits import CommitColumns, read_commits
+from pipeline.decoding.byte_slices import Slices, make_binary, make_text
+from pipeline.decoding.commit_columns import CommitColumns, read_commits
 from pipeline.decoding.integers import read_int16s
 from pipeline.decoding.json_text import Problems, make_key_texts, make_value_texts
 from pipeline.decoding.keys import KNOWN_TYPES, MAX_VERSIONS, KeyColumns, read_keys
 from pipeline.decoding.markers import MarkerRow, read_marker
 from pipeline.decoding.rare_commits import RareCommits, put_texts, read_rare_commits
-from pipeline.decoding.slices import Slices, make_binary, make_text
 from pipeline.schema import BAD_KEY, BAD_VALUE, UNKNOWN_TYPE, UNKNOWN_VERSION
 from storage.codec.errors import CodecError
 from storage.codec.kinds import uuid_to_json
-from storage.codec.records import decode_key
+from storage.codec.record_codec import decode_key
 from storage.columnar.batch_columns import BatchColumns, BoolArray, Int64Array
 from storage.columnar.record_columns import RecordColumns
 

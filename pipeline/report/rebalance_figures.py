@@ -19,8 +19,8 @@ from pipeline.report.figures import (
     Ranking,
     RebalanceSeries,
 )
-from pipeline.tables.group_state import CLASSIC, CONSUMER
-from pipeline.tables.rebalances import CAUSES
+from pipeline.tables.histories.group_state import CLASSIC, CONSUMER
+from pipeline.tables.histories.rebalances import CAUSES
 
 _STEPS_OF_TEN = 5
 """Bars of the histogram in a power of ten."""

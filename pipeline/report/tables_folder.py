@@ -10,11 +10,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.schema import RECORDS as RECORD_COLUMNS
 from pipeline.source.errors import NotALog
-from pipeline.tables.history_tables import HISTORY_TABLES
-from pipeline.tables.job import GROUP_LAG, OFFSET_COMMITS, RECORDS
+from pipeline.tables.committed_offsets import compute_offset_commits
+from pipeline.tables.histories.history_tables import HISTORY_TABLES
 from pipeline.tables.lag import compute_group_lag, make_end_offsets
-from pipeline.tables.offsets import compute_offset_commits
-from pipeline.tables.records import name_columns
+from pipeline.tables.record_table import name_columns
+from pipeline.tables.tables_job import GROUP_LAG, OFFSET_COMMITS, RECORDS
 from pipeline.tables.writing import MANIFEST, TableFolder
 
 

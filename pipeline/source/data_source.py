@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 from pipeline.schema import RAW, RAW_WITH_HEADERS, RECORDS
 from pipeline.source.errors import OptionError
 from pipeline.source.filters import PushedFilters
-from pipeline.source.group_log import LogTask
-from pipeline.source.offsets import compute_batch_bounds
+from pipeline.source.logs.group_log import LogTask
+from pipeline.source.offset_ranges import compute_batch_bounds
 from pipeline.source.options import Decode, LogOptions, parse_options
 from pipeline.source.reading import open_log, read_slices
 from pipeline.source.stream_reader import GroupLogStreamReader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.source.group_log import GroupLog
-from pipeline.source.identity import is_other
+from pipeline.source.logs.group_log import GroupLog
+from pipeline.source.logs.identity import is_other
 from pipeline.source.stream_offset import StreamOffset
 
 

@@ -13,12 +13,12 @@ from pipeline.decoding.record_rows import make_damage_row
 from pipeline.decoding.scan import Damage, Piece
 from pipeline.schema import DATA_LOSS
 from pipeline.source.errors import DataLoss
-from pipeline.source.group_log import GroupLog, LossSlice, SegmentSlice, Slice, StoreSlice
+from pipeline.source.logs.group_log import GroupLog, LossSlice, SegmentSlice, Slice, StoreSlice
+from pipeline.source.logs.paths import find_path, is_of_other_system
+from pipeline.source.logs.segment_log import SegmentLog, read_segment_slice
+from pipeline.source.logs.store_log import StoreLog, read_store_slices
 from pipeline.source.options import Decode, LogOptions
-from pipeline.source.paths import find_path, is_of_other_system
-from pipeline.source.segment_log import SegmentLog, read_segment_slice
-from pipeline.source.store_log import StoreLog, read_store_slices
-from storage.data_folder import find_store
+from storage.folder.store_folder import find_store
 
 
 def open_log(path: str) -> GroupLog:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.schema import TOPIC
-from pipeline.source.marks import Mark
+from pipeline.source.logs.marks import Mark
 
 JsonOffset = dict[str, Any]
 

@@ -21,10 +21,10 @@ from pyspark.sql.streaming.datasource import (
 
 from pipeline.decoding.bounds import Bounds
 from pipeline.source.errors import OptionError
-from pipeline.source.group_log import GroupLog, LogTask, LossSlice
+from pipeline.source.logs.group_log import GroupLog, LogTask, LossSlice
+from pipeline.source.logs.marks import Mark
 from pipeline.source.losses import Loss, find_losses
-from pipeline.source.marks import Mark
-from pipeline.source.offsets import check_loss, check_partitions, compute_start, limit_offsets
+from pipeline.source.offset_ranges import check_loss, check_partitions, compute_start, limit_offsets
 from pipeline.source.options import LATEST, LogOptions, Offsets
 from pipeline.source.reading import open_log, read_slices
 from pipeline.source.stream_offset import JsonOffset, StreamOffset, read_offset, write_offsets

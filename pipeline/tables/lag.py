@@ -9,7 +9,7 @@ from pyspark.sql.functions import col, lit, when
 
 from pipeline.schema import TIMESTAMP
 from pipeline.tables.end_offsets import EndOffset
-from pipeline.tables.history_tables import REBALANCES
+from pipeline.tables.histories.history_tables import REBALANCES
 
 LAG_WINDOW = "10 minutes"
 FLAPPING_WINDOW = "1 hour"

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipeline.schema import RECORDS
 from pipeline.source.data_source import GroupLogReader
 from pipeline.source.options import parse_options
-from pipeline.tables.records import TABLE_NAMES
+from pipeline.tables.record_table import TABLE_NAMES
 from pipeline.tables.writing import NO_DAY, DayFile
 
 HELD_BYTES = 64 << 20

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DateType, StructField, StructType
 
-from pipeline.tables.exchange import exchange
+from pipeline.tables.folder_exchange import exchange
 
 MANIFEST = "_tables.json"
 _WRITING = "_writing-"

@@ -16,8 +16,8 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from model.commit_rows import CommitRows
 from model.ids import TopicId
+from model.log.commit_rows import CommitRows
 from storage.codec.batches import BODY_HEAD, LENGTH_OFFSET, MAGIC, PREFIX
 from storage.codec.hot import encode_offset_key_prefix
 from storage.codec.wire import INT32, encode_zigzag

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from model import share_records as share
-from model import streams_records as streams
-from model.records import RecordType
+from model.log import share_records as share
+from model.log import streams_records as streams
+from model.log.records import RecordType
 from storage.codec.kinds import (
     INT8_KIND,
     INT16_KIND,
@@ -20,8 +20,8 @@ from storage.codec.kinds import (
     UUID,
     Array,
 )
+from storage.codec.record_fields import Field, Struct
 from storage.codec.record_schemas import NEVER_FLEXIBLE, RecordSchema
-from storage.codec.schema import Field, Struct
 
 _GROUP_ID = Field("group_id", STRING)
 _MEMBER_ID = Field("member_id", STRING)

@@ -12,7 +12,7 @@ import struct
 from functools import lru_cache
 
 from model.ids import ZERO_TOPIC_ID, TopicId
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupTargetAssignmentMemberValue,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from model import records as model
 from model.ids import ZERO_TOPIC_ID
-from model.records import RecordType
+from model.log import records as model
+from model.log.records import RecordType
 from storage.codec.kinds import (
     BYTES,
     INT8_KIND,
@@ -20,7 +20,7 @@ from storage.codec.kinds import (
     UUID,
     Array,
 )
-from storage.codec.schema import Field, Struct
+from storage.codec.record_fields import Field, Struct
 
 NEVER_FLEXIBLE = 0x8000
 """Above every version: such a struct has no tagged fields."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, TypeAlias, cast
 
-from model.records import RecordType
+from model.log.records import RecordType
 from storage.codec import wire
 from storage.codec.errors import CodecError
 from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from storage.codec.kinds import Compiled
+from storage.codec.record_codec import read_type, read_version
 from storage.codec.record_schemas import RECORD_SCHEMAS, RecordSchema
-from storage.codec.records import read_type, read_version
 
 JsonObject: TypeAlias = dict[str, Any]
 

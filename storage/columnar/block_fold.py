@@ -1,7 +1,7 @@
 """The fold of a partition's log, block by block: what each block changes in ``latest``.
 
-The rule is that of ``storage.fold.PartitionFold``. Here nothing is kept but open transactions, so
-that a log of any length is folded in the memory of one block, and whoever keeps the state puts
+The rule is that of ``storage.log.fold.PartitionFold``. Here nothing is kept but open transactions,
+so that a log of any length is folded in the memory of one block, and whoever keeps the state puts
 the changes there.
 """
 

@@ -62,7 +62,7 @@ def read_record_columns(batches: BatchColumns, decompress: Decompress) -> Record
     """The records of the batches, which are those that ``codec.batches.decode_batch`` gives.
 
     Raises ``CodecError`` as it does, for the first batch that is wrong; CRCs are not looked at
-    (``check_crcs``). ``decompress`` is ``storage.compression.decompress`` or one like it.
+    (``check_crcs``). ``decompress`` is ``storage.log.compression.decompress`` or one like it.
     """
     data, begins, ends = _decompress_all(batches, decompress)
     too_short = np.flatnonzero(batches.counts * RECORD_SIZE_MIN > ends - begins)

@@ -20,7 +20,7 @@ from storage.columnar.batch_columns import (
     split_beginning,
 )
 from storage.segments.errors import SegmentError
-from storage.segments.reader import MAX_BATCH_BYTES, SegmentFile, read_segments
+from storage.segments.segment_reader import MAX_BATCH_BYTES, SegmentFile, read_segments
 
 BLOCK_BYTES = 4 << 20
 
@@ -35,8 +35,8 @@ class _Unusual(Exception):
 def read_segment_blocks(files: Sequence[SegmentFile]) -> Iterator[BatchColumns]:
     """The batches of one partition in offset order, their CRCs checked, some MiB at a time.
 
-    Raises what ``storage.segments.reader.read_segments`` raises for the same files, after all
-    blocks before it; a block ends at the batch before the one that is wrong.
+    Raises what ``storage.segments.segment_reader.read_segments`` raises for the same files, after
+    all blocks before it; a block ends at the batch before the one that is wrong.
     """
     next_offset = 0
     for index, file in enumerate(files):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from model.ids import LogPartition
 from storage.segments.errors import NotSegments, SegmentError, UnfinishedCleaning
-from storage.segments.reader import RawBatch, SegmentFile, read_segments
+from storage.segments.segment_reader import RawBatch, SegmentFile, read_segments
 
 TOPIC = "__consumer_offsets"
 SEGMENT_SUFFIX = ".log"

@@ -12,8 +12,8 @@ from storage.columnar.batch_columns import BatchColumns, BoolArray
 from storage.columnar.block_fold import BlockFold
 from storage.columnar.record_columns import RecordColumns
 from storage.log_store import LatestEntry, unpack_latest
-from storage.placement import read_group_id
-from storage.verify.blocks import (
+from storage.transfer.partition_placement import read_group_id
+from storage.verify.block_checks import (
     Expected,
     cut_batches,
     cut_records,
@@ -21,8 +21,8 @@ from storage.verify.blocks import (
     find_wrong_header,
     read_records,
 )
-from storage.verify.history import GroupHistory, NoHistory
-from storage.verify.records import CheckGroup, RecordCheck
+from storage.verify.group_invariants import GroupHistory, NoHistory
+from storage.verify.record_checks import CheckGroup, RecordCheck
 from storage.verify.violation import LogViolation, PartitionReport
 
 _OFFSET_TYPE = b"\x00\x01"

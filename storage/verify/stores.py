@@ -11,17 +11,17 @@ from model.ids import GroupId, LogOffset, LogPartition, compute_log_partition
 from storage.codec.batches import check_crc, read_batch_header
 from storage.codec.errors import CodecError
 from storage.columnar.batch_columns import BatchColumns, check_crcs, read_batch_columns
-from storage.imported import UNKNOWN, Imported, read_imported
-from storage.log_store import LatestEntry, StoreError
-from storage.side_codec import decode_side, encode_side
-from storage.trim import (
+from storage.log.trim import (
     NO_HISTORY_START,
     HistoryStart,
     decode_history_start,
     is_kept_record,
     pack_kept_records,
 )
-from storage.verify.blocks import cut_batches
+from storage.log_store import LatestEntry, StoreError
+from storage.side_codec import decode_side, encode_side
+from storage.transfer.imported import UNKNOWN, Imported, read_imported
+from storage.verify.block_checks import cut_batches
 from storage.verify.partition import PartitionCheck
 from storage.verify.violation import LogViolation, PartitionReport, Violation
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gateway.schema import request_type
+from gateway.codec.kio_schema import request_type
 from tests.attack.flood import Flood
 from tests.attack.stand import Attack, Target
 from tests.attack.wire_floods import VERSIONS

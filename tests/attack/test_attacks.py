@@ -12,8 +12,9 @@ from tests.attack.stand import Attack, attack_server
 LONGEST_WAIT_S = 8.0
 """For the machine of continuous integration, on which the attackers, the server and the bystander
 share what other jobs leave. By how much of a turn one client may have, tests count elsewhere
-(`tests/unit/gateway/test_wire_fairness.py`); here a wait is that of an attack that starves others
-for as long as it lasts, or that of a handshake which is lost again and again."""
+(`tests/unit/gateway/connection/test_wire_fairness.py`); here a wait is that of an attack that
+starves others for as long as it lasts, or that of a handshake which is lost again and again.
+"""
 
 
 @pytest.mark.alone

@@ -7,13 +7,13 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any, Final
 from unittest import mock
 
-from coordinator.core import liveness
-from coordinator.core.liveness import MemberLiveness
-from coordinator.service.sequences import NO_NUMBER, Noted, Sequences
-from coordinator.service.session import Session
-from coordinator.service.sessions import LatestJoin, MemberKey, SessionRegistry, Superseded
+from coordinator.core.deadlines import liveness
+from coordinator.core.deadlines.liveness import MemberLiveness
+from coordinator.service.calls.sequences import NO_NUMBER, Noted, Sequences
+from coordinator.service.session.session import Session
+from coordinator.service.streams.sessions import LatestJoin, MemberKey, SessionRegistry, Superseded
 from muster.commit_order import CommitOrder
-from muster.lease import ClassicLease
+from muster.connection.lease import ClassicLease
 from muster.offsets import Claim
 
 Patch = tuple[Any, str, Callable[..., Any]]

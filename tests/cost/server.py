@@ -13,14 +13,14 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
 from gateway.settings import GatewaySettings
+from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
-from gateway.topics.store import LocalTopics
 from model.commands import INTERNAL, Command, CreateTopic
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
-from model.settings import CoordinatorSettings
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler
-from tests.sim.server import quiet_logs
+from tests.sim.cluster.server import quiet_logs
 from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, make_request

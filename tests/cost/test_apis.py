@@ -12,27 +12,27 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from coordinator.core.replay import replay
+from coordinator.core.replay.group_records import replay
 from gateway.api import Api
-from gateway.apis.registry import APIS
-from gateway.schema import compute_fields, request_type
+from gateway.apis.api_registry import APIS
+from gateway.codec.kio_schema import compute_fields, request_type
 from gateway.settings import GatewaySettings
 from model.classic_commands import PROTOCOLS_MAX
 from model.commands import COMMIT_PARTITIONS_MAX, OffsetCommit, TopicOffsets
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from model.records import (
+from model.log.records import (
     ClassicGroupMember,
     GroupMetadataKey,
     GroupMetadataValue,
     PartitionOffset,
     Record,
 )
-from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch
 from tests.cost.server import CostServer, cost_server, topic_id_of
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law
-from tests.sim.server import CALLER
+from tests.sim.cluster.server import CALLER
 
 N: Final = 2_500
 """More than any slice has."""

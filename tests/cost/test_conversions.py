@@ -10,16 +10,16 @@ from typing import Final
 import pytest
 
 from assignors import embedded
-from coordinator.core.conversion import AT_ONCE_MAX
-from coordinator.core.replay import replay
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.conversion import AT_ONCE_MAX
 from model.commands import Command, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import GroupError
 from model.ids import MemberId, TopicName
-from model.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_core import SUBSCRIPTION, G, ids
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law
-from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS
+from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS
 
 MEMBERS: Final = 10_000
 """There is no limit. What is left for the last two turns, the one that replays and the one that

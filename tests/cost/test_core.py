@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from assignors import embedded
-from coordinator.core import classic_draft
-from coordinator.core.classic_draft import ClassicDraft
-from coordinator.core.handle import handle
-from coordinator.core.outcome import NoteRebalance, Outcome
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
-from coordinator.core.steps import run_at_once
+from coordinator.core.classic import classic_draft
+from coordinator.core.classic.classic_draft import ClassicDraft
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.outcome import NoteRebalance, Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.core.state.steps import run_at_once
+from coordinator.dispatch.handle import handle
 from model.commands import (
     INTERNAL,
     ConsumerGroupDescribe,
@@ -37,7 +37,7 @@ from model.commands import (
     WriteTxnMarkers,
 )
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
-from model.records import (
+from model.log.records import (
     ClassicGroupMember,
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -52,7 +52,7 @@ from model.records import (
     TopicPartitions,
 )
 from tests.cost.counting import check_linear
-from tests.sim.server import CALLER, VirtualServer
+from tests.sim.cluster.server import CALLER, VirtualServer
 
 G = GroupId("g")
 NOW = Now(1_700_000_000_000, 0)
@@ -387,7 +387,7 @@ def test_a_refused_upgrade_reads_members_once(monkeypatch: pytest.MonkeyPatch) -
         decoded += 1
         return decode(data)
 
-    monkeypatch.setattr("coordinator.core.migration_readiness.decode_subscription", note)
+    monkeypatch.setattr("translator.readiness.decode_subscription", note)
     for _ in range(5):
         answer = server.ask(server.join_command("g", "n", ["foo"]))
         assert "stays one" in str(answer)
@@ -405,7 +405,7 @@ def test_a_member_of_very_many_topics_is_not_even_read(monkeypatch: pytest.Monke
     def fail(data: bytes) -> Any:
         raise AssertionError("it is decoded")
 
-    monkeypatch.setattr("coordinator.core.migration_readiness.decode_subscription", fail)
+    monkeypatch.setattr("translator.readiness.decode_subscription", fail)
     answer = server.ask(server.join_command("g", "n", ["foo"]))
     assert "a member subscribes to 10001 topics, more than 10000 (client c)" in str(answer)
 

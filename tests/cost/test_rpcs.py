@@ -17,20 +17,20 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescri
 from google.protobuf.message_factory import GetMessageClass
 
 from coordinator.runtime.authorizer import AllowAll
-from coordinator.service.access import Access
-from coordinator.service.admin_service import AdminService
-from coordinator.service.backlog import Backlog
-from coordinator.service.backup_service import BackupService
-from coordinator.service.classic_service import ClassicService
-from coordinator.service.door import Door
-from coordinator.service.group_service import GroupService
-from coordinator.service.limits import compute_limits
-from coordinator.service.pinger import Pinger
-from coordinator.service.server import SERVICES
-from coordinator.service.sessions import SessionRegistry
+from coordinator.service.admin.admin_service import AdminService
+from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.calls.access import Access
+from coordinator.service.calls.door import Door
+from coordinator.service.calls.waits import Waits
+from coordinator.service.classic.classic_service import ClassicService
+from coordinator.service.grpc_server import SERVICES
+from coordinator.service.session.group_service import GroupService
 from coordinator.service.settings import GrpcSettings
-from coordinator.service.turns import Turns
-from coordinator.service.waits import Waits
+from coordinator.service.streams.backlog import Backlog
+from coordinator.service.streams.pinger import Pinger
+from coordinator.service.streams.session_turns import Turns
+from coordinator.service.streams.sessions import SessionRegistry
+from coordinator.service.wire.limits import compute_limits
 from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, make_members

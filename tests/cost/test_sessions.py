@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.service.session_stream import serve_session
+from coordinator.service.session.session_stream import serve_session
 from coordinator.service.settings import GrpcSettings
 from model.commands import COMMIT_PARTITIONS_MAX
 from muster.v1 import group_pb2

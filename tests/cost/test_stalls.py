@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from model.commands import ConsumerGroupHeartbeat
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from model.settings import CoordinatorSettings
 from tests.cost.server import cost_server
 from tests.cost.turns import TURN_STEPS_MAX
-from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS
+from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS
 
 MEMBERS = 2_000
 PARTITIONS = 20_000

@@ -17,20 +17,20 @@ from model.commands import (
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.records import PartitionOffset
-from model.settings import CoordinatorSettings
+from model.log.records import PartitionOffset
 from storage.codec.batches import encode_batch
 from storage.columnar.batch_columns import read_batch_columns
 from storage.columnar.block_fold import BlockFold
 from storage.columnar.record_columns import read_record_columns
-from storage.compression import decompress
-from storage.import_log import ImportOptions, compute_aborts, import_segments
+from storage.log.compression import decompress
 from storage.segments.folder import compute_segment_name, open_segments
+from storage.transfer.import_log import ImportOptions, compute_aborts, import_segments
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, commit, commit_in_parts, make_members
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler, Steps, check_law
-from tests.sim.server import CALLER
+from tests.sim.cluster.server import CALLER
 from tests.support.memory import MemoryLogStore
 from tests.unit.storage.appends import offset_key, offset_value
 from tests.unit.storage.commit_log import SHAPES, make_commit_log

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Self
 
-from gateway.schema import compute_fields, request_type
+from gateway.codec.kio_schema import compute_fields, request_type
 from tests.unit.gateway.wire_rig import frame, parse
 
 CLIENT_ID = "differential"

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from tests.differential.classic_generator import GROUPS, MEMBERS, ClassicGenerator
-from tests.differential.classic_members import CONSUMER
-from tests.differential.classic_steps import ClassicStep
+from tests.differential.classic.classic_generator import GROUPS, MEMBERS, ClassicGenerator
+from tests.differential.classic.classic_members import CONSUMER
+from tests.differential.classic.classic_steps import ClassicStep
 from tests.differential.seen import Mode
 from tests.differential.steps import (
     Beat,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.differential import admin
-from tests.differential.classic_side import MAX_SIZE
+from tests.differential.classic.classic_side import MAX_SIZE
 from tests.differential.client import Connection
 from tests.differential.runner import Peers
 from tests.differential.topics import SHARED

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from tests.differential.admin import NotInTime, Patience
-from tests.differential.classic_generator import GROUPS
-from tests.differential.classic_side import ClassicSide
-from tests.differential.classic_steps import (
+from tests.differential.classic.classic_generator import GROUPS
+from tests.differential.classic.classic_side import ClassicSide
+from tests.differential.classic.classic_steps import (
     ClassicBeat,
     ClassicCommit,
     ClassicExpire,

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gateway.decoding import DecodeError
+from gateway.codec.decoding import DecodeError
 from model.errors import ErrorCode
 from tests.differential import admin
-from tests.differential.classic_side import ClassicSide
-from tests.differential.classic_steps import ClassicStep
+from tests.differential.classic.classic_side import ClassicSide
+from tests.differential.classic.classic_steps import ClassicStep
 from tests.differential.client import Connection
 from tests.differential.members import MemberState, choose_epoch, compute_flaw
 from tests.differential.seen import EMPTY, GroupView, MemberView, Places, Seen

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
 from model.commands import ListGroups
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -27,13 +28,12 @@ from model.records import (
     TopicPartitions,
 )
 from model.responses import ListGroupsResponse
-from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 from storage.codec.batches import encode_batch
-from storage.codec.records import encode_key, encode_value
-from tests.sim.scheduler import START_WALL_MS
-from tests.sim.server import CALLER, VirtualServer
-from tests.sim.shadow import Description, describe_shards
+from storage.codec.record_codec import encode_key, encode_value
+from tests.sim.checkers.shadow import Description, describe_shards
+from tests.sim.cluster.scheduler import START_WALL_MS
+from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 

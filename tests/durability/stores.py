@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from model.ids import LogPartition
 from storage.log_store import LatestEntry, StoreError
-from storage.rocks import RocksLogStore, open_store
+from storage.rocks.rocks_store import RocksLogStore, open_store
 from tests.unit.storage.appends import Pair, append, compact, mark_all, offset_key, offset_value
 
 PARTITIONS = 2

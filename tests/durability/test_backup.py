@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-import storage.backup
+import storage.transfer.backup
 from model.ids import GroupId, LogPartition, compute_log_partition
-from storage.backup import (
+from storage.log_store import FormatTooNew, StoreCorrupt, StoreError, StoreFailed
+from storage.rocks.rocks_reader import open_store_reader
+from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.transfer.backup import (
     CHECKPOINT_NAME,
     MANIFEST,
     STORE_NAME,
@@ -23,9 +26,6 @@ from storage.backup import (
     read_backup,
     restore_backup,
 )
-from storage.log_store import FormatTooNew, StoreCorrupt, StoreError, StoreFailed
-from storage.rocks import RocksLogStore, open_store
-from storage.rocks_reader import open_store_reader
 from storage.verify.stores import verify_store
 from tests.durability.stores import PARTITIONS, Content, flip_bit, open_and_read, read_all
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
@@ -156,7 +156,7 @@ def test_a_backup_that_fails_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.backup, step, fail)
+        patch.setattr(storage.transfer.backup, step, fail)
         with pytest.raises(StoreFailed, match="No space left"):
             make_backup(store, live, scratch / "backup", MADE_AT_MS)
     assert [entry.name for entry in scratch.iterdir()] == ["live"]
@@ -260,7 +260,7 @@ def test_a_restore_that_fails_leaves_nothing(
         if calls == 3:
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(storage.backup, "_sync", fail)
+    monkeypatch.setattr(storage.transfer.backup, "_sync", fail)
     with pytest.raises(StoreError):
         restore_backup(backup, made, scratch / "data")
     assert not (scratch / "data").exists()

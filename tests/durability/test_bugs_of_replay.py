@@ -9,15 +9,15 @@ from itertools import permutations
 import pytest
 
 from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, MemberId, ProducerId
-from model.records import (
+from model.log.records import (
     ClassicGroupMember,
     GroupMetadataKey,
     GroupMetadataValue,
     PartitionOffset,
     Record,
 )
-from model.settings import CoordinatorSettings
 from storage.codec.batches import (
     Batch,
     BatchRecord,
@@ -25,8 +25,8 @@ from storage.codec.batches import (
     encode_marker,
     reencode_batch,
 )
-from storage.codec.records import encode_key, encode_value
-from storage.fold import PartitionFold
+from storage.codec.record_codec import encode_key, encode_value
+from storage.log.fold import PartitionFold
 from tests.durability.logs import (
     FOO,
     P0,
@@ -47,8 +47,8 @@ from tests.durability.logs import (
 )
 from tests.properties.core_driver import DROPS_TOMBSTONES, compact
 from tests.scenarios.imported import make_imported
-from tests.sim.scheduler import START_WALL_MS
-from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.sim.cluster.scheduler import START_WALL_MS
+from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 

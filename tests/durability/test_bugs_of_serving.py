@@ -17,18 +17,18 @@ from model.commands import (
     ListGroups,
     WriteTxnMarkers,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.records import OffsetCommitValue, Record
+from model.log.records import OffsetCommitValue, Record
 from model.responses import OffsetFetchResponse
-from model.settings import CoordinatorSettings
 from storage.codec.batches import encode_batch
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LatestEntry, StoreCorrupt, StoreStalled
 from tests.durability.logs import FOO, P0, G, encode, list_groups, offset, store_of
-from tests.sim.scheduler import START_WALL_MS, VirtualScheduler
-from tests.sim.server import CALLER, Pending, VirtualServer, error_name, make_topic_id
-from tests.sim.shadow import describe_shards
+from tests.sim.checkers.shadow import describe_shards
+from tests.sim.cluster.scheduler import START_WALL_MS, VirtualScheduler
+from tests.sim.cluster.server import CALLER, Pending, VirtualServer, error_name, make_topic_id
 from tests.support.memory import MemoryLogStore
 from tests.unit.storage.raw_log import RawLog
 

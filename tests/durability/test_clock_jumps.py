@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogPartition
-from model.settings import CoordinatorSettings
 from storage.codec.batches import read_batch_header
-from tests.sim.scheduler import START_WALL_MS
-from tests.sim.server import VirtualServer, error_name
+from tests.sim.cluster.scheduler import START_WALL_MS
+from tests.sim.cluster.server import VirtualServer, error_name
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

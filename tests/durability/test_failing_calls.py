@@ -11,7 +11,7 @@ from coordinator.runtime.api import Reply
 from model.commands import ExpireMember
 from model.ids import GroupId, MemberId, TopicName
 from storage.log_store import StoreCorrupt, StoreFailed
-from tests.sim.server import Pending, VirtualServer, error_name
+from tests.sim.cluster.server import Pending, VirtualServer, error_name
 
 
 def failing(*_: object) -> None:

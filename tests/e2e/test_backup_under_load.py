@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from cli.errors import ExitCode
-from storage.rocks_reader import open_store_reader
+from storage.rocks.rocks_reader import open_store_reader
 from tests.e2e.test_kill_under_commits import PARTITIONS, TOPIC, Committer
 from tests.e2e.wire_client import WireClient, fetch_all
 from tests.groups import CHECKOUT

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from gateway.schema import compute_fields
+from gateway.codec.kio_schema import compute_fields
 
 VALID_TOPIC = "of-the-valid-client"
 """That no sequence knows, and so does not delete."""

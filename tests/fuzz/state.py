@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from gateway.schema import compute_fields
+from gateway.codec.kio_schema import compute_fields
 from tests.plain_client import Client
 
 _DESCRIBE, _LIST, _CONSUMER_DESCRIBE = 15, 16, 69

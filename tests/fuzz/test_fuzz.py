@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.apis.registry import APIS
-from gateway.encoding import encode
-from gateway.schema import request_type
+from gateway.apis.api_registry import APIS
+from gateway.codec.encoding import encode
+from gateway.codec.kio_schema import request_type
 from tests.fuzz.grpc_sequence import METHODS
 from tests.fuzz.laws import Tally
 from tests.fuzz.pool import Pool

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Collection
 from typing import Any
 
-from gateway.schema import FIXED, Field, compute_fields
+from gateway.codec.kio_schema import FIXED, Field, compute_fields
 from tests.fuzz.pool import EXTREMES
 
 _COUNTS = (0, -1, -2, 1, 127, 128, 100_000, 250_001, 2**31 - 1, -(2**31))

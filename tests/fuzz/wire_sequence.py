@@ -11,9 +11,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.apis.registry import APIS
-from gateway.decoding import decode
-from gateway.schema import request_type, response_type
+from gateway.apis.api_registry import APIS
+from gateway.codec.decoding import decode
+from gateway.codec.kio_schema import request_type, response_type
 from tests.fuzz.laws import DEADLINE_S, VALID_TOPIC, Broken, Tally, find_unknown_error
 from tests.fuzz.pool import Pool
 from tests.fuzz.wire_bytes import write_request

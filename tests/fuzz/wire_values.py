@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.schema import FIXED, Field, compute_fields
+from gateway.codec.kio_schema import FIXED, Field, compute_fields
 from tests.fuzz.pool import PATTERNS, STRINGS, TOPICS, Pool
 from tests.fuzz.records import ASSIGNMENTS, SUBSCRIPTIONS, make_batch
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import (
     GroupId,
     LogOffset,
@@ -18,13 +19,12 @@ from model.ids import (
     TopicName,
     compute_log_partition,
 )
-from model.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
-from model.settings import CoordinatorSettings
+from model.log.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
 from model.topics import Topic, TopicImage
 from storage.codec.batches import Batch, BatchRecord
-from storage.codec.records import decode_key, decode_value
-from storage.compression import decompress
-from storage.fold import PartitionFold
+from storage.codec.record_codec import decode_key, decode_value
+from storage.log.compression import decompress
+from storage.log.fold import PartitionFold
 from storage.log_store import LatestEntry, PartitionAppend, pack_latest
 from storage.side_codec import encode_side
 from tests.support.batches import decode_batches

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import grpc.aio
 
+from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.authorizer import AllowAll
-from coordinator.runtime.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.server import GrpcServer
+from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
-from model.records import TopicSideValue
-from model.settings import CoordinatorSettings
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.log.records import TopicSideValue
 from muster.v1 import admin_pb2, admin_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
-from storage.import_log import ImportOptions, import_segments
-from storage.import_side import SideImport
-from storage.rocks import RocksLogStore, open_store
+from storage.rocks.rocks_store import RocksLogStore, open_store
 from storage.segments.folder import open_segments
+from storage.transfer.import_log import ImportOptions, import_segments
+from storage.transfer.import_side import SideImport
 from tests.golden.kafka_log import PARTITIONS, final_topics
 from tests.unit.storage.golden import GOLDEN
 

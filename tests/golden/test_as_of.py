@@ -19,7 +19,7 @@ from pathlib import Path
 
 from model.ids import GroupId, compute_log_partition
 from muster.v1 import types_pb2
-from storage.compression import decompress
+from storage.log.compression import decompress
 from tests.golden.kafka_log import PARTITIONS
 from tests.golden.live_steps import (
     CLASSIC,

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from coordinator.core.group_deletion import handle_delete_group, handle_delete_offsets
-from coordinator.core.open_transactions import OffsetPlace
-from coordinator.core.outcome import Outcome
-from coordinator.core.transactions import handle_txn_offset_commit
+from coordinator.core.groups.group_deletion import handle_delete_group, handle_delete_offsets
+from coordinator.core.offsets.transactions import handle_txn_offset_commit
+from coordinator.core.state.open_transactions import OffsetPlace
+from coordinator.core.state.outcome import Outcome
 from model.commands import DeleteGroup, DeleteOffsets, Now, TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.records import OffsetCommitKey, PartitionOffset, Record
+from model.log.records import OffsetCommitKey, PartitionOffset, Record
 from model.responses import OffsetCommitResponse, OffsetDeleteResponse
 from model.topics import compute_image_of
-from storage.codec.records import decode_key
+from storage.codec.record_codec import decode_key
 from tests.golden.kafka_log import LogInTime, decode_record, final_topics
 from tests.golden.test_describe import Exchange, load_exchanges
-from tests.sim.server import CALLER
+from tests.sim.cluster.server import CALLER
 
 TXN_OFFSET_COMMIT, DELETE_GROUPS, OFFSET_DELETE = 28, 42, 47
 CONCURRENT_TRANSACTIONS = 51

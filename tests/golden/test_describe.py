@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from coordinator.core import describe
+from coordinator.core.groups import group_description
 from coordinator.runtime.api import Reply
 from model.commands import Command, ConsumerGroupDescribe, DescribeGroups
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribeGroupsResponse
-from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage
 from tests.golden.kafka_log import LogInTime, decode_uuid
-from tests.unit.gateway.test_codec_golden import entity_to_json
+from tests.unit.gateway.codec.test_codec_golden import entity_to_json
 from tests.unit.gateway.wire_door import Gateway
 from tests.unit.gateway.wire_rig import parse
 from tests.unit.storage.golden import GOLDEN
@@ -49,7 +49,7 @@ class CoordinatorInTime:
                 reply(
                     DescribeGroupsResponse(
                         tuple(
-                            describe.describe_classic_group(shard_of(group_id), group_id)
+                            group_description.describe_classic_group(shard_of(group_id), group_id)
                             for group_id in command.group_ids
                         )
                     )
@@ -58,7 +58,7 @@ class CoordinatorInTime:
                 reply(
                     ConsumerGroupDescribeResponse(
                         tuple(
-                            describe.describe_consumer_group(shard_of(group_id), group_id)
+                            group_description.describe_consumer_group(shard_of(group_id), group_id)
                             for group_id in command.group_ids
                         )
                     )

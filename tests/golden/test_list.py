@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator.core import describe
+from coordinator.core.groups import group_description
 from model.ids import GroupId
 from model.topics import TopicImage
 from tests.golden.kafka_log import LogInTime
@@ -26,7 +26,7 @@ def list_ours(log: LogInTime) -> Listed:
     return {
         group.group_id: (group.protocol_type, group.state, group.group_type)
         for shard in log.shards
-        for group in describe.list_groups(shard)
+        for group in group_description.list_groups(shard)
     }
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from storage.codec.batches import Batch, BatchRecord, decode_marker, encode_marker
-from storage.codec.records import decode_key, decode_value, encode_key, encode_value
+from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
 from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
-from storage.compression import decompress
+from storage.log.compression import decompress
 from tests.support.batches import decode_batches
 from tests.support.record_json import key_from_json, value_from_json
 from tests.unit.storage.golden import control_records, filled_records, logged_records, segments

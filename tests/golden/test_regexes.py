@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from model.records import ConsumerGroupRegularExpressionValue
+from model.log.records import ConsumerGroupRegularExpressionValue
 from storage.codec.batches import decode_batch
-from storage.codec.records import decode_key, decode_value, encode_key, encode_value
+from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
 from tests.golden.test_wire_replay import list_groups
 from tests.golden.wire_replay import Replayed, WireReplay, load_replayed
 from tests.unit.storage.golden import logged_records

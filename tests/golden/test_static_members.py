@@ -15,11 +15,11 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.core.handle import handle
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
-from gateway.apis.k68_consumer_group_heartbeat import make_command
-from gateway.apis.registry import APIS
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
+from coordinator.dispatch.handle import handle
+from gateway.apis.api_registry import APIS
+from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
 from gateway.headers import Routes, skip_header
 from model.commands import (
     INTERNAL,
@@ -30,9 +30,10 @@ from model.commands import (
     ExpireMember,
     Now,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, LogPartition, MemberId, compute_log_partition
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -43,13 +44,12 @@ from model.records import (
     Record,
     TopicPartitions,
 )
-from model.settings import CoordinatorSettings
 from model.topics import TopicImage, compute_image_with
 from storage.codec.batches import Batch
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 from tests.golden.kafka_log import PARTITIONS, decode_record, final_topics
 from tests.support.batches import decode_batches
-from tests.unit.gateway.test_wire_hand_codecs import load_exchanges
+from tests.unit.gateway.codec.test_wire_hand_codecs import load_exchanges
 from tests.unit.storage.golden import segments
 
 GROUPS = ("o12-consumer-static", "o13-consumer-static4", "o43-py-rdkafka-consumer-static")

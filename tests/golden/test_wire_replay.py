@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coordinator.core.target import Slots
+from coordinator.core.target.target_assignment import Slots
 from tests.golden.test_describe import sort_all
 from tests.golden.wire_replay import (
     DELETE_GROUPS,

@@ -17,9 +17,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from assignors.problem import NOBODY
-from coordinator.core.target import InstallTarget, Slots, TargetProblem, compute_install
-from gateway.decoding import decode
-from gateway.schema import response_type
+from coordinator.core.target.target_assignment import (
+    InstallTarget,
+    Slots,
+    TargetProblem,
+    compute_install,
+)
+from gateway.codec.decoding import decode
+from gateway.codec.kio_schema import response_type
 from gateway.settings import GatewaySettings
 from model.commands import (
     INTERNAL,
@@ -31,15 +36,15 @@ from model.commands import (
     TopicOffsets,
     WriteTxnMarkers,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
-from model.records import PartitionOffset
-from model.settings import CoordinatorSettings
+from model.log.records import PartitionOffset
 from tests.golden.kafka_log import PARTITIONS, decode_uuid
-from tests.sim.scheduler import Timer, VirtualScheduler
-from tests.sim.server import VirtualServer
+from tests.sim.cluster.scheduler import Timer, VirtualScheduler
+from tests.sim.cluster.server import VirtualServer
 from tests.support.memory import MemoryLogStore
-from tests.unit.gateway.test_codec_golden import entity_to_json
-from tests.unit.gateway.test_wire_hand_codecs import load_exchanges
+from tests.unit.gateway.codec.test_codec_golden import entity_to_json
+from tests.unit.gateway.codec.test_wire_hand_codecs import load_exchanges
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import beat, frame, make_request
 from tests.unit.storage.golden import control_records, logged_records

@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupListing, NewTopic
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.tools import run_dump_log
 from tests.server import MusterServer
-from tests.unit.cli.log_files import SEGMENTS, invoke
+from tests.unit.cli.log.log_files import SEGMENTS, invoke
 
 pytestmark = pytest.mark.kafka
 
@@ -212,7 +212,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
 def describe_topics(bootstrap: str) -> str:
     """What `--bootstrap-server` would ask, for a broker that is about to stop."""
     from cli.log.cluster import Cluster
-    from cli.topic_commands import render_topic_id
+    from cli.messages import render_topic_id
 
     topics = Cluster(bootstrap, None, _DEADLINE_S).list_topics()
     return json.dumps(

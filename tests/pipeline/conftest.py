@@ -14,7 +14,7 @@ from tests.pipeline.logged import SEGMENTS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pipeline.tables.job import TablesSummary
+    from pipeline.tables.tables_job import TablesSummary
 
 _FIXTURE = "spark"
 _GOLDEN = "golden_summary"
@@ -68,6 +68,6 @@ def golden_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def golden_summary(spark: SparkSession, golden_out: Path) -> TablesSummary:
     """All tables of Kafka's own log, written once."""
-    from pipeline.tables.job import write_tables
+    from pipeline.tables.tables_job import write_tables
 
     return write_tables(spark, SEGMENTS, str(golden_out))

@@ -244,8 +244,8 @@ def run(folder: Path, seconds: float, rate: int, kills: int) -> Outcome:
 
 def compare(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
     """The tables, with what came after the follower had ended, beside those of a batch."""
-    from pipeline.tables.job import TABLES, write_tables
-    from pipeline.tables.stream import StreamOptions, stream_tables
+    from pipeline.tables.tables_job import TABLES, write_tables
+    from pipeline.tables.tables_stream import StreamOptions, stream_tables
 
     data, out, batch = str(folder / "data"), folder / "out", folder / "batch"
     outcome.rows = stream_tables(spark, data, str(out), StreamOptions()).rows

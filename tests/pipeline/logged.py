@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from pipeline.decoding.blocks import decode_blocks
 from pipeline.schema import RECORDS, UNKNOWN_VERSION
-from pipeline.tables.group_log import LoggedRecord, MakeObservers, follow_groups
-from pipeline.tables.group_state import read_topic_id
-from pipeline.tables.history import make_table_observers
-from pipeline.tables.rows import Row, Rows
+from pipeline.tables.histories.group_histories import make_table_observers
+from pipeline.tables.histories.group_state import read_topic_id
+from pipeline.tables.histories.rows import Row, Rows
+from pipeline.tables.histories.written_records import LoggedRecord, MakeObservers, follow_groups
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SEGMENTS = GOLDEN / "segments"

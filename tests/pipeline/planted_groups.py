@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from model.ids import GroupId, TopicId, TopicName
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -27,7 +27,7 @@ from model.records import (
     TopicPartitions,
 )
 from storage.codec.batches import Batch, BatchRecord, encode_batch, reencode_batch, select_records
-from storage.codec.records import decode_key, decode_value, encode_key, encode_value
+from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
 from tests.pipeline.logged import SEGMENTS
 from tests.support.batches import decode_batches
 

@@ -18,8 +18,8 @@ MINUTE_MS = 60 * 1000
 
 
 def test_kafkas_own_log_is_clean(spark: SparkSession) -> None:
-    from pipeline.audit.job import audit_records
-    from pipeline.tables.records import read_records
+    from pipeline.audit.audit_job import audit_records
+    from pipeline.tables.record_table import read_records
 
     audit = audit_records(read_records(spark, SEGMENTS))
     assert audit.is_clean
@@ -28,8 +28,8 @@ def test_kafkas_own_log_is_clean(spark: SparkSession) -> None:
 
 
 def test_kafkas_own_expiry_is_clean(spark: SparkSession) -> None:
-    from pipeline.audit.job import audit_records
-    from pipeline.tables.records import read_records
+    from pipeline.audit.audit_job import audit_records
+    from pipeline.tables.record_table import read_records
 
     records = read_records(spark, GOLDEN / "expiry" / "segments")
     audit = audit_records(records, MINUTE_MS)
@@ -42,8 +42,8 @@ def test_every_planted_breach_is_found_with_its_record(spark: SparkSession) -> N
 
     And one beside them that has nothing but records of a newer version.
     """
-    from pipeline.audit.job import audit_records, show_violation
-    from pipeline.tables.records import name_columns
+    from pipeline.audit.audit_job import audit_records, show_violation
+    from pipeline.tables.record_table import name_columns
 
     batches, planted = [], {}
     for number, kind in enumerate(KINDS):

@@ -10,20 +10,20 @@ import pytest
 
 from cli.errors import ExitCode
 from model.ids import GroupId, MemberId, TopicName
-from model.records import (
+from model.log.records import (
     ClassicGroupMember,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from pipeline.source.left_alone import list_left_alone, note_left_alone
+from pipeline.source.logs.left_alone import list_left_alone, note_left_alone
 from storage.codec.batches import encode_batch
-from storage.codec.records import encode_key, encode_value
-from storage.rocks import open_store
-from storage.watermark import FORMAT_VERSION
+from storage.codec.record_codec import encode_key, encode_value
+from storage.folder.watermark import FORMAT_VERSION
+from storage.rocks.rocks_store import open_store
 from tests.unit.cli.invoking import invoke_app
-from tests.unit.pipeline.blocks import START_MS, make_log
+from tests.unit.pipeline.decoding.blocks import START_MS, make_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

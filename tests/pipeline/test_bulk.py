@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.errors import ExitCode
-from coordinator.core.describe import describe_consumer_group, list_groups
-from coordinator.core.shard import Shard
-from coordinator.core.topics import Catalogue
-from coordinator.runtime.loader import load_catalogue, load_shard
+from coordinator.core.groups.group_description import describe_consumer_group, list_groups
+from coordinator.core.groups.topic_records import Catalogue
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.loading.shard_loader import load_catalogue, load_shard
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogPartition
-from model.records import OffsetCommitValue
-from model.settings import CoordinatorSettings
-from storage.bulk import BULK_FILE, read_bulk
+from model.log.records import OffsetCommitValue
 from storage.codec.batches import encode_batch, encode_marker
-from storage.codec.records import encode_value
-from storage.export_log import compact_log
-from storage.import_log import ImportOptions, import_segments
-from storage.rocks import open_store
-from storage.rocks_reader import RocksLogReader, open_store_reader
+from storage.codec.record_codec import encode_value
+from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
+from storage.rocks.rocks_store import open_store
 from storage.segments.folder import open_segments
-from storage.sorted_files import LATEST, LOG, PENDING
+from storage.transfer.bulk import BULK_FILE, read_bulk
+from storage.transfer.export_log import compact_log
+from storage.transfer.import_log import ImportOptions, import_segments
+from storage.transfer.sorted_files import LATEST, LOG, PENDING
 from tests.pipeline.logged import SEGMENTS
 from tests.unit.cli.invoking import Result, invoke_app
 from tests.unit.storage.appends import offset_key
@@ -203,7 +203,7 @@ def test_what_counts_of_any_log_is_what_the_servers_own_fold_keeps(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from pipeline.source import segment_log
+    from pipeline.source.logs import segment_log
 
     # Many slices: what one of them says is decided in others.
     monkeypatch.setattr(segment_log, "SLICE_BYTES", 4_000)

@@ -11,7 +11,7 @@ import pytest
 from pipeline.schema import TOPIC
 from tests.server import MusterServer
 from tests.support.spark_queries import run_to_the_end
-from tests.unit.pipeline.blocks import make_log
+from tests.unit.pipeline.decoding.blocks import make_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

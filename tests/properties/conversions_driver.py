@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from assignors import embedded
-from coordinator.core.classic_group import ClassicGroup
-from coordinator.core.classic_states import ClassicGroupState
-from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.handle import handle
-from coordinator.core.outcome import Outcome
-from coordinator.core.shard import Shard
+from coordinator.core.state.classic_group import ClassicGroup
+from coordinator.core.state.classic_states import ClassicGroupState
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer
-from coordinator.runtime.loader import load_shard
+from coordinator.runtime.loading.shard_loader import load_shard
 from model.commands import (
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
@@ -32,6 +32,7 @@ from model.commands import (
     Now,
     SyncGroup,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
     FencedInstanceId,
     FencedMemberEpoch,
@@ -43,16 +44,15 @@ from model.errors import (
     UnreleasedInstanceId,
 )
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.records import TopicPartitions
+from model.log.records import TopicPartitions
 from model.responses import (
     ClassicHeartbeatResponse,
     ConsumerGroupHeartbeatResponse,
     JoinGroupResponse,
     SyncGroupResponse,
 )
-from model.settings import CoordinatorSettings
 from tests.scenarios.server import ScenarioServer
-from tests.sim.server import CALLER, Pending
+from tests.sim.cluster.server import CALLER, Pending
 
 G: Final = GroupId("g")
 FOO: Final = TopicName("foo")

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from assignors.registry import ASSIGNORS
-from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
-from coordinator.core.handle import ShardCommand, handle
-from coordinator.core.news import has_news
-from coordinator.core.outcome import (
+from coordinator.core.consumer.pending_changes import has_news
+from coordinator.core.replay.group_records import replay, replay_prepared_target
+from coordinator.core.state.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
+from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
     ComputeTarget,
     Outcome,
     ResolveRegexes,
 )
-from coordinator.core.regex_resolution import InstallRegexes
-from coordinator.core.replay import replay, replay_prepared_target
-from coordinator.core.shard import Shard
-from coordinator.core.target import (
+from coordinator.core.state.shard import Shard
+from coordinator.core.subscriptions.regex_resolution import InstallRegexes
+from coordinator.core.target.target_assignment import (
     InstallTarget,
     compute_install,
     compute_target_problem,
 )
-from coordinator.core.target_install import Preparation, prepare_target
+from coordinator.core.target.target_install import Preparation, prepare_target
+from coordinator.dispatch.handle import ShardCommand, handle
 from model.commands import (
     INTERNAL,
     Caller,
@@ -40,15 +40,15 @@ from model.commands import (
     Now,
     RefreshTopics,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, UnreleasedInstanceId
 from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, TopicName
-from model.records import Record, TopicPartitions
+from model.log.records import Record, TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Response
-from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
-from tests.sim.server import make_topic_id
-from tests.sim.shadow import Place, Shadow, describe_shadow, describe_shards, places
-from tests.sim.subscriptions import matches, names_in, regex_in, topics_of
+from tests.sim.checkers.shadow import Place, Shadow, describe_shadow, describe_shards, places
+from tests.sim.clients.subscriptions import matches, names_in, regex_in, topics_of
+from tests.sim.cluster.server import make_topic_id
 from tests.support.invariants import check_group
 
 CALLER = Caller("User:p", "p", "/127.0.0.1")

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.local_assignments import Offer
+from coordinator.runtime.targets.client_assignments import Offer
 from model.commands import INTERNAL, GrowTopic, InstallAssignment, PrepareAssignment
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.local_assignors import LocalAssignor
 from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
-from model.records import TopicPartitions
+from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Done
-from model.settings import CoordinatorSettings
-from tests.sim.server import CALLER, VirtualServer
-from tests.sim.shadow import describe_shards
+from tests.sim.checkers.shadow import describe_shards
+from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.invariants import check_group
 
 G = GroupId("g")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.core.replay import replay
-from model.records import Record
+from coordinator.core.replay.group_records import replay
+from model.log.records import Record
 from model.topics import TopicImage
-from storage.codec.records import decode_key, decode_value
-from storage.compression import decompress
+from storage.codec.record_codec import decode_key, decode_value
+from storage.log.compression import decompress
 from tests.groups import TESTS
 from tests.properties.core_driver import (
     DROPS_TOMBSTONES,
@@ -20,7 +20,7 @@ from tests.properties.core_driver import (
     compact,
     replay_all,
 )
-from tests.sim.shadow import Shadow, describe_shadow, describe_shards
+from tests.sim.checkers.shadow import Shadow, describe_shadow, describe_shards
 from tests.support.batches import decode_batches
 from tests.support.invariants import (
     legal_target_assignment,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from coordinator.core import consumer_group
+from coordinator.core.state import consumer_group
 from model.commands import Deadline
 from tests.properties.core_driver import (
     DROPS_TOMBSTONES,

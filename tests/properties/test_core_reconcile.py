@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.core.reconcile import Standing, compute_kept_standing, compute_next_standing
+from coordinator.core.consumer.reconcile import (
+    Standing,
+    compute_kept_standing,
+    compute_next_standing,
+)
 from model.errors import FencedMemberEpoch
-from model.records import MemberState
+from model.log.records import MemberState
 
 NUMBERS = st.frozensets(st.integers(0, 7))
 STATES = [MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS]

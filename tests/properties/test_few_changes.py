@@ -13,19 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core import target_install
-from coordinator.core.consumer_group import NOBODY, ConsumerGroup
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
-from coordinator.core.target import (
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.shard import Shard
+from coordinator.core.target import target_install
+from coordinator.core.target.target_assignment import (
     InstallTarget,
     compute_install,
     compute_target_problem,
 )
-from coordinator.core.target_install import Preparation, handle_install_target, prepare_target
+from coordinator.core.target.target_install import (
+    Preparation,
+    handle_install_target,
+    prepare_target,
+)
 from model.commands import Now
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
-from model.records import (
+from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
@@ -33,7 +38,6 @@ from model.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     Record,
 )
-from model.settings import CoordinatorSettings
 from model.topics import Topic, compute_image_of
 
 G = GroupId("g")

@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import embedded
-from coordinator.core.classic_group import ClassicGroup, ClassicMember, compute_classic_group
-from coordinator.core.classic_states import ClassicGroupState
-from coordinator.core.consumer_protocol import PROTOCOL_TYPE
-from coordinator.core.handle import handle
-from coordinator.core.migration_plan import compute_migration_plan
-from coordinator.core.outcome import Outcome
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, compute_classic_group
+from coordinator.core.state.classic_states import ClassicGroupState
+from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.dispatch.handle import handle
 from model.commands import Caller, ConsumerGroupHeartbeat, JoinProtocol, Now
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.configs.migration_policy import MIGRATION_POLICIES
 from model.errors import GroupError, GroupIdNotFound, GroupMaxSizeReached
 from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, TopicName
-from model.migration_policy import MIGRATION_POLICIES
-from model.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.responses import MigrationPlan
-from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage, compute_image_with
+from translator.plan import compute_migration_plan
 
 G = GroupId("g")
 NOW = Now(1, 1)

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core.partition_numbers import PartitionNumbers
+from coordinator.core.state.partition_numbers import PartitionNumbers
 from model.ids import TopicId
-from model.records import TopicPartitions
+from model.log.records import TopicPartitions
 
 GIVE, GIVE_BACK = "give", "give back"
 TOPICS = [TopicId(bytes([letter]) * 16) for letter in b"abcdefgh"]

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.runtime.transaction_timeouts import INTERVAL_MS
+from coordinator.runtime.offsets.transaction_timeouts import INTERVAL_MS
 from model.commands import (
     INTERNAL,
     Command,
@@ -23,15 +23,15 @@ from model.commands import (
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.records import PartitionOffset
+from model.log.records import PartitionOffset
 from model.responses import OffsetFetchResponse
-from model.settings import CoordinatorSettings
-from storage.codec.records import decode_key
-from storage.fold import PartitionFold
+from storage.codec.record_codec import decode_key
+from storage.log.fold import PartitionFold
 from storage.side_codec import encode_producer_prefixes
-from tests.sim.server import CALLER, Pending, VirtualServer, error_name
+from tests.sim.cluster.server import CALLER, Pending, VirtualServer, error_name
 
 FOO = TopicName("foo")
 GROUPS = tuple(map(GroupId, "gh"))

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assignors import embedded
-from coordinator.core.classic_translator import has_to_rejoin
-from coordinator.core.consumer_group import ConsumerGroup
-from coordinator.core.news import has_news
+from coordinator.core.consumer.pending_changes import has_news, has_to_rejoin
+from coordinator.core.state.consumer_group import ConsumerGroup
 from model.commands import (
     INTERNAL,
     ClassicDeadline,
@@ -42,7 +41,7 @@ from model.responses import (
     SyncGroupResponse,
 )
 from tests.properties.core_driver import CALLER, CoreDriver, G
-from tests.sim.shadow import Place, describe_shadow, describe_shards
+from tests.sim.checkers.shadow import Place, describe_shadow, describe_shards
 from tests.support.invariants import check_group
 
 ANCHOR = "z"

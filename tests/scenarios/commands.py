@@ -49,12 +49,12 @@ from model.commands import (
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.local_commands import ComputedAssignment
-from model.records import PartitionOffset, TopicPartitions
+from model.log.records import PartitionOffset, TopicPartitions
 from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.imported import make_imported
 from tests.scenarios.local_text import parse_assignors, parse_computed
 from tests.scenarios.server import ScenarioServer
-from tests.sim.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
+from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model import share_records as share
-from model import streams_records as streams
 from model.ids import GroupId, MemberId, TopicName
-from model.records import (
+from model.log import share_records as share
+from model.log import streams_records as streams
+from model.log.records import (
     ClassicGroupMember,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -17,7 +17,7 @@ from model.records import (
     UnknownKey,
     UnknownValue,
 )
-from tests.sim.scheduler import START_WALL_MS
+from tests.sim.cluster.scheduler import START_WALL_MS
 
 UNKNOWN_TYPE = 99
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.runtime.authorizer import Operation, ResourceType
-from coordinator.runtime.local_assignments import Offer
+from coordinator.runtime.targets.client_assignments import Offer
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
-from model.records import Record
-from model.settings import CoordinatorSettings
+from model.log.records import Record
 from storage.codec.batches import encode_batch
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionAppend, pack_latest
-from tests.sim.disk import SimDisk, Write
-from tests.sim.server import VirtualServer
+from tests.sim.cluster.disk import SimDisk, Write
+from tests.sim.cluster.server import VirtualServer
 from tests.support.memory import MemoryLogStore
 
 Deadlines = dict[str, int]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from model.settings import CoordinatorSettings
+from model.configs.coordinator_settings import CoordinatorSettings
 from tests.scenarios.commands import Commands, Line, parse_line
 from tests.scenarios.server import ScenarioServer
 from tests.scenarios.text import (
@@ -25,10 +25,10 @@ from tests.scenarios.text import (
     format_side,
     format_transactions,
 )
-from tests.sim.server import Pending
+from tests.sim.cluster.server import Pending
 
 FOLDER = Path(__file__).parent
-TEXTS = sorted(FOLDER.glob("*.txt"))
+TEXTS = sorted(FOLDER.rglob("*.txt"))
 DIVIDER = "----"
 
 
@@ -148,3 +148,4 @@ def test_there_are_scenarios_and_each_says_what_it_shows() -> None:
     assert len(TEXTS) >= 30
     heads = {parse_text(path.read_text(encoding="utf-8"))[0][0] for path in TEXTS}
     assert len(heads) == len(TEXTS)
+    assert len({path.stem for path in TEXTS}) == len(TEXTS), "tests are named for them"

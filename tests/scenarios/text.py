@@ -10,7 +10,7 @@ from coordinator.runtime.api import Answer
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, TopicId
 from model.local_commands import PrepareAssignmentResponse
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -38,6 +38,7 @@ from model.records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from model.responses import (
     ClassicHeartbeatResponse,
     ConsumerGroupDescribeResponse,
@@ -63,10 +64,9 @@ from model.responses import (
     SyncGroupResponse,
     TopicResponse,
 )
-from model.transactions import TransactionalOffsets, TransactionMarker, TransactionRecord
 from tests.scenarios.embedded_text import format_given, format_said
 from tests.scenarios.local_text import format_local, format_local_side, format_prepared
-from tests.sim.scheduler import START_WALL_MS
+from tests.sim.cluster.scheduler import START_WALL_MS
 
 NOTHING = "-"
 LONG_METADATA = 20

@@ -11,11 +11,11 @@ import os
 import sys
 from contextlib import ExitStack
 
+from tests.sim.broken.faults_put_back import PUT_BACK
+from tests.sim.broken.put_back import put_back
 from tests.sim.campaign import format_totals
-from tests.sim.faults_put_back import PUT_BACK
 from tests.sim.kinds import KINDS
 from tests.sim.parallel import find_seed, make_chunks, run_campaign
-from tests.sim.put_back import put_back
 
 
 def main() -> int:

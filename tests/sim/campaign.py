@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from tests.sim.checkers.violations import Violation
 from tests.sim.kinds import KINDS, Kind, Result
 from tests.sim.tables import Pair, compute_undeclared, compute_unreached
-from tests.sim.violations import Violation
 
 SEEDS_FOR_ALL_PAIRS = 150
 """With fewer seeds a pair of the tables may be missed by chance."""

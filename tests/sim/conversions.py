@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from coordinator.core.classic_group import ClassicGroup
-from coordinator.core.consumer_group import ConsumerGroup
+from coordinator.core.state.classic_group import ClassicGroup
+from coordinator.core.state.consumer_group import ConsumerGroup
 from model.commands import ClassicHeartbeat, SyncGroup
+from model.configs.migration_policy import allows_downgrade, allows_upgrade
 from model.errors import ErrorCode, GroupError
 from model.ids import InstanceId
-from model.migration_policy import allows_downgrade, allows_upgrade
-from model.records import OffsetCommitKey, Record
+from model.log.records import OffsetCommitKey, Record
 from model.responses import JoinGroupResponse, SyncGroupResponse
 from model.topics import TopicImage
-from tests.sim.classic_checkers import Change, decode_places
-from tests.sim.shadow import Place
-from tests.sim.violations import check
+from tests.sim.checkers.classic_checkers import Change, decode_places
+from tests.sim.checkers.shadow import Place
+from tests.sim.checkers.violations import check
 
 Kind = Literal["upgrade", "downgrade"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.core.consumer_group import Member
-from coordinator.core.target import InstallTarget
+from coordinator.core.state.consumer_group import Member
+from coordinator.core.target.target_assignment import InstallTarget
 from model.commands import (
     UNCHANGED,
     ClassicHeartbeat,
@@ -20,7 +20,7 @@ from model.commands import (
     RefreshTopics,
     SyncGroup,
 )
-from model.records import MemberState
+from model.log.records import MemberState
 
 CLASSIC_EVENTS: dict[type, str] = {
     JoinGroup: "classic join",

@@ -12,10 +12,10 @@ import re
 import sys
 from pathlib import Path
 
-from tests.sim import faults_put_back
-from tests.sim.faults_put_back import PUT_BACK
+from tests.sim.broken import faults_put_back
+from tests.sim.broken.faults_put_back import PUT_BACK
+from tests.sim.broken.put_back import PutBack, check_seed
 from tests.sim.parallel import find_seed, run_tasks
-from tests.sim.put_back import PutBack, check_seed
 from tests.sim.sessions import put_back as sessions_put_back
 
 README = Path(__file__).parent / "README.md"

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
+from tests.sim.broken.faults_put_back import PUT_BACK
+from tests.sim.broken.put_back import check_seed, find
 from tests.sim.campaign import Failure, Totals, run_seeds
-from tests.sim.faults_put_back import PUT_BACK
+from tests.sim.checkers.violations import Violation
 from tests.sim.kinds import KINDS
-from tests.sim.put_back import check_seed, find
-from tests.sim.violations import Violation
 
 CHUNK = 10
 SEARCH_CHUNK = 20

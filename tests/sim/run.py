@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
-from coordinator.runtime.loader import load_shard
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.loading.shard_loader import load_shard
 from model.commands import INTERNAL, GrowTopic
 from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
 from storage.codec.errors import CodecError
-from storage.fold import PartitionFold
-from tests.sim.convergence import compute_epochs, compute_unconverged, is_anything_moving
+from storage.log.fold import PartitionFold
+from tests.sim.checkers.convergence import compute_epochs, compute_unconverged, is_anything_moving
+from tests.sim.checkers.shadow import describe_shards
+from tests.sim.checkers.violations import check
+from tests.sim.cluster.server import quiet_logs
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
-from tests.sim.server import quiet_logs
-from tests.sim.shadow import describe_shards
 from tests.sim.tables import Pair, tallied_steps
-from tests.sim.violations import check
 from tests.sim.world import GROUPS, World
 from tests.support.offsets import read_group_offsets
 from tests.written import check_writers, raise_found

@@ -26,14 +26,14 @@ from model.commands import (
     TopicOffsets,
     TopicToFetch,
 )
-from model.group_configs import MIGRATION_POLICY
+from model.configs.group_configs import MIGRATION_POLICY
+from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
-from model.records import PartitionOffset
-from tests.sim.classic_client import ClassicClient, choose_classic_habits
-from tests.sim.client import CALLER, Client, Habits, choose_habits
-from tests.sim.session_client import SessionClient
-from tests.sim.wire_client import WireClient
+from model.log.records import PartitionOffset
+from tests.sim.clients.classic_client import ClassicClient, choose_classic_habits
+from tests.sim.clients.client import CALLER, Client, Habits, choose_habits
+from tests.sim.clients.session_client import SessionClient
+from tests.sim.clients.wire_client import WireClient
 from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
 
 SAFETY_MS = 45_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.core import conversion
-from coordinator.runtime import conversions
-from coordinator.runtime.conversions import Conversions
-from tests.sim.designated_classic import mostly_classic
+from coordinator.core.state import conversion
+from coordinator.runtime.commands import conversions
+from coordinator.runtime.commands.conversions import Conversions
+from tests.sim.broken.designated_classic import mostly_classic
 from tests.sim.kinds import KINDS
 
 SEEDS = range(6)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coordinator.core.consumer_group import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer_group import STATIC_LEAVE_EPOCH
 from coordinator.runtime.api import Answer
-from coordinator.runtime.offset_reads import decode_stored_offsets
+from coordinator.runtime.offsets.offset_reads import decode_stored_offsets
 from model.commands import (
     INTERNAL,
     Command,
@@ -20,6 +20,8 @@ from model.commands import (
     ExpireMember,
     ExpireOffsets,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import (
     GroupId,
     LogPartition,
@@ -28,32 +30,30 @@ from model.ids import (
     TopicName,
     compute_log_partition,
 )
-from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
-from model.records import OffsetCommitKey, Record
-from model.settings import CoordinatorSettings
-from storage.codec.records import encode_key
-from tests.sim.classic_checkers import ClassicChecker
-from tests.sim.classic_client import ClassicClient
-from tests.sim.client import Client
-from tests.sim.command_checkers import check_live_group
+from model.log.records import OffsetCommitKey, Record
+from storage.codec.record_codec import encode_key
+from tests.sim.checkers.classic_checkers import ClassicChecker
+from tests.sim.checkers.command_checkers import check_live_group
+from tests.sim.checkers.liveliness import Liveliness
+from tests.sim.checkers.log_checkers import DurableFacts, LogChecker
+from tests.sim.checkers.observed import ObservedRuntime
+from tests.sim.checkers.offset_model import LOG_PARTITIONS, NO_OFFSET, OffsetModel
+from tests.sim.checkers.shadow import Place
+from tests.sim.checkers.violations import Violation, check
+from tests.sim.clients.classic_client import ClassicClient
+from tests.sim.clients.client import Client
+from tests.sim.clients.session_client import Connection, SessionClient
+from tests.sim.clients.transactions import TransactionCoordinator
+from tests.sim.cluster.disk import SimDisk, Write
+from tests.sim.cluster.door import AnswerChecker, WireDoor
+from tests.sim.cluster.network import Network
+from tests.sim.cluster.process import ServerProcess
+from tests.sim.cluster.scheduler import VirtualScheduler
+from tests.sim.cluster.server import make_topic_id
+from tests.sim.cluster.session_door import Action, Sessions, Stream, Update
 from tests.sim.conversions import STAGES, Conversion, Kind
-from tests.sim.disk import SimDisk, Write
-from tests.sim.door import AnswerChecker, WireDoor
 from tests.sim.faults import Faults
-from tests.sim.liveliness import Liveliness
-from tests.sim.log_checkers import DurableFacts, LogChecker
-from tests.sim.network import Network
-from tests.sim.observed import ObservedRuntime
-from tests.sim.offset_model import LOG_PARTITIONS, NO_OFFSET, OffsetModel
-from tests.sim.process import ServerProcess
-from tests.sim.scheduler import VirtualScheduler
-from tests.sim.server import make_topic_id
-from tests.sim.session_client import Connection, SessionClient
-from tests.sim.session_door import Action, Sessions, Stream, Update
-from tests.sim.shadow import Place
 from tests.sim.tables import Pair
-from tests.sim.transactions import TransactionCoordinator
-from tests.sim.violations import Violation, check
 from tests.support.memory import MemoryLogStore
 
 GROUPS = ("alpha", "beta")

@@ -14,18 +14,18 @@ CACHE_ENTRIES: Final = 64
 BLOCK_CACHE_BYTES: Final = 100_000
 
 BOUNDS: Final = (
-    ("storage.rocks_options", "_WRITE_BUFFER_SIZE", 1 << 20),
-    ("storage.rocks_options", "_MAX_TOTAL_WAL_SIZE", 4 << 20),
-    ("storage.rocks_options", "_LOG_FILE_SIZE", 64 << 10),
-    ("coordinator.runtime.regex_matches", "KEPT_MAX_BYTES", 20_000),
-    ("coordinator.runtime.regex_matches", "CHANGES_KEPT", 10),
-    ("coordinator.service.sessions", "PAST_MAX", 10),
-    ("coordinator.service.sequences", "MEMBERS_MAX", 20),
-    ("coordinator.core.metadata_hash", "GONE_KEPT", 1),
-    ("coordinator.core.classic_deadlines", "FAR_MS", 2_000),
-    ("coordinator.core.liveness", "FAR_MS", 2_000),
-    ("coordinator.core.producers", "PRODUCER_EXPIRATION_MS", 10_000),
-    ("coordinator.runtime.expiry", "PRODUCER_EXPIRATION_MS", 10_000),
+    ("storage.rocks.rocks_options", "_WRITE_BUFFER_SIZE", 1 << 20),
+    ("storage.rocks.rocks_options", "_MAX_TOTAL_WAL_SIZE", 4 << 20),
+    ("storage.rocks.rocks_options", "_LOG_FILE_SIZE", 64 << 10),
+    ("coordinator.runtime.topics.regex_matches", "KEPT_MAX_BYTES", 20_000),
+    ("coordinator.runtime.topics.regex_matches", "CHANGES_KEPT", 10),
+    ("coordinator.service.streams.sessions", "PAST_MAX", 10),
+    ("coordinator.service.calls.sequences", "MEMBERS_MAX", 20),
+    ("coordinator.core.state.metadata_hash", "GONE_KEPT", 1),
+    ("coordinator.core.deadlines.classic_deadlines", "FAR_MS", 2_000),
+    ("coordinator.core.deadlines.liveness", "FAR_MS", 2_000),
+    ("coordinator.core.offsets.producers", "PRODUCER_EXPIRATION_MS", 10_000),
+    ("coordinator.runtime.offsets.expiry_walks", "PRODUCER_EXPIRATION_MS", 10_000),
 )
 
 
@@ -52,7 +52,7 @@ def lower_bounds() -> None:
 
 def _lower_block_caches() -> None:
     """Each family has one of 32 MB, be it said or not."""
-    options: Any = import_module("storage.rocks_options")
+    options: Any = import_module("storage.rocks.rocks_options")
     make_cache, make_table = options.Cache, options.BlockBasedOptions
 
     def make_small_table() -> Any:

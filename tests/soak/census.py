@@ -24,7 +24,16 @@ from typing import Any, Final
 
 from tests.soak.explain import find_cycle, find_keepers
 
-OWN: Final = ("assignors", "cli", "coordinator", "gateway", "model", "muster", "storage")
+OWN: Final = (
+    "assignors",
+    "cli",
+    "coordinator",
+    "gateway",
+    "model",
+    "muster",
+    "storage",
+    "translator",
+)
 """The packages whose types are the project's own."""
 EXPLAINED: Final = 3
 """Objects of each type that is asked about."""

@@ -39,7 +39,7 @@ LEAKS: Final[dict[str, Callable[[Any], None]]] = {
 
 def plant(names: str) -> None:
     """Those of the names, with commas between them, in the server that this process is to be."""
-    from gateway.connection import Connection
+    from gateway.connection.connection import Connection
 
     leaks, lost = [LEAKS[name] for name in names.split(",")], Connection.connection_lost
 

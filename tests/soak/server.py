@@ -30,10 +30,10 @@ def main() -> None:
     lower_caches()
     # Not before: what they keep is to be small.
     import cli.main
-    import cli.serve
-    import cli.service
+    import cli.serve.service
+    import cli.serve.serving
 
-    serve = cli.serve._serve
+    serve = cli.serve.serving._serve
 
     async def serve_and_count(service: Any) -> None:
         asked = [name for name in os.environ.get(ASKED, "").split(",") if name]
@@ -42,10 +42,10 @@ def main() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, taker.take)
         await serve(service)
 
-    cli.serve._serve = serve_and_count
+    cli.serve.serving._serve = serve_and_count
     lower_bounds()
     if os.environ.get(COLLECTOR) == "off":
-        cli.service.settle_collector = gc.disable  # type: ignore[attr-defined]
+        cli.serve.service.settle_collector = gc.disable  # type: ignore[attr-defined]
     if os.environ.get(LEAK):
         plant(os.environ[LEAK])
     cli.main.main()

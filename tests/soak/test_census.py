@@ -59,7 +59,7 @@ async def test_what_the_collector_does_not_know_is_counted(tmp_path: Path) -> No
 
 
 def test_our_own_are_told_from_others() -> None:
-    assert is_own("gateway.connection.Connection")
+    assert is_own("gateway.connection.connection.Connection")
     assert is_own("function coordinator.runtime.runtime.Runtime.call.<locals>.reply")
     assert not is_own("grpc._cython.cygrpc.RPCState")
     assert not is_own("builtins.tuple")

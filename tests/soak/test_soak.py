@@ -25,5 +25,5 @@ async def test_nothing_grows_from_one_equal_point_to_the_next() -> None:
 async def test_leaks_are_found() -> None:
     soak = await run_soak(40.0, 3.0, is_collecting=False, leak="bytes,cycles", with_others=False)
     grown = compute_grown(soak.points)
-    assert "gateway.connection.Connection in cycles" in grown
+    assert "gateway.connection.connection.Connection in cycles" in grown
     assert "builtins.bytes" in grown

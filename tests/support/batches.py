@@ -10,7 +10,7 @@ from storage.codec.batches import Batch, Decompress, decode_batch
 def decode_batches(data: bytes, *, decompress: Decompress | None = None) -> Iterator[Batch]:
     """The batches that ``data`` consists of, each with its CRC verified.
 
-    ``decompress`` is needed for compressed batches only (``storage.compression`` has one).
+    ``decompress`` is needed for compressed batches only (``storage.log.compression`` has one).
     """
     pos = 0
     while pos < len(data):

@@ -6,13 +6,13 @@ the scenarios; the server does not run them on its way.
 
 from __future__ import annotations
 
-from coordinator.core.consumer_group import (
+from coordinator.core.state.consumer_group import (
     NOBODY,
     STATIC_LEAVE_EPOCH,
     ConsumerGroup,
     ConsumerGroupState,
 )
-from model.records import MemberState
+from model.log.records import MemberState
 
 
 def check_group(group: ConsumerGroup) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator.runtime.offset_reads import (
+from coordinator.runtime.offsets.offset_reads import (
     StoredOffset,
     decode_stored_offsets,
     encode_offset_group_prefix,

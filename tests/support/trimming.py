@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from model.ids import LogPartition
+from storage.log.trim import compute_plan, compute_rewrite, decode_old, read_old
 from storage.log_store import LogStore
-from storage.trim import compute_plan, compute_rewrite, decode_old, read_old
 
 
 def trim_once(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from assignors.problem import NOBODY, Members, Problem, Subscriptions
 from assignors.range import assign_range
 from assignors.registry import ASSIGNORS
-from assignors.uniform import assign_uniform
+from assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import (
     check_valid,
     compute_loads,

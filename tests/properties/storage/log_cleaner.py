@@ -25,7 +25,7 @@ from storage.codec.batches import (
     decode_marker,
     reencode_batch,
 )
-from storage.compression import decompress
+from storage.log.compression import decompress
 
 _COMPRESSION_MASK = 0x07
 _DELETE_HORIZON = 0x40

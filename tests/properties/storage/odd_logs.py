@@ -10,7 +10,12 @@ import cramjam
 import crc32c
 
 from model.ids import GroupId, TopicName
-from model.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from model.log.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from storage.codec.batches import (
     BODY_HEAD,
     HEADER_SIZE,
@@ -22,7 +27,7 @@ from storage.codec.batches import (
     encode_marker,
     reencode_batch,
 )
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 
 PRODUCERS = (7, 8, 70_000)
 GROUPS = tuple(GroupId(f"g{number}") for number in range(4))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from storage.columnar.batch_columns import read_batch_columns, split_block
 from storage.columnar.block_fold import BlockFold
 from storage.columnar.record_columns import read_record_columns
-from storage.compression import decompress
-from storage.fold import PartitionFold
+from storage.log.compression import decompress
+from storage.log.fold import PartitionFold
 from storage.log_store import pack_latest
 from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
 from tests.unit.storage.commit_log import MIXED, make_commit_log

@@ -12,9 +12,9 @@ from storage.codec.batches import Batch, BatchRecord, decode_batch, encode_batch
 from storage.codec.errors import CodecError
 from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from storage.codec.kinds import Array, Bytes, FixedInt, Kind, String, Uuid
+from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
+from storage.codec.record_fields import Field, Struct
 from storage.codec.record_schemas import RECORD_SCHEMAS
-from storage.codec.records import decode_key, decode_value, encode_key, encode_value
-from storage.codec.schema import Field, Struct
 from storage.codec.to_json import key_to_json, value_to_json
 from tests.support.record_json import key_from_json, value_from_json
 

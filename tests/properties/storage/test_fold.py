@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.codec.batches import Batch, BatchRecord, encode_marker, reencode_batch
-from storage.fold import PartitionFold
+from storage.log.fold import PartitionFold
 from storage.log_store import compute_latest_key
 from tests.unit.storage.appends import offset_key
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from model.as_of import AsOfOffset
 from model.ids import GroupId, LogOffset
 from storage.codec.batches import encode_batch
-from storage.group_history import BeyondHistory, GroupQuestion, fold_group
+from storage.log.group_history import BeyondHistory, GroupQuestion, fold_group
+from storage.log.trim import read_history_start
 from storage.log_store import LatestEntry, LogStore
-from storage.trim import read_history_start
 from tests.properties.storage.test_fold import LOGS, Write
 from tests.properties.storage.test_trim import PARTITION, fold_states, make_log, steps
 from tests.unit.storage.appends import offset_key

@@ -11,15 +11,15 @@ import pytest
 from cli.log.verify import read_reports
 from model.ids import LogPartition
 from storage.codec.batches import read_batch_header
-from storage.export_log import export_segments
-from storage.fold import PartitionFold
-from storage.import_log import ImportOptions, import_segments
+from storage.log.fold import PartitionFold
+from storage.log.trim import compute_trim_limit
 from storage.log_store import LatestEntry, LogStore
-from storage.rocks import open_store
-from storage.rocks_reader import RocksLogReader, open_store_reader
+from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
+from storage.rocks.rocks_store import open_store
 from storage.segments.folder import open_segments
-from storage.segments.writer import create_segments
-from storage.trim import compute_trim_limit
+from storage.segments.segment_writer import create_segments
+from storage.transfer.export_log import export_segments
+from storage.transfer.import_log import ImportOptions, import_segments
 from tests.properties.storage.log_cleaner import clean
 from tests.properties.storage.odd_logs import START_MS, make_odd_log
 from tests.support.trimming import trim_once

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from model.ids import LogOffset, LogPartition
 from storage.codec.batches import decode_batch
-from storage.fold import PartitionFold
+from storage.log.fold import PartitionFold
+from storage.log.trim import compute_trim_limit, read_history_start
 from storage.log_store import LatestEntry, LogStore
-from storage.trim import compute_trim_limit, read_history_start
 from tests.properties.storage.test_fold import (
     GROUPS,
     LEGACY,

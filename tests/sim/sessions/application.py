@@ -12,13 +12,13 @@ from typing import Protocol, TypeAlias
 from muster import ClassicMember, Member, MusterError, TopicPartition
 from muster.engine import Engine
 from muster.membership import Partitions
+from tests.sim.checkers.violations import Violation
 from tests.sim.sessions.faults import Faults
 from tests.sim.sessions.interrupt import Interrupted, interrupt, uncancelled
 from tests.sim.sessions.ledger import Ledger, Place
 from tests.sim.sessions.loop import Machine, VirtualLoop
 from tests.sim.sessions.owners import Holding
 from tests.sim.sessions.verdicts import check
-from tests.sim.violations import Violation
 
 AnyMember: TypeAlias = Member | ClassicMember
 _COMMIT_TIMEOUT_MS = 6_000

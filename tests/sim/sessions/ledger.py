@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from model.records import OffsetCommitKey
-from tests.sim.disk import Write
+from model.log.records import OffsetCommitKey
+from tests.sim.cluster.disk import Write
 from tests.sim.sessions.verdicts import check
 
 

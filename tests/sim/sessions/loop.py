@@ -13,7 +13,7 @@ from contextvars import Context, ContextVar, copy_context
 from heapq import heappop
 from typing import Any, Protocol
 
-from tests.sim.violations import Violation
+from tests.sim.checkers.violations import Violation
 
 _TURNS_MAX = 20_000
 _START_S = 1_000.0

@@ -18,10 +18,10 @@ from unittest.mock import patch as mock_patch
 
 import grpc.aio
 
-import muster.classic_member  # noqa: F401 - imported lazily by the package; patched below
-from coordinator.service import session as _session  # noqa: F401 - patched below
-from muster import client as sdk_client
-from muster.client import Client
+import muster.classic.classic_member  # noqa: F401 - imported lazily by the package; patched below
+from coordinator.service.session import session as _session  # noqa: F401 - patched below
+from muster.connection import client as sdk_client
+from muster.connection.client import Client
 from tests.sim.sessions.channel import SimChannel
 from tests.sim.sessions.loop import VirtualLoop, current_machine
 from tests.sim.sessions.network import Network
@@ -53,7 +53,7 @@ def _find_patches(loop: VirtualLoop, random: Random) -> Iterator[tuple[Any, str,
             yield module, "read_clock", read_clock
         if "read_wall_clock_us" in found:
             yield module, "read_wall_clock_us", lambda: int(loop.time() * 1_000_000)
-        if found.get("time") is time and name != "muster.lease":
+        if found.get("time") is time and name != "muster.connection.lease":
             yield module, "time", virtual_time
         if found.get("uuid") is uuid:
             yield module, "uuid", virtual_uuid

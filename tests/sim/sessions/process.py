@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.server import GrpcServer
+from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
-from model.settings import CoordinatorSettings
-from tests.sim.disk import SimDisk, Write
-from tests.sim.scheduler import START_WALL_MS
+from model.configs.coordinator_settings import CoordinatorSettings
+from tests.sim.checkers.violations import Violation
+from tests.sim.cluster.disk import SimDisk, Write
+from tests.sim.cluster.scheduler import START_WALL_MS
 from tests.sim.sessions.faults import Faults
 from tests.sim.sessions.loop import Machine, VirtualLoop
 from tests.sim.sessions.network import Connection, Network
-from tests.sim.violations import Violation
 from tests.support.memory import MemoryLogStore
 
 T = TypeVar("T")

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-import muster.client
-import muster.unary
-from coordinator.core.liveness import Liveness, MemberLiveness
+import muster.connection.client
+import muster.connection.unary
+from coordinator.core.deadlines.liveness import Liveness, MemberLiveness
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.sequences import NO_NUMBER, Sequences
-from coordinator.service.session import Session
-from coordinator.service.sessions import SessionRegistry
+from coordinator.service.calls.sequences import NO_NUMBER, Sequences
+from coordinator.service.session.session import Session
+from coordinator.service.streams.sessions import SessionRegistry
 from model.commands import Deadline
 from model.ids import GroupId, MemberId
 from muster.commit_order import CommitOrder
+from muster.connection.lease import ClassicLease, Lease
+from muster.connection.stream import Stream
 from muster.engine import Engine
-from muster.lease import ClassicLease, Lease
 from muster.membership import Status
 from muster.offsets import Claim
-from muster.stream import Stream
-from tests.sim.put_back import PutBack
+from tests.sim.broken.put_back import PutBack
 
 
 def commits_of_lost_grants(patch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:
     async def ask(method: Any, request: Any, **options: Any) -> Any:
         return await method(request, **options)
 
-    mended = muster.unary.ask
+    mended = muster.connection.unary.ask
     for name, module in tuple(sys.modules.items()):
         if name.startswith("muster.") and vars(module).get("ask") is mended:
             patch.setattr(module, "ask", ask)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.sim.server import quiet_logs
+from tests.sim.cluster.server import quiet_logs
 from tests.sim.sessions.ledger import Place
 from tests.sim.sessions.owners import find_members
 from tests.sim.sessions.patches import patched

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tests.sim.violations import Violation
+from tests.sim.checkers.violations import Violation
 
 
 class _Speaking:

@@ -7,8 +7,9 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from model.settings import CoordinatorSettings
-from tests.sim.disk import Write
+from model.configs.coordinator_settings import CoordinatorSettings
+from tests.sim.checkers.violations import Violation
+from tests.sim.cluster.disk import Write
 from tests.sim.sessions.admin import Administrator
 from tests.sim.sessions.application import Application, Options
 from tests.sim.sessions.faults import Faults
@@ -17,7 +18,6 @@ from tests.sim.sessions.loop import Machine, VirtualLoop
 from tests.sim.sessions.network import Connection, Network
 from tests.sim.sessions.owners import Ghosts, check_owners, find_members
 from tests.sim.sessions.process import Server
-from tests.sim.violations import Violation
 
 LOOK_EVERY_S = 0.25
 LONGEST_HOLD_S = 12.0

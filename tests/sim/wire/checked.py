@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from coordinator.core.handle import handle
+from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer, CommitTicket, MemberTicket, Release, Reply
 from model.commands import (
     Caller,
@@ -20,17 +20,17 @@ from model.commands import (
 )
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId
-from model.records import PartitionOffset
+from model.log.records import PartitionOffset
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
     OffsetCommitResponse,
     PartitionResult,
     TopicResult,
 )
-from tests.sim.door import AnswerChecker
-from tests.sim.observed import ObservedRuntime
-from tests.sim.process import ServerProcess
-from tests.sim.violations import check
+from tests.sim.checkers.observed import ObservedRuntime
+from tests.sim.checkers.violations import check
+from tests.sim.cluster.door import AnswerChecker
+from tests.sim.cluster.process import ServerProcess
 
 ANSWERED_MS = 2_000
 WAITING = (JoinGroup, SyncGroup)

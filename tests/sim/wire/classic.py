@@ -15,8 +15,8 @@ from assignors import classic
 from assignors.embedded import decode_assignment, decode_subscription
 from model.errors import ErrorCode
 from model.ids import MemberId
-from tests.sim.shadow import Place
-from tests.sim.violations import check
+from tests.sim.checkers.shadow import Place
+from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import BEAT, JOIN, LEAVE, SYNC, make_row, row_type
 from tests.sim.wire.member import LOADING, RETRY_MS, Habits, Member
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from coordinator.core.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.errors import ErrorCode
 from model.ids import TopicId
-from tests.sim.shadow import Place
-from tests.sim.violations import check
+from tests.sim.checkers.shadow import Place
+from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import HEARTBEAT, make_row, row_type
 from tests.sim.wire.member import LOADING, RETRY_MS, Habits, Member
 

@@ -6,9 +6,9 @@ import struct
 from functools import cache
 from typing import Any, Final
 
-from gateway.decoding import decode
-from gateway.encoding import encode
-from gateway.schema import compute_fields, request_type, response_type
+from gateway.codec.decoding import decode
+from gateway.codec.encoding import encode
+from gateway.codec.kio_schema import compute_fields, request_type, response_type
 
 COMMIT: Final = 8
 FETCH: Final = 9

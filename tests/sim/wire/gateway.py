@@ -10,20 +10,20 @@ from random import Random
 from typing import Any
 
 from coordinator.runtime.authorizer import AllowAll
-from coordinator.runtime.slices import Slices
+from coordinator.runtime.loop.slices import Slices
 from gateway.api import GatewayNode
-from gateway.apis import k11_join_group, k68_consumer_group_heartbeat
-from gateway.apis.heartbeat_wire import encode_heartbeat_response
-from gateway.apis.registry import APIS
-from gateway.connection import Connection
+from gateway.apis.api_registry import APIS
+from gateway.apis.groups import k11_join_group, k68_consumer_group_heartbeat
+from gateway.connection.connection import Connection
+from gateway.connection.connection_turns import Turns
+from gateway.connection.refusals import Refusals
+from gateway.connection.shared import Shared
 from gateway.headers import Routes
-from gateway.heartbeats import Heartbeats
-from gateway.refusals import Refusals
+from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
+from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
-from gateway.shared import Shared
-from gateway.turns import Turns
-from tests.sim.process import Call, ServerProcess
-from tests.sim.violations import check
+from tests.sim.checkers.violations import check
+from tests.sim.cluster.process import Call, ServerProcess
 from tests.sim.wire.checked import CheckedCoordinator
 from tests.sim.wire.links import ServerEnd
 
@@ -31,7 +31,7 @@ SWEEP_MS = 1_000
 
 
 class ProcessClock:
-    """``gateway.clock.Clock`` of a simulated process."""
+    """``gateway.wire_clock.Clock`` of a simulated process."""
 
     def __init__(self, process: ServerProcess) -> None:
         self._process = process

@@ -10,12 +10,12 @@ from coordinator.runtime.api import Answer
 from model.commands import INTERNAL, CreateTopic, DeleteTopic, OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
-from model.records import PartitionOffset
+from model.log.records import PartitionOffset
 from model.responses import TopicResponse
-from tests.sim.offset_model import NO_OFFSET
-from tests.sim.server import make_topic_id
-from tests.sim.shadow import Place
-from tests.sim.violations import check
+from tests.sim.checkers.offset_model import NO_OFFSET
+from tests.sim.checkers.shadow import Place
+from tests.sim.checkers.violations import check
+from tests.sim.cluster.server import make_topic_id
 from tests.sim.wire.frames import COMMIT, FETCH, make_row, row_type
 from tests.sim.wire.links import Link
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gateway.connection import Connection
-from tests.sim.violations import check
+from gateway.connection.connection import Connection
+from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import decode_answer, encode_request, read_correlation_id
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
-from tests.sim.shadow import Place
+from tests.sim.checkers.shadow import Place
 from tests.sim.wire.clock import TRUST, ClientClock
 from tests.sim.wire.links import Link
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from coordinator.runtime import topic_deletion
+from coordinator.runtime.topics import topic_deletion
+from tests.sim.checkers.violations import check
+from tests.sim.cluster.server import quiet_logs
 from tests.sim.run import Result
-from tests.sim.server import quiet_logs
 from tests.sim.tables import tallied_steps
-from tests.sim.violations import check
 from tests.sim.wire.gateway import seeded_member_ids
 from tests.sim.wire.scenario import Scenario
 from tests.sim.wire.world import WireWorld

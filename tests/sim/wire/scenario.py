@@ -13,10 +13,10 @@ from model.commands import (
     ConfigOperation,
     GrowTopic,
 )
-from model.group_configs import MIGRATION_POLICY
+from model.configs.group_configs import MIGRATION_POLICY
+from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, TopicName
-from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
-from tests.sim.shadow import Place
+from tests.sim.checkers.shadow import Place
 from tests.sim.wire.classic import COOPERATIVE, EAGER_PROTOCOLS, Classic, ClassicHabits
 from tests.sim.wire.consumer import Consumer, ConsumerHabits
 from tests.sim.wire.member import Habits, Member

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
+from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 
 
 @dataclass(frozen=True)

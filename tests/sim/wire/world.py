@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from coordinator.runtime.api import Answer
 from gateway.settings import GatewaySettings
 from model.commands import Command, ConsumerGroupHeartbeat, ExpireMember
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicId, TopicName
-from model.records import Record
-from model.settings import CoordinatorSettings
+from model.log.records import Record
+from tests.sim.cluster.process import Call, ServerProcess
 from tests.sim.conversions import Kind
 from tests.sim.faults import Faults
-from tests.sim.process import Call, ServerProcess
 from tests.sim.wire.checked import CheckedCoordinator
 from tests.sim.wire.faults import WireFaults
 from tests.sim.wire.gateway import Gateway

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from gateway.schema import request_type
+from gateway.codec.kio_schema import request_type
 from model.errors import ErrorCode
 from model.ids import GroupId, compute_log_partition
 from tests.differential.client import Connection, make_entity

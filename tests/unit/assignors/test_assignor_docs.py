@@ -10,7 +10,7 @@ from assignors.assignor import Assignor
 from assignors.problem import Problem, Subscriptions
 from assignors.registry import ASSIGNORS
 from assignors.rules import compute_assignment
-from model.group_configs import GROUP_CONFIGS
+from model.configs.group_configs import GROUP_CONFIGS
 from tests.groups import CHECKOUT
 
 PAGE = (CHECKOUT / "docs" / "assignors.md").read_text(encoding="utf-8")

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from assignors import exchange, shares
-from assignors.placement import find_excess
 from assignors.problem import (
     NOBODY,
     HeterogeneousSubscriptions,
@@ -17,8 +15,10 @@ from assignors.problem import (
     Subscriptions,
 )
 from assignors.registry import ASSIGNORS
-from assignors.shares import make_share_graph
-from assignors.uniform import assign_uniform
+from assignors.shares import exchange, member_shares
+from assignors.shares.count_placement import find_excess
+from assignors.shares.member_shares import make_share_graph
+from assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import (
     check_valid,
     compute_loads,
@@ -202,7 +202,7 @@ def test_owners_are_found_without_the_table_too(monkeypatch: pytest.MonkeyPatch)
     owner = [0, 1, 2, 0, 1, 2, NOBODY, 2, 2]
     problem = make_problem([3, 3, 3], [[0, 1], [1, 2], [0, 2]], owner)
     with_table = assign_uniform(problem).tolist()
-    monkeypatch.setattr(shares, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(member_shares, "_LARGEST_TABLE", 0)
     assert assign_uniform(problem).tolist() == with_table
 
 

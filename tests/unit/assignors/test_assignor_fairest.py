@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assignors.problem import NOBODY, Members, Problem
-from assignors.uniform import assign_uniform
+from assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import (
     check_valid,
     compute_loads,

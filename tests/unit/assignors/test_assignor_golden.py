@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from assignors.range import assign_range
-from assignors.uniform import assign_uniform
+from assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.beside_kafka import Tally, compare, compute_balance_score
 from tests.unit.assignors.cases import compute_checksum, read_rounds
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from assignors.problem import NO_RACK, NOBODY, Problem, Racks, Subscriptions
-from assignors.rack import assign_rack
-from assignors.uniform import assign_uniform
+from assignors.rack.rack_assignor import assign_rack
+from assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import check_valid, compute_loads, compute_spread, count_moves
 from tests.unit.assignors.figures import compute_most_local, count_local, make_racks
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from bench.pipeline.simulated_cluster import LOG_PARTITIONS, Cluster, write_cluster
 from bench.pipeline.simulated_groups import CLASSIC, CONSUMER, SIMPLE, make_topics, simulate_group
-from pipeline.audit.rules import make_audit_observers
+from pipeline.audit.audit_rules import make_audit_observers
 from pipeline.decoding.blocks import decode_blocks
 from pipeline.schema import RECORDS
-from pipeline.tables.rows import Rows
+from pipeline.tables.histories.rows import Rows
 from tests.pipeline.logged import follow, golden_table, read_all_events
 
 SMALL = Cluster(groups=80, days=3, records=4_000, seed=3)

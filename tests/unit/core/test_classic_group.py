@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from coordinator.core.classic_group import ClassicGroupState, compute_classic_group
-from coordinator.core.consumer_protocol import (
+from coordinator.core.groups.group_description import describe_classic_group
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.classic_group import ClassicGroupState, compute_classic_group
+from coordinator.core.state.embedded_protocol import (
     AssignedPartitions,
     decode_assigned_partitions,
     decode_subscribed_topics,
 )
-from coordinator.core.describe import describe_classic_group
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
+from coordinator.core.state.shard import Shard
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId
-from model.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from model.settings import CoordinatorSettings
+from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.topics import TopicImage
 from tests.groups import TESTS
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator.core.describe import describe_consumer_group, list_groups
-from coordinator.core.handle import handle
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
+from coordinator.core.groups.group_description import describe_consumer_group, list_groups
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
+from coordinator.dispatch.handle import handle
 from model.commands import (
     Caller,
     ConsumerGroupHeartbeat,
@@ -13,10 +13,10 @@ from model.commands import (
     ConvertToClassicGroup,
     Now,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, UnsupportedVersion
 from model.ids import GroupId, LogPartition, MemberId, TopicName
-from model.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, Record
-from model.settings import CoordinatorSettings
+from model.log.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, Record
 from model.topics import TopicImage
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")

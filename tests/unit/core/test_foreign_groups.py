@@ -7,18 +7,18 @@ from itertools import permutations
 
 import pytest
 
-from coordinator.core.describe import list_groups
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
-from model import share_records as share
-from model import streams_records as streams
+from coordinator.core.groups.group_description import list_groups
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition
-from model.records import Record, RecordKey, RecordType, UnknownKey, UnknownValue
-from model.settings import CoordinatorSettings
+from model.log import share_records as share
+from model.log import streams_records as streams
+from model.log.records import Record, RecordKey, RecordType, UnknownKey, UnknownValue
 from model.topics import TopicImage
 from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from tests.scenarios.imported import make_imported
-from tests.sim.shadow import Shadow, describe_shadow, describe_shards
+from tests.sim.checkers.shadow import Shadow, describe_shadow, describe_shards
 
 STREAMS = {"epoch": "3", "target": "3", "members": "a@3,b@3"}
 SHARE = {"epoch": "3", "members": "a,b"}

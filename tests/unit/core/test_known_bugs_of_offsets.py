@@ -15,9 +15,9 @@ from model.commands import (
 )
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.records import PartitionOffset
+from model.log.records import PartitionOffset
 from model.responses import Done, ListGroupsResponse, OffsetCommitResponse, OffsetFetchResponse
-from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")
 PRODUCER = ProducerId(7)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.core import classic_group
-from coordinator.core.replay import replay
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state import classic_group
 from model.commands import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, MemberId
-from model.records import (
+from model.log.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -20,8 +21,7 @@ from model.records import (
     Record,
 )
 from model.responses import JoinGroupResponse
-from model.settings import CoordinatorSettings
-from tests.sim.server import CALLER, VirtualServer
+from tests.sim.cluster.server import CALLER, VirtualServer
 
 G = GroupId("g")
 LAST = (1 << 31) - 1

@@ -14,7 +14,7 @@ from assignors.embedded import (
 from assignors.embedded.fields import Reader
 from model.commands import JoinGroup, JoinProtocol
 from model.ids import GroupId, MemberId
-from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 
 
 @pytest.mark.parametrize("group", ["g" * 40_000, "ü" * 20_000])

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core.classic_deadlines import FAR_MS
-from coordinator.core.liveness import GRACE_MS, PARDON_AGAIN_MS, Liveness
+from coordinator.core.deadlines.classic_deadlines import FAR_MS
+from coordinator.core.deadlines.liveness import GRACE_MS, PARDON_AGAIN_MS, Liveness
 from model.commands import ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.core.classic_group import compute_size
+from coordinator.core.state.classic_group import compute_size
 from model.commands import (
     JoinGroup,
     JoinProtocol,
@@ -13,10 +13,10 @@ from model.commands import (
     MemberAssignment,
     SyncGroup,
 )
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
 from model.responses import JoinGroupResponse
-from model.settings import CoordinatorSettings
-from tests.sim.server import CALLER, VirtualServer, error_name
+from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")
 SETTINGS = CoordinatorSettings(

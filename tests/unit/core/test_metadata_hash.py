@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator.core.metadata_hash import (
+from coordinator.core.state.metadata_hash import (
     TopicHashes,
     compute_group_hash,
     compute_metadata_hash,

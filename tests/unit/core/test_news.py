@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.core.news import compute_members_in_transit, has_news
+from coordinator.core.consumer.pending_changes import compute_members_in_transit, has_news
 from model.ids import GroupId, MemberId
-from model.records import MemberState
+from model.log.records import MemberState
 from tests.properties.core_driver import CoreDriver, G
-from tests.sim.server import VirtualServer
+from tests.sim.cluster.server import VirtualServer
 
 
 def settled() -> VirtualServer:

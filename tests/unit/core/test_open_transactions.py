@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core.open_transactions import GONE_MAX, OpenTransaction
+from coordinator.core.state.open_transactions import GONE_MAX, OpenTransaction
 from model.ids import GroupId, TopicName
-from model.records import OffsetCommitKey
+from model.log.records import OffsetCommitKey
 
 KEYS = [
     OffsetCommitKey(GroupId(group), TopicName("t"), partition)

@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 import re2
 
-from coordinator.core.regex_matching import check_regex, compute_matches
+from coordinator.core.subscriptions.regex_matching import check_regex, compute_matches
 from model.errors import ErrorCode, InvalidRegularExpression
 from model.ids import TopicName
 

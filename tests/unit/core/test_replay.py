@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from coordinator.core.replay import replay
-from coordinator.core.shard import Shard
+from coordinator.core.replay.group_records import replay
+from coordinator.core.state.shard import Shard
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId
-from model.records import (
+from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -14,7 +15,6 @@ from model.records import (
     Record,
     TopicPartitions,
 )
-from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 
 G = GroupId("g")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from coordinator.core.topics import check_topic_name
+from coordinator.core.groups.topic_records import check_topic_name
 from model.errors import InvalidTopic
 from model.ids import TopicId, TopicName
 from model.topics import (

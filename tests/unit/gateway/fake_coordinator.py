@@ -8,8 +8,8 @@ from itertools import count
 from typing import Any
 
 from model.commands import ConsumerGroupHeartbeat
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.responses import ConsumerGroupHeartbeatResponse
-from model.settings import CoordinatorSettings
 from model.topics import TopicImage
 
 

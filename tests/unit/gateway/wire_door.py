@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator.runtime.authorizer import AllowAll
-from coordinator.runtime.machine import compute_answers_max
-from coordinator.runtime.slices import Slices
+from coordinator.runtime.loop.machine import compute_answers_max
+from coordinator.runtime.loop.slices import Slices
 from gateway.api import Api, GatewayNode
-from gateway.apis.heartbeat_wire import encode_heartbeat_response
-from gateway.apis.registry import APIS
-from gateway.connection import Connection
+from gateway.apis.api_registry import APIS
+from gateway.connection.connection import Connection
+from gateway.connection.connection_turns import Turns
+from gateway.connection.refusals import Refusals
+from gateway.connection.shared import Shared
 from gateway.headers import Routes
-from gateway.heartbeats import Heartbeats
-from gateway.refusals import Refusals
+from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
+from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
-from gateway.shared import Shared
-from gateway.turns import Turns
 from tests.unit.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.unit.gateway.wire_rig import frame, make_request, parse
 

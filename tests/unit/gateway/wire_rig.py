@@ -12,16 +12,16 @@ from typing import Any
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from gateway.api import Api
-from gateway.apis.registry import APIS
-from gateway.decoding import decode
-from gateway.encoding import encode
-from gateway.schema import request_type, response_type
-from gateway.server import KafkaServer
+from gateway.apis.api_registry import APIS
+from gateway.codec.decoding import decode
+from gateway.codec.encoding import encode
+from gateway.codec.kio_schema import request_type, response_type
 from gateway.settings import GatewaySettings
-from gateway.topics.catalogue import Broker, PartitionKey, PartitionLeader
+from gateway.topics.topic_catalogue import Broker, PartitionKey, PartitionLeader
+from gateway.wire_server import KafkaServer
 from model.commands import INTERNAL, CreateTopic
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
-from model.settings import CoordinatorSettings
 from model.topics import Topic, TopicImage
 from tests.support.memory import MemoryLogStore
 
@@ -181,7 +181,7 @@ def parse(key: int, version: int, data: bytes) -> tuple[int, Any]:
 
 def make_request(key: int, version: int, /, **fields: Any) -> Any:
     """A request entity; what is not given is the default of its type."""
-    from gateway.schema import compute_fields
+    from gateway.codec.kio_schema import compute_fields
 
     target = request_type(key, version)
     values = {row.name: row.default for row in compute_fields(target)}

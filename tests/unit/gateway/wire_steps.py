@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.schema import request_schema
+from gateway.codec.kio_schema import request_schema
 from tests.unit.gateway.wire_rig import WireClient, join, topic_id_of, with_settings
 
 METADATA, COMMIT, FETCH, FIND = 3, 8, 9, 10

@@ -12,8 +12,8 @@ from tests.groups import GROUPS, compute_group, find_alone, find_tests
     [
         ("unit/assignors/test_uniform.py", "assignors"),
         ("unit/gateway/test_frames.py", "protocol"),
-        ("unit/storage/test_rocks.py", "log"),
-        ("unit/cli/test_serve.py", "e2e"),
+        ("unit/storage/rocks/test_rocks.py", "log"),
+        ("unit/cli/serve/test_serve.py", "e2e"),
         ("a_new_folder/test_it.py", "protocol"),
         ("test_tidy.py", "protocol"),
         ("soak/test_soak.py", "soak"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.runtime import partition_encoder
+from coordinator.runtime.commit import partition_encoder
 from model.ids import LogPartition
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.errors import CodecError
 from storage.log_store import pack_latest
-from tests.sim.server import VirtualServer
-from tests.unit.runtime.committer import Committer
+from tests.sim.cluster.server import VirtualServer
+from tests.unit.runtime.commands.committer import Committer
 from tests.written import raise_found
 
 
@@ -65,7 +65,7 @@ def test_a_state_that_the_log_does_not_come_to_is_found(monkeypatch: pytest.Monk
 def test_a_record_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     written = partition_encoder.encode_lone_commit
     monkeypatch.setattr(
-        "coordinator.runtime.writer.encode_lone_commit",
+        "coordinator.runtime.commit.writer.encode_lone_commit",
         lambda partition, *rest: written(LogPartition(partition ^ 1), *rest),
     )
     commit()

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from model.ids import GroupId, TopicName
-from model.records import OffsetCommitKey, OffsetCommitValue
+from model.log.records import OffsetCommitKey, OffsetCommitValue
 from pipeline.schema import TOPIC
 from storage.codec.batches import (
     Batch,
@@ -22,8 +22,8 @@ from storage.codec.batches import (
     read_batch_header,
     reencode_batch,
 )
-from storage.codec.records import encode_key, encode_value
-from tests.unit.pipeline.blocks import START_MS
+from storage.codec.record_codec import encode_key, encode_value
+from tests.unit.pipeline.decoding.blocks import START_MS
 
 PRODUCERS = (7, 8)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from muster import client as client_module
+from muster.connection import client as client_module
 from tests.unit.service.stand import Stand, running_stand
 
 

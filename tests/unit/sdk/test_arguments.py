@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import muster
-from muster import client as client_module
+from muster.connection import client as client_module
 from tests.unit.sdk.test_member import make_member
 from tests.unit.service.stand import Stand, until
 

@@ -17,7 +17,7 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat
 from model.ids import GroupId, MemberId, TopicName
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
 from tests.groups import CHECKOUT
-from tests.unit.sdk.proxy import running_proxy
+from tests.unit.sdk.connection.proxy import running_proxy
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
 from tests.unit.service.session_client import GROUP, SessionClient, join
@@ -454,7 +454,7 @@ async def test_an_assignor_that_hangs_delays_no_later_generation(stand: Stand) -
 
 _NEVER_RETURNS = """
 import asyncio, threading
-from muster.unary import call_in_thread
+from muster.connection.unary import call_in_thread
 
 async def main():
     began = threading.Event()

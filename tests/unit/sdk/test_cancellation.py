@@ -9,10 +9,10 @@ import grpc.aio
 import pytest
 
 import muster
+from muster.connection.unary import ask
 from muster.membership import Partitions
-from muster.unary import ask
 from muster.v1 import group_pb2
-from tests.unit.sdk.classic_stand import classic_stand, make_classic, until_shared
+from tests.unit.sdk.classic.classic_stand import classic_stand, make_classic, until_shared
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.service.stand import Stand, until
 

@@ -14,19 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.service.sequences import Sequences
+from coordinator.service.calls.sequences import Sequences
 from model.commands import COMMIT_PARTITIONS_MAX
 from model.ids import GroupId, MemberId
-from muster import (
-    CommitFailed,
-    MemberLost,
-    MusterError,
-    OffsetAndMetadata,
-    TopicPartition,
-    classic_offsets,
-    offsets,
-)
-from muster.classic_engine import ClassicEngine
+from muster import CommitFailed, MemberLost, MusterError, OffsetAndMetadata, TopicPartition, offsets
+from muster.classic import classic_offsets
+from muster.classic.classic_engine import ClassicEngine
 from muster.commit_order import CommitOrder
 from muster.engine import Engine
 from muster.errors import ILLEGAL_GENERATION, STALE_MEMBER_EPOCH

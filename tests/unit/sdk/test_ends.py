@@ -8,12 +8,12 @@ import time
 import pytest
 
 import muster
-from muster import client as client_module
-from muster.classic_engine import _Again, _Lost
+from muster.classic.classic_engine import _Again, _Lost
+from muster.connection import client as client_module
+from muster.connection.lease import read_clock
 from muster.engine import Engine
-from muster.lease import read_clock
 from muster.membership import Partitions
-from tests.unit.sdk.classic_stand import make_classic
+from tests.unit.sdk.classic.classic_stand import make_classic
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.service.stand import Stand, running_stand, until
 

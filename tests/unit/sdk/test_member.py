@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import muster
-from muster import client as client_module
+from muster.connection import client as client_module
 from muster.membership import Partitions
 from tests.unit.sdk.watcher import Hold, Ledger, Watcher
 from tests.unit.service.session_client import SessionClient

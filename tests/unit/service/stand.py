@@ -12,12 +12,12 @@ import grpc.aio
 
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.server import GrpcServer
+from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.commands import INTERNAL, ConsumerGroupDescribe, CreateTopic
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribedMember
-from model.settings import CoordinatorSettings
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
 from tests.support.memory import MemoryLogStore
 

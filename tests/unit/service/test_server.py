@@ -13,13 +13,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from coordinator.runtime.authorizer import AllowAll
-from coordinator.service.server import GrpcServer
+from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from muster.v1 import group_pb2
 from tests.unit.service import raw_http2 as raw
+from tests.unit.service.session.test_group_service import first_heartbeat
 from tests.unit.service.session_client import SessionClient, commit, end_status
 from tests.unit.service.stand import Stand, running_stand, until
-from tests.unit.service.test_group_service import first_heartbeat
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
-from model.records import OffsetCommitKey, OffsetCommitValue
+from model.log.records import OffsetCommitKey, OffsetCommitValue
 from storage.codec.batches import decode_batch, encode_batch
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import (
     LatestEntry,
     LogStore,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.ids import GroupId, TopicId, TopicName
-from model.records import OffsetCommitKey, OffsetCommitValue
+from model.log.records import OffsetCommitKey, OffsetCommitValue
 from storage.codec.batches import encode_batch
-from storage.codec.records import encode_key, encode_value
+from storage.codec.record_codec import encode_key, encode_value
 
 START_MS = 1_760_000_000_000
 _TOPIC_ID = TopicId(bytes(range(16)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from model.ids import LogOffset, LogPartition
-from storage.fold import PartitionFold
+from storage.log.fold import PartitionFold
 from storage.log_store import (
     LatestEntry,
     LogStore,

@@ -22,7 +22,7 @@ from storage.log_store import (
     pack_latest,
     unpack_latest,
 )
-from storage.rocks import open_store
+from storage.rocks.rocks_store import open_store
 from tests.support.memory import MemoryLogStore
 from tests.unit.storage.appends import (
     append,

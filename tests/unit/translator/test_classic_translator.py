@@ -8,20 +8,12 @@ from dataclasses import replace
 import pytest
 
 from assignors import embedded
-from coordinator.core.classic_translator import (
-    compute_metadata,
-    compute_owned,
-    compute_subscription,
-    compute_sync_answer,
-    get_protocol,
-    has_to_rejoin,
-    supports_protocols,
-)
-from coordinator.core.consumer_group import ConsumerGroup, Member
+from coordinator.core.consumer.pending_changes import has_to_rejoin
+from coordinator.core.state.consumer_group import ConsumerGroup, Member
 from model.commands import Caller, JoinGroup, JoinProtocol
 from model.errors import InconsistentGroupProtocol
 from model.ids import GroupId, MemberId, TopicName
-from model.records import (
+from model.log.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupMemberMetadataValue,
@@ -29,7 +21,15 @@ from model.records import (
     TopicPartitions,
 )
 from model.topics import Topic, TopicImage, compute_image_with
-from tests.sim.server import make_topic_id
+from tests.sim.cluster.server import make_topic_id
+from translator.mapping import (
+    compute_metadata,
+    compute_owned,
+    compute_subscription,
+    compute_sync_answer,
+    get_protocol,
+    supports_protocols,
+)
 
 G = GroupId("g")
 FOO = Topic(TopicName("foo"), make_topic_id("foo"), 4)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
-from gateway.apis import k01_fetch
-from gateway.apis.k19_create_topics import make_topic_id
-from gateway.topics.catalogue import PartitionKey
+from gateway.apis.topics import k01_fetch
+from gateway.apis.topics.k19_create_topics import make_topic_id
+from gateway.topics.topic_catalogue import PartitionKey
 from model.commands import INTERNAL, DeleteTopic
 from model.errors import ErrorCode
 from model.ids import TopicName

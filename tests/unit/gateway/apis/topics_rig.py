@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
-from gateway.apis import (
+from gateway.apis.api_registry import APIS
+from gateway.apis.topics import (
     k00_produce,
     k01_fetch,
     k02_list_offsets,
@@ -20,14 +21,13 @@ from gateway.apis import (
     k37_create_partitions,
     k75_describe_topic_partitions,
 )
-from gateway.apis.registry import APIS
-from gateway.server import KafkaServer
 from gateway.settings import GatewaySettings
+from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
-from gateway.topics.store import LocalTopics
+from gateway.wire_server import KafkaServer
 from model.commands import INTERNAL, CreateTopic
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
-from model.settings import CoordinatorSettings
 from storage.log_store import LogStore
 from tests.support.memory import MemoryLogStore
 from tests.unit.gateway.apis.wire_client import WireClient

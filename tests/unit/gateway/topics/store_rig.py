@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.topics.catalogue import (
+from gateway.topics.local_topics import LocalTopics
+from gateway.topics.settings import TopicSettings
+from gateway.topics.topic_catalogue import (
     Append,
     AppendResult,
     OffsetQuery,
@@ -18,8 +20,6 @@ from gateway.topics.catalogue import (
     Read,
     ReadResult,
 )
-from gateway.topics.settings import TopicSettings
-from gateway.topics.store import LocalTopics
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
 from storage.codec.batches import BatchHeader, encode_batch, read_batch_header

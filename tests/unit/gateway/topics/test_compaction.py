@@ -13,11 +13,11 @@ import cramjam
 import crc32c
 import pytest
 
-from gateway.topics import rewriting
-from gateway.topics.compaction import DELETE_RETENTION_MS, compact_in_steps
-from gateway.topics.files import OpenFiles
-from gateway.topics.partition_log import PartitionLog
-from gateway.topics.produced import check_batch
+from gateway.topics.log import rewriting
+from gateway.topics.log.compaction import DELETE_RETENTION_MS, compact_in_steps
+from gateway.topics.log.open_files import OpenFiles
+from gateway.topics.log.partition_log import PartitionLog
+from gateway.topics.log.produced import check_batch
 from gateway.topics.settings import TopicSettings
 from model.errors import ErrorCode
 from storage.codec.batches import (
@@ -27,7 +27,7 @@ from storage.codec.batches import (
     reencode_batch,
     replace_records,
 )
-from storage.compression import compress, decompress
+from storage.log.compression import compress, decompress
 from tests.support.batches import decode_batches
 from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store, until
 

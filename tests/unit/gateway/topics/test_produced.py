@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.topics.catalogue import TopicDataError
-from gateway.topics.produced import InvalidTimestamp, ProducedBatch, check_batch, check_sent
-from gateway.topics.records import find_record
+from gateway.topics.log.batch_lookup import find_record
+from gateway.topics.log.produced import InvalidTimestamp, ProducedBatch, check_batch, check_sent
+from gateway.topics.topic_catalogue import TopicDataError
 from model.errors import ErrorCode
 from storage.codec.batches import HEADER_SIZE, decode_batch, read_batch_header
 from storage.codec.wire import encode_zigzag

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.topics.catalogue import TopicDataError
-from gateway.topics.producers import ProducerStates, decode_producers
+from gateway.topics.log.idempotent_producers import ProducerStates, decode_producers
+from gateway.topics.topic_catalogue import TopicDataError
 from model.errors import ErrorCode
 from storage.codec.batches import BatchHeader, encode_batch, read_batch_header
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.topics.catalogue import PartitionKey
+from gateway.topics.topic_catalogue import PartitionKey
 from model.errors import ErrorCode
 from model.ids import TopicName
 from model.topics import Topic

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.topics.catalogue import PartitionKey, Read
 from gateway.topics.settings import TopicSettings
+from gateway.topics.topic_catalogue import PartitionKey, Read
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
 from model.topics import Topic

@@ -1,0 +1,1 @@
+"""Commands that ask a running server: groups, topics, configs, transactions, migrations."""

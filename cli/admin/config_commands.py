@@ -1,0 +1,171 @@
+"""`muster config`: which settings are in force, and why; and those of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.admin.weigh_command import weigh
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    SETTINGS_CONTEXT,
+    ConfigOption,
+    DryRunOption,
+    OutputOption,
+    QuietOption,
+    ServerOption,
+    TimeoutOption,
+    resolve_settings,
+)
+from cli.output import Format, Listing, print_listing, print_note
+from cli.settings import SETTINGS
+from cli.settings.setting import Address, render_value
+
+if TYPE_CHECKING:
+    from muster.v1 import admin_pb2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Which settings are in force, and why; and those of groups.",
+)
+
+GroupOption = Annotated[
+    str, typer.Option("--group", "-g", help="The group whose own settings are meant.")
+]
+
+
+@app.callback()
+def config() -> None:
+    """Which settings are in force, and why; and those of groups."""
+
+
+@app.command(context_settings=SETTINGS_CONTEXT)
+def show(
+    context: typer.Context,
+    config: ConfigOption = None,
+    origin: Annotated[bool, typer.Option("--origin", help="Say where each value is from.")] = False,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Print every setting as `muster serve` would have it with the same flags."""
+    resolved = resolve_settings(context.args, config)
+    for warning in resolved.warnings:
+        print_note(f"muster: {warning}")
+    columns, rows, items = ["NAME", "VALUE"], [], []
+    if origin:
+        columns.append("ORIGIN")
+    for name in SETTINGS:
+        value, source = resolved.values[name], resolved.origins[name]
+        rows.append([name, render_value(value), str(source)][: len(columns)])
+        plain = str(value) if isinstance(value, Address) else value
+        item = {"name": name, "value": list(plain) if isinstance(plain, tuple) else plain}
+        items.append(item | {"origin": source.source, "detail": source.detail} if origin else item)
+    listing = Listing("config.show", columns, rows, {"settings": items}, "settings")
+    print_listing(listing, output)
+
+
+# ---------------------------------------------------------------------------------- of a group
+
+
+@app.command()
+def get(
+    group: GroupOption,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Print the settings of a group on a running server: its own, and the server's."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        configs = client.describe_group_configs(group)
+    print_listing(compute_group_listing(group, configs), output)
+
+
+@app.command("set")
+def set_configs(
+    assignments: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="Settings of the group.")
+    ],
+    group: GroupOption,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Give a group settings of its own, all or none. They are in force at once."""
+    changes: dict[str, str | None] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not name or not equals or name in changes:
+            raise CommandError(f"{text!r}: write each setting once, as NAME=VALUE", ExitCode.USAGE)
+        changes[name] = value
+    _alter(group, changes, "set", dry_run, quiet, server, timeout)
+
+
+@app.command()
+def unset(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Settings of the group.")],
+    group: GroupOption,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Take settings of its own from a group: the server's are in force again."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        configs = client.describe_group_configs(group)
+        client.alter_group_configs(group, dict.fromkeys(names), dry_run)
+    own = {config.name for config in configs if render_source(config.source) == "group"}
+    _report(len(own & set(names)), "unset", dry_run, quiet)
+
+
+app.command("weigh")(weigh)
+
+
+def _alter(
+    group: str,
+    changes: dict[str, str | None],
+    done: str,
+    dry_run: bool,
+    quiet: bool,
+    server: str,
+    timeout: float,
+) -> None:
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        client.alter_group_configs(group, changes, dry_run)
+    _report(len(changes), done, dry_run, quiet)
+
+
+def _report(count: int, done: str, dry_run: bool, quiet: bool) -> None:
+    if not quiet:
+        print_note(f"would be {done}: {count}" if dry_run else f"{done}: {count}")
+
+
+def compute_group_listing(group: str, configs: Sequence[admin_pb2.GroupConfig]) -> Listing:
+    """The settings with where each value is from."""
+    rows = [
+        [config.name, config.value, render_source(config.source), config.server_value]
+        for config in configs
+    ]
+    fields = ("name", "value", "source", "server_value")
+    items = [dict(zip(fields, row, strict=True)) for row in rows]
+    content = {"group_id": group, "configs": items}
+    return Listing(
+        "config.get", ["NAME", "VALUE", "SOURCE", "SERVER-VALUE"], rows, content, "configs", 1
+    )
+
+
+def render_source(source: int) -> str:
+    """``group``, ``server`` or ``default``."""
+    from muster.v1 import admin_pb2
+
+    return admin_pb2.ConfigSource.Name(source).removeprefix("CONFIG_SOURCE_").lower()

@@ -1,0 +1,166 @@
+"""`muster migrate`: from the classic protocol to the consumer protocol, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.admin.group_commands import GroupArgument
+from cli.admin.migrate_listings import (
+    POLICY,
+    ROLLED_BACK,
+    compute_plan,
+    compute_rollback,
+    compute_status,
+    find_speakers,
+)
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    DryRunOption,
+    OutputOption,
+    ServerOption,
+    TimeoutOption,
+)
+from cli.output import Format, print_listing
+
+if TYPE_CHECKING:
+    from cli.admin_client import AdminClient
+    from muster.v1 import admin_pb2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Move a group from the classic to the consumer protocol, and back.",
+)
+
+
+@app.command()
+def plan(
+    group: GroupArgument,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Say what is in the way of a conversion, member by member, and what to set in each client."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        found = client.plan_migration(group)
+    print_listing(compute_plan(found), output)
+
+
+@app.command()
+def status(
+    group: GroupArgument,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Show which members speak which protocol, who is left to replace, and what still moves."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        found = client.describe_group(group).group
+        policy = _find_policy(client, group)
+    print_listing(compute_status(found, policy), output)
+
+
+@app.command()
+def rollback(
+    group: GroupArgument,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Convert now, or refuse: no member is waited for."),
+    ] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="STORE",
+            help="With --offline: the data folder of a stopped server.",
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Take a group back to the classic protocol, with its offsets.
+
+    Sets the group's consumer.migration.policy to downgrade: the group goes back when its last
+    member of the consumer protocol leaves, at once if there is none, and is not upgraded again.
+    """
+    if data_dir is not None:
+        if not offline:
+            raise CommandError("--data-dir is for --offline", ExitCode.USAGE)
+        _roll_back_stopped(data_dir, group, dry_run)
+        listing = compute_rollback(group, (), dry_run)
+    else:
+        listing = compute_rollback(
+            group, _roll_back_running(group, offline, dry_run, server, timeout), dry_run
+        )
+    print_listing(listing, output)
+
+
+def _roll_back_running(
+    group: str, offline: bool, dry_run: bool, server: str, timeout: float
+) -> list[admin_pb2.GroupMember]:
+    """The members of the consumer protocol that are still there."""
+    from cli.admin_client import connect
+
+    with connect(server, timeout) as client:
+        speakers = find_speakers(client.describe_group(group).group)
+        if offline or not speakers:
+            # What is refused changes nothing, the policy neither.
+            client.convert_to_classic_group(group, validate_only=True)
+            speakers = []
+        client.alter_group_configs(group, {POLICY: ROLLED_BACK}, dry_run)
+        if speakers and not dry_run:
+            # The last one may have left before the policy was in force.
+            speakers = find_speakers(client.describe_group(group).group)
+        if not speakers:
+            client.convert_to_classic_group(group, dry_run)
+    return speakers
+
+
+def _roll_back_stopped(data_dir: Path, group: str, dry_run: bool) -> None:
+    import time
+
+    from cli.log.backup_commands import compute_advice
+    from cli.log.log_sources import find_store, source_errors
+    from coordinator.runtime.offline import convert_to_classic_offline
+    from model.errors import GroupError, GroupIdNotFound
+    from model.ids import GroupId
+    from storage.folder.replacement import finish_replacement
+    from storage.log_store import StoreLocked
+    from storage.rocks.rocks_store import open_store
+
+    with source_errors():
+        finish_replacement(data_dir / "store")
+        store = find_store(data_dir)
+        if store is None:
+            raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
+        try:
+            opened = open_store(store, partitions=1)
+        except StoreLocked as error:
+            raise CommandError(compute_advice(data_dir, error), ExitCode.PRECONDITION) from error
+        try:
+            wall_ms = time.time_ns() // 1_000_000
+            convert_to_classic_offline(opened, GroupId(group), wall_ms, validate_only=dry_run)
+        except GroupIdNotFound as error:
+            raise CommandError(f"{error.code.name}: {error.message}", ExitCode.NOT_FOUND) from error
+        except GroupError as error:
+            message = f"{error.code.name}: {error.message}"
+            raise CommandError(message, ExitCode.PRECONDITION) from error
+        finally:
+            opened.close()
+
+
+def _find_policy(client: AdminClient, group: str) -> str:
+    """What is in force for the group."""
+    configs = client.describe_group_configs(group)
+    return next((config.value for config in configs if config.name == POLICY), "")

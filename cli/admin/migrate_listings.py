@@ -1,0 +1,252 @@
+"""What `muster migrate` shows: a plan, how far a migration is, and what is left to go back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cli.admin.group_commands import (
+    render_group_state,
+    render_member_state,
+    render_partitions,
+    render_type,
+)
+from cli.output import Listing
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from muster.v1 import admin_pb2, types_pb2
+
+POLICY = "consumer.migration.policy"
+ROLLED_BACK = "downgrade"
+"""With it the group goes back when it can, and is not upgraded again."""
+
+# ------------------------------------------------------------------------------------------ plan
+
+
+def compute_plan(plan: admin_pb2.PlanMigrationResponse) -> Listing:
+    """A row for each member, under what is of the whole group."""
+    rows = [
+        [
+            plan.group_id,
+            member.client_id,
+            render_verdict(member.verdict),
+            "; ".join(_render_reasons(plan, member)),
+            member.member_id,
+            member.instance_id,
+            "; ".join(map(render_change, member.changes)),
+        ]
+        for member in plan.members
+    ]
+    columns = ["GROUP", "CLIENT-ID", "VERDICT", "REASON", "CONSUMER-ID", "GROUP-INSTANCE-ID"]
+    return Listing(
+        "migrate.plan",
+        [*columns, "SETTINGS"],
+        rows,
+        _as_dict(plan),
+        "members",
+        wide_columns=3,
+        preface=_compute_plan_head(plan),
+    )
+
+
+def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
+    from muster.v1 import admin_pb2
+
+    group = plan.group_id
+    if plan.group_type == admin_pb2.GROUP_TYPE_CONSUMER:
+        return [f"{group} is a consumer group already: see `muster migrate status {group}`."]
+    if not plan.members:
+        verdict = render_verdict(plan.verdict)
+        said = [f"{group}: {verdict}: it has no members, so the first one decides its type."]
+        return said + [f"  {verdict}: {reason.detail}" for reason in plan.reasons]
+    strategy = f", {plan.protocol}" if plan.protocol else ""
+    lines = [
+        f"{group}: {render_verdict(plan.verdict)}: {render_group_state(plan.state)}{strategy}, "
+        f"{POLICY} {plan.policy}"
+    ]
+    lines += (
+        f"  {'BLOCKED' if reason.is_blocking else 'WARN'}: {reason.detail}"
+        for reason in plan.reasons
+    )
+    # What is of some clients alone is in their rows.
+    common = [
+        change
+        for change in plan.members[0].changes
+        if all(change in member.changes for member in plan.members)
+    ]
+    lines.append("Set in each client:")
+    lines += (f"  {render_change(change)}: {change.reason}" for change in common)
+    return lines
+
+
+def _render_reasons(
+    plan: admin_pb2.PlanMigrationResponse, member: admin_pb2.PlannedMember
+) -> list[str]:
+    """Its own reasons; before them, where none of those blocks it, what blocks its group."""
+    own = [reason.detail for reason in member.reasons]
+    if any(reason.is_blocking for reason in member.reasons):
+        return own
+    return [f"its group: {reason.kind}" for reason in plan.reasons if reason.is_blocking] + own
+
+
+def render_verdict(verdict: int) -> str:
+    """``READY``, ``WARN`` or ``BLOCKED``."""
+    from muster.v1 import admin_pb2
+
+    return admin_pb2.MigrationVerdict.Name(verdict).removeprefix("MIGRATION_VERDICT_")
+
+
+def render_change(change: admin_pb2.ClientChange) -> str:
+    """``group.protocol=consumer``, or that a setting goes away."""
+    return f"{change.name}={change.value}" if change.HasField("value") else f"remove {change.name}"
+
+
+# ---------------------------------------------------------------------------------------- status
+
+
+def compute_status(group: admin_pb2.Group, policy: str) -> Listing:
+    """A row for each member; who is left to replace depends on which way the group goes."""
+    left = find_left(group, policy)
+    moving = {member.member_id: count_moving(member) for member in group.members}
+    if not _is_consumer(group):
+        # Partitions of a classic group have no target: its state says whether they move.
+        moving = dict.fromkeys(moving, 0)
+    rows = [
+        [
+            group.group_id,
+            member.client_id,
+            render_protocol(member.protocol),
+            "yes" if member in left else "no",
+            member.member_epoch if _is_consumer(group) else None,
+            render_member_state(member.state) if _is_consumer(group) else None,
+            moving[member.member_id],
+            member.member_id,
+            member.instance_id,
+            render_partitions(member.assignment),
+            render_partitions(member.target_assignment),
+        ]
+        for member in group.members
+    ]
+    columns = [
+        "GROUP",
+        "CLIENT-ID",
+        "PROTOCOL",
+        "TO-REPLACE",
+        "CURRENT-EPOCH",
+        "STATE",
+        "#MOVING",
+        "CONSUMER-ID",
+        "GROUP-INSTANCE-ID",
+        "CURRENT-ASSIGNMENT",
+        "TARGET-ASSIGNMENT",
+    ]
+    content = _as_dict(group) | {
+        "policy": policy,
+        "to_replace": [member.member_id for member in left],
+        "partitions_moving": sum(moving.values()),
+    }
+    preface = _compute_status_head(group, policy, len(left), sum(moving.values()))
+    return Listing("migrate.status", columns, rows, content, "members", 4, preface)
+
+
+def _compute_status_head(group: admin_pb2.Group, policy: str, left: int, moving: int) -> list[str]:
+    state = f"{render_type(group.group_type)}, {render_group_state(group.state)}"
+    if not _is_consumer(group):
+        return [f"{group.group_id}: {state}, generation {group.group_epoch}, {POLICY} {policy}"]
+    lines = [
+        f"{group.group_id}: {state}, group epoch {group.group_epoch}, target assignment epoch "
+        f"{group.assignment_epoch}, {POLICY} {policy}"
+    ]
+    goal = "classic" if policy == ROLLED_BACK else "consumer"
+    count = len(group.members)
+    lines.append(
+        f"{count - left} of {count} members speak the {goal} protocol, {left} to replace; "
+        + (f"partitions that still move: {moving}" if moving else "nothing moves")
+    )
+    return lines
+
+
+def find_left(group: admin_pb2.Group, policy: str) -> list[admin_pb2.GroupMember]:
+    """Who is left to replace: on the way back those who speak the consumer protocol."""
+    if not _is_consumer(group):
+        return [] if policy == ROLLED_BACK else list(group.members)
+    speakers = find_speakers(group)
+    if policy == ROLLED_BACK:
+        return speakers
+    return [member for member in group.members if member not in speakers]
+
+
+def find_speakers(group: admin_pb2.Group) -> list[admin_pb2.GroupMember]:
+    """The members that speak the consumer protocol."""
+    from muster.v1 import admin_pb2
+
+    return [
+        member for member in group.members if member.protocol == admin_pb2.MEMBER_PROTOCOL_CONSUMER
+    ]
+
+
+def count_moving(member: admin_pb2.GroupMember) -> int:
+    """Partitions that the member is to get, and has not got yet.
+
+    What it has to give up another one gets, or nobody: it is counted where it arrives.
+    """
+    return len(_compute_places(member.target_assignment) - _compute_places(member.assignment))
+
+
+def _compute_places(topics: Sequence[types_pb2.TopicPartitions]) -> set[tuple[bytes, int]]:
+    return {(topic.topic_id, number) for topic in topics for number in topic.partitions}
+
+
+def render_protocol(protocol: int) -> str:
+    """``classic`` or ``consumer``."""
+    from muster.v1 import admin_pb2
+
+    return admin_pb2.MemberProtocol.Name(protocol).removeprefix("MEMBER_PROTOCOL_").lower()
+
+
+# -------------------------------------------------------------------------------------- rollback
+
+
+def compute_rollback(
+    group_id: str, speakers: Sequence[admin_pb2.GroupMember], dry_run: bool
+) -> Listing:
+    """Who has to go before the group goes back; without anyone it has."""
+    would = "would be" if dry_run else "is"
+    if speakers:
+        preface = [
+            f"{group_id}: {POLICY} {would} {ROLLED_BACK}: the group goes back when the last of "
+            f"these {len(speakers)} members leaves.",
+            "Restart each of these clients with group.protocol=classic, one by one; nothing else "
+            "has to stop.",
+        ]
+    else:
+        preface = [
+            f"{group_id} {would} a classic group, with its offsets; {POLICY} {would} {ROLLED_BACK}."
+        ]
+    rows = [
+        [group_id, member.client_id, member.client_host, member.member_id, member.instance_id]
+        for member in speakers
+    ]
+    content = {
+        "group_id": group_id,
+        "policy": ROLLED_BACK,
+        "is_classic": not speakers,
+        "dry_run": dry_run,
+        "to_replace": [_as_dict(member) for member in speakers],
+    }
+    columns = ["GROUP", "CLIENT-ID", "HOST", "CONSUMER-ID", "GROUP-INSTANCE-ID"]
+    return Listing("migrate.rollback", columns, rows, content, "to_replace", preface=preface)
+
+
+def _is_consumer(group: admin_pb2.Group) -> bool:
+    from muster.v1 import admin_pb2
+
+    return group.group_type == admin_pb2.GROUP_TYPE_CONSUMER
+
+
+def _as_dict(message: Message) -> dict[str, object]:
+    from cli.messages import as_dict
+
+    return as_dict(message)

@@ -1,0 +1,56 @@
+"""`--as-of`: a position in the past of a group's log partition."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from muster.v1 import types_pb2
+
+_TIMESTAMP_MAX = (1 << 63) - 1
+_OFFSET = re.compile(r"offset:(\d{1,18})")
+
+AsOfOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME|offset:N",
+        help="As it was: at a time (ISO 8601, ms since 1970, or an age such as 90m), or at an "
+        "offset of the group's log partition.",
+    ),
+]
+
+
+def parse_as_of(text: str | None) -> types_pb2.AsOf | None:
+    """What a request takes; raises ``CommandError`` for what is neither a time nor an offset."""
+    from cli.log.record_filters import parse_time
+    from muster.v1 import types_pb2
+
+    if text is None:
+        return None
+    if match := _OFFSET.fullmatch(text):
+        return types_pb2.AsOf(offset=int(match[1]))
+    timestamp_ms = parse_time("--as-of", text, read_wall_ms)
+    if timestamp_ms > _TIMESTAMP_MAX:
+        raise CommandError(f"--as-of {text!r} is no time: it is too large", ExitCode.USAGE)
+    return types_pb2.AsOf(timestamp_ms=timestamp_ms)
+
+
+def read_wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def render_position(position: types_pb2.LogPosition) -> str:
+    """One line that says where an answer stands."""
+    from cli.log.record_line import render_time
+
+    if not position.HasField("offset"):
+        return f"as of the beginning of log partition {position.partition}"
+    written = render_time(position.timestamp_ms)
+    return f"as of offset {position.offset} of log partition {position.partition}, {written}"

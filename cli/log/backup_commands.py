@@ -1,0 +1,188 @@
+"""`muster log backup` and `muster log restore`: a store as it is now, and back from that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
+from cli.log.import_command import DataDirOption
+from cli.log.log_sources import find_store, source_errors
+from cli.log.verify import check_store
+from cli.options import DEFAULT_SERVER, DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
+from cli.output import Format, Listing, print_listing
+
+if TYPE_CHECKING:
+    from storage.transfer.backup import Backup
+
+_PARTITIONS_OF_A_NEW_STORE = 1
+"""Never used: a store that is there keeps its own."""
+
+BackupArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the backup.")]
+
+
+def backup(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new folder, on the machine of the store.")
+    ],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="STORE", help="The data folder of a stopped server."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="HOST:PORT",
+            envvar="MUSTER_SERVER",
+            help=f"The gRPC address of a running one ({DEFAULT_SERVER}).",
+        ),
+    ] = None,
+    output: OutputOption = Format.TABLE,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Make a backup of a store: all that was acknowledged before this, whole or not at all.
+
+    Only by a running server while there is one: it goes on meanwhile.
+    """
+    asked = context.get_parameter_source("server")
+    if data_dir is not None and asked is not None and asked.name == "COMMANDLINE":
+        raise CommandError("say --data-dir STORE or --server HOST:PORT", ExitCode.USAGE)
+    # Links on the way are the caller's own, who names the folder; a server follows none.
+    folder = folder.parent.resolve() / folder.name
+    if data_dir is not None:
+        found = _back_up_stopped(folder, data_dir)
+    else:
+        found = _back_up_running(folder, server or DEFAULT_SERVER, timeout)
+    if not quiet:
+        print_listing(found, output)
+
+
+def restore(
+    folder: BackupArgument,
+    data_dir: DataDirOption,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also where every byte is as it was written, and what is said of groups is wrong.",
+        ),
+    ] = False,
+    output: OutputOption = Format.TABLE,
+    quiet: QuietOption = False,
+) -> None:
+    """Put a backup into a new data folder, once every file and record of it has been checked."""
+    from storage.transfer.backup import (
+        STORE_NAME,
+        check_empty,
+        check_files,
+        is_restored,
+        read_backup,
+        restore_backup,
+    )
+
+    with backup_errors():
+        found = read_backup(folder)
+        if not is_restored(found, data_dir):
+            check_empty(data_dir)
+            check_files(folder, found)
+            check_store(folder / STORE_NAME, is_forced=force)
+            restore_backup(folder, found, data_dir)
+    if not quiet:
+        print_listing(_describe("log.restore", data_dir, found), output)
+
+
+def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
+    from storage.folder.replacement import finish_replacement
+    from storage.log_store import StoreLocked
+    from storage.rocks.rocks_store import open_store
+    from storage.transfer.backup import check_free, make_backup
+
+    with backup_errors():
+        check_free(folder)
+        finish_replacement(data_dir / "store")
+        store = find_store(data_dir)
+        if store is None:
+            raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
+        try:
+            opened = open_store(store, partitions=_PARTITIONS_OF_A_NEW_STORE)
+        except StoreLocked as error:
+            raise CommandError(compute_advice(data_dir, error), ExitCode.PRECONDITION) from error
+        try:
+            made = make_backup(opened, store, folder, time.time_ns() // 1_000_000)
+        finally:
+            opened.close()
+    return _describe("log.backup", folder, made)
+
+
+def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
+    import grpc
+
+    from cli.admin_client import CHANNEL_OPTIONS, compute_command_error
+    from muster.v1 import backup_pb2, backup_pb2_grpc
+
+    request = backup_pb2.CreateBackupRequest(folder=str(folder))
+    with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
+        try:
+            stub = backup_pb2_grpc.BackupServiceStub(channel)
+            made = stub.CreateBackup(request, timeout=timeout)
+        except grpc.RpcError as error:
+            raise compute_command_error(error, server, timeout) from error
+    next_offsets = list(made.next_offsets)
+    return _compute_listing(
+        "log.backup", made.folder, made.cluster_id, made.bytes, made.files, next_offsets
+    )
+
+
+def compute_advice(data_dir: Path, error: Exception) -> str:
+    """How to reach the server that has the store, where it says so."""
+    import json
+
+    try:
+        address = json.loads(DataFolder(data_dir).endpoints.read_text(encoding="utf-8"))["grpc"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return str(error)
+    return f"{data_dir} is in use by a server: say --server {address}"
+
+
+def _describe(command: str, folder: Path, made: Backup) -> Listing:
+    next_offsets = list(made.next_offsets)
+    return _compute_listing(
+        command, str(folder), made.cluster_id, made.bytes, len(made.files), next_offsets
+    )
+
+
+def _compute_listing(
+    command: str, folder: str, cluster_id: str, size: int, files: int, next_offsets: list[int]
+) -> Listing:
+    content = {
+        "folder": folder,
+        "cluster_id": cluster_id,
+        "bytes": size,
+        "files": files,
+        "next_offsets": next_offsets,
+    }
+    rows = [(name.replace("_", " "), content[name]) for name in ("folder", "bytes", "files")]
+    return Listing(command, ("WHAT", "VALUE"), rows, content, "next_offsets")
+
+
+@contextmanager
+def backup_errors() -> Iterator[None]:
+    """``source_errors``, with 3 where there is no backup and 4 where something is in the way."""
+    from storage.transfer.backup import BackupRefused, NoBackup
+
+    with source_errors():
+        try:
+            yield
+        except NoBackup as error:
+            raise CommandError(str(error), ExitCode.NOT_FOUND) from error
+        except BackupRefused as error:
+            raise CommandError(str(error), ExitCode.PRECONDITION) from error

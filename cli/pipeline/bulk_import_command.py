@@ -1,0 +1,137 @@
+"""`muster pipeline import`: a log that is too large for one process into a new store."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
+from cli.log.import_command import (
+    AbortOpenOption,
+    BootstrapOption,
+    CommandConfigOption,
+    CutTornTailOption,
+    DataDirOption,
+    KeepClockOption,
+    PartitionsOption,
+    TopicsOption,
+    compute_side,
+    find_topics,
+    print_import,
+)
+from cli.log.log_sources import source_errors
+from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
+from cli.output import Format
+from cli.pipeline.compact import make_bulk
+from cli.pipeline.spark import MasterOption
+
+if TYPE_CHECKING:
+    from cli.log.import_summary import StoreSummary
+    from storage.transfer.bulk import Bulk
+    from storage.transfer.import_log import ImportCount
+    from storage.transfer.import_side import SideImport
+
+
+def import_bulk(
+    path: Annotated[
+        str,
+        typer.Option(
+            "--path", metavar="PATH", help="Kafka's segments, or the folder that compact wrote."
+        ),
+    ],
+    data_dir: DataDirOption,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            "--work",
+            metavar="FOLDER",
+            help="Where Spark writes what the store takes, and is gone after; beside the store by "
+            "default. Every executor must see it.",
+        ),
+    ] = None,
+    topics: TopicsOption = None,
+    bootstrap_server: BootstrapOption = None,
+    command_config: CommandConfigOption = None,
+    partitions: PartitionsOption = None,
+    abort_open: AbortOpenOption = False,
+    keep_clock: KeepClockOption = False,
+    cut_torn_tail: CutTornTailOption = False,
+    master: MasterOption = None,
+    output: OutputOption = Format.TABLE,
+    quiet: QuietOption = False,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Import a __consumer_offsets log with Spark: the store that muster log import makes.
+
+    The data folder is new, or without groups. Of segments the whole history is taken, of what
+    compact wrote only what counts. The server must not be running.
+    """
+    from pipeline.bulk.bulk_options import BulkOptions
+    from pipeline.source.errors import NotALog
+    from pipeline.source.logs.paths import find_path
+    from storage.transfer.bulk import is_bulk, read_bulk
+
+    known = find_topics(topics, bootstrap_server, command_config, timeout)
+    try:
+        folder = find_path(path)
+    except NotALog as error:
+        raise CommandError(str(error), ExitCode.NOT_FOUND) from error
+    with source_errors():
+        side = compute_side(folder, known, keep_clock=keep_clock)
+        if is_bulk(folder):
+            if partitions is not None or abort_open or cut_torn_tail:
+                raise CommandError(
+                    "--partitions, --abort-open and --cut-torn-tail are for compact, "
+                    f"which made {path}",
+                    ExitCode.USAGE,
+                )
+            count, summary = _fill(read_bulk(folder), folder, data_dir, side, is_moved=False)
+        else:
+            options = BulkOptions(False, partitions, abort_open, cut_torn_tail)
+            target = work or data_dir.with_name(f"{data_dir.name}.bulk")
+            _check_places(data_dir, work)
+            try:
+                bulk = make_bulk(path, target, options, master)
+                count, summary = _fill(bulk, target, data_dir, side, is_moved=True)
+            finally:
+                if is_bulk(target):
+                    shutil.rmtree(target, ignore_errors=True)
+    if not quiet:
+        print_import(count, summary, output)
+
+
+def _check_places(data_dir: Path, work: Path | None) -> None:
+    """Raises ``CommandError`` for what would be found out after all the work."""
+    from storage.transfer.import_bulk import check_is_empty
+    from storage.transfer.import_refused import ImportRefused
+
+    if work is not None and work.exists() and any(work.iterdir()):
+        raise CommandError(f"{work} is not empty: --work is a new folder", ExitCode.PRECONDITION)
+    try:
+        check_is_empty(DataFolder(data_dir).store)
+    except ImportRefused as error:
+        raise CommandError(str(error), ExitCode.PRECONDITION) from error
+
+
+def _fill(
+    bulk: Bulk, folder: Path, data_dir: Path, side: SideImport, *, is_moved: bool
+) -> tuple[ImportCount, StoreSummary]:
+    from cli.log.import_summary import summarize_store
+    from storage.transfer import import_bulk as filling
+    from storage.transfer.import_refused import ImportRefused
+
+    data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
+    data_folder.prepare(is_filled=True)
+    try:
+        return filling.import_bulk(
+            bulk, folder, data_folder.store, side, summarize_store, is_moved=is_moved
+        )
+    except ImportRefused as error:
+        raise CommandError(str(error), ExitCode.PRECONDITION) from error
+    finally:
+        if is_new and not any(data_dir.iterdir()):
+            data_dir.rmdir()

@@ -1,0 +1,1 @@
+"""`muster serve`: the server put together, and the process that it runs in."""

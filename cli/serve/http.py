@@ -1,0 +1,188 @@
+"""HTTP for operators: `/livez`, `/readyz`, `/metrics` and `/version`, in the server's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gateway.connection.listening import ACCEPTED, share
+
+MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
+"""(Accept header) -> content type and text."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """What strangers may take: connections, and milliseconds to send the head of a request.
+
+    ``backlog``: connections that may wait; so many are ``accepted`` in a turn of the loop.
+    """
+
+    connections_max: int = 256
+    request_timeout_ms: int = 10_000
+    backlog: int = 128
+    accepted: int = ACCEPTED
+
+
+def make_protocol(settings: HttpSettings) -> type[H11Protocol]:
+    """uvicorn's protocol, which bounds neither connections nor the time for a request's head."""
+
+    class _Protocol(H11Protocol):
+        _head_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            if len(self.connections) >= settings.connections_max:
+                transport.abort()
+                return
+            super().connection_made(transport)
+            self._await_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._end_wait()
+            if self.transport is not None:
+                super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self.transport is None:
+                return
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._end_wait()
+            elif self._head_timer is None:
+                self._await_head()
+
+        def _await_head(self) -> None:
+            delay_s = settings.request_timeout_ms / 1_000
+            self._head_timer = self.loop.call_later(delay_s, self.transport.abort)
+
+        def _end_wait(self) -> None:
+            if self._head_timer is not None:
+                self._head_timer.cancel()
+                self._head_timer = None
+
+    return _Protocol
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn within a server that has other things to do.
+
+    Signals are left to the process: uvicorn's handlers would end the loop before the log is safe.
+    Its main loop would wake up ten times a second, in a server that is to be idle when it is.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def main_loop(self) -> None:
+        await self._stopping.wait()
+
+    def stop(self) -> None:
+        """Let ``serve`` return, without waiting for clients."""
+        self.should_exit = self.force_exit = True
+        self._stopping.set()
+
+
+class HttpServer:
+    """Serves the probes. ``is_ready`` is asked on every `/readyz`."""
+
+    def __init__(
+        self,
+        is_ready: Callable[[], bool],
+        metrics: MetricsText,
+        versions: Mapping[str, str],
+        settings: HttpSettings | None = None,
+    ) -> None:
+        self._settings = settings or HttpSettings()
+        self._is_ready = is_ready
+        self._metrics = metrics
+        self._versions = dict(versions)
+        self._server: _Uvicorn | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""
+        listening = _listen(host, port, self._settings.backlog)
+        bound: int = listening.getsockname()[1]
+        config = uvicorn.Config(
+            self.make_app(),
+            http=make_protocol(self._settings),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            backlog=self._settings.backlog,
+        )
+        self._server = _Uvicorn(config)
+        sockets = [listening, *share(listening, self._settings.accepted)]
+        self._task = asyncio.create_task(self._server.serve(sockets), name="muster-http")
+        await self._server.ready.wait()
+        return bound
+
+    async def stop(self) -> None:
+        """Closes connections and the listener."""
+        if self._server is None or self._task is None:
+            return
+        self._server.stop()
+        await self._task
+
+    def make_app(self) -> Starlette:
+        """The application, without a server around it."""
+        return Starlette(
+            routes=[
+                Route("/livez", self._livez),
+                Route("/readyz", self._readyz),
+                Route("/metrics", self._serve_metrics),
+                Route("/version", self._version),
+            ]
+        )
+
+    async def _livez(self, request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _readyz(self, request: Request) -> Response:
+        if self._is_ready():
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("not ready\n", status_code=503)
+
+    async def _serve_metrics(self, request: Request) -> Response:
+        content_type, text = await self._metrics(request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": content_type})
+
+    async def _version(self, request: Request) -> Response:
+        return JSONResponse(self._versions)
+
+
+def _listen(host: str, port: int, backlog: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,38 @@
+"""Measures how late the event loop is: what holds it up, holds every client up."""
+
+from __future__ import annotations
+
+import asyncio
+
+from coordinator.runtime.loop.stats import Histogram
+
+INTERVAL_S = 1.0
+"""Rarely, for an idle server is to stay idle."""
+
+
+class LoopLag:
+    """Sets a timer again and again and counts by how much it was late."""
+
+    def __init__(self) -> None:
+        self.histogram = Histogram()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begins on the running loop."""
+        loop = asyncio.get_running_loop()
+        self._arm(loop)
+
+    def stop(self) -> None:
+        """Sets no more timers."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        due = loop.time() + INTERVAL_S
+
+        def on_timer() -> None:
+            self.histogram.add(max(0.0, loop.time() - due))
+            self._arm(loop)
+
+        self._timer = loop.call_at(due, on_timer)

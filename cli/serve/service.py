@@ -1,0 +1,445 @@
+"""The server put together: the store, the runtime, the topics and the doors, and their order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import structlog
+from prometheus_client.exposition import choose_encoder
+
+from assignors.registry import Assignors
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
+from cli.serve.allocator import FreeMemory
+from cli.serve.collector import hold_collector, settle_collector
+from cli.serve.descriptors import (
+    Doors,
+    TooFewDescriptors,
+    compute_needed,
+    compute_plan,
+    describe_lowered,
+    load_codecs,
+    raise_limit,
+)
+from cli.serve.disk_room import DiskRoom
+from cli.serve.http import HttpServer, HttpSettings
+from cli.serve.loop_lag import LoopLag
+from cli.serve.metrics import (
+    SnapshotCollector,
+    compute_folder_bytes,
+    compute_snapshot,
+    make_registry,
+)
+from cli.settings import Address, Resolved
+from cli.settings.rooms import compute_room
+from cli.topic_spec import TopicSpec
+from cli.version import compute_version, compute_versions
+from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
+from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.offsets.offset_reads import read_highest_offsets
+from coordinator.runtime.retention.backups import StoreBackups
+from coordinator.runtime.runtime import Runtime
+from coordinator.runtime.targets.custom_assignors import AssignorNotFound, load_assignors
+from coordinator.service.grpc_server import GrpcServer
+from coordinator.service.settings import GrpcSettings
+from gateway.settings import GatewaySettings
+from gateway.topics.local_topics import LocalTopics
+from gateway.topics.settings import TopicSettings
+from gateway.wire_server import KafkaServer
+from model.commands import INTERNAL, CreateTopic, GrowTopic, SetTopicRacks, TopicCommand
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupError
+from model.ids import TopicId, TopicName
+from model.topics import TopicImage
+from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
+from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.transfer.backup import remove_checkpoint
+
+log = structlog.get_logger("muster.serve")
+
+
+class Door(Protocol):
+    """What listens."""
+
+    async def start(self, host: str, port: int) -> int:
+        """The port bound. Raises ``OSError``."""
+
+
+class Service:
+    """One server. `start`, `finish_start`, `stop`; each once. Errors are ``CommandError``."""
+
+    def __init__(self, resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool):
+        """``names_topics``: the user has said which topics there are to be, be it none."""
+        self._resolved = resolved
+        self._specs = specs
+        self._names_topics = names_topics
+        # Rooms that find their settings wrong say so before anything is opened.
+        self._coordinator_settings = compute_room(CoordinatorSettings, resolved)
+        self._topic_settings = compute_room(TopicSettings, resolved)
+        self._gateway_settings = compute_room(GatewaySettings, resolved)
+        self._grpc_settings = compute_room(GrpcSettings, resolved)
+        self._http_settings = HttpSettings(
+            resolved.integer("http.connections.max"), resolved.integer("http.request.timeout.ms")
+        )
+        self._backlog = 0
+        self.folder = DataFolder(Path(resolved.text("data.dir")))
+        self.addresses: dict[str, Address] = {}
+        self._authorizer = AllowAll()
+        self._disk_room: DiskRoom | None = None
+        self._store: LogStore | None = None
+        self._runtime: Runtime | None = None
+        self._topics: LocalTopics | None = None
+        self._kafka: KafkaServer | None = None
+        self._grpc: GrpcServer | None = None
+        self._http: HttpServer | None = None
+        self._history: HistoryReads | None = None
+        self._backups: StoreBackups | None = None
+        self._lag = LoopLag()
+        self._free_memory = FreeMemory()
+        self._is_draining = False
+        self._began_at = 0.0
+
+    # ------------------------------------------------------------------------------- starting
+
+    async def start(self) -> None:
+        """Opens the store, begins to load the groups, sees to the topics, and listens."""
+        self._began_at = time.monotonic()
+        if not self.folder.path.exists():
+            # A port that is taken must not leave a new folder behind.
+            self._check_addresses()
+        self._share_descriptors()
+        self.folder.prepare()
+        self._disk_room = await asyncio.to_thread(self._prepare_disk)
+        self._store = self._open_store()
+        self.folder.remove_endpoints()
+        self._runtime = Runtime(
+            self._store,
+            self._coordinator_settings,
+            free_bytes=self._disk_room.free_bytes,
+            authorizer=self._authorizer,
+            assignors=self._load_assignors(),
+            on_failure=end_process,
+        )
+        hold_collector()
+        try:
+            await self._runtime.start()
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        self._topics = await self._start_topics(self._runtime)
+        await self._change_topics(self._runtime)
+        await self._listen(self._runtime, self._topics)
+        self._lag.start()
+        self._free_memory.start()
+        self.folder.write_endpoints(
+            {
+                "pid": os.getpid(),
+                "version": compute_version(),
+                "cluster_id": self._runtime.cluster_id,
+                **{name: str(address) for name, address in self.addresses.items()},
+            }
+        )
+
+    async def finish_start(self) -> None:
+        """Waits until all groups are loaded; those that are were served before."""
+        assert self._runtime is not None
+        try:
+            await self._runtime.loaded()
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        settle_collector()
+        if self._grpc is not None and not self._is_draining:
+            await self._grpc.set_serving(True)
+        stats = self._runtime.stats
+        log.info(
+            "started",
+            records=stats.records_loaded,
+            load_seconds=stats.load_seconds,
+            start_seconds=round(time.monotonic() - self._began_at, 3),
+        )
+
+    def _check_addresses(self) -> None:
+        for name in ("kafka", "grpc", "http"):
+            asked = self._resolved.values[f"listen.{name}"]
+            assert isinstance(asked, Address)
+            try:
+                check_free_address(asked)
+            except OSError as error:
+                raise compute_listen_error(name, asked, error) from error
+
+    def _share_descriptors(self) -> None:
+        """Raises the limit of open files, or lowers what the doors take."""
+        load_codecs()
+        topics, kafka, grpc = self._topic_settings, self._gateway_settings, self._grpc_settings
+        asked = Doors(
+            kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max
+        )
+        files = topics.gateway_topics_open_files
+        limit = raise_limit(compute_needed(asked, files))
+        try:
+            doors, files, self._backlog, accepted = compute_plan(limit, asked, files)
+        except TooFewDescriptors as error:
+            raise CommandError(str(error)) from error
+        lowered = describe_lowered(limit, asked, doors)
+        if lowered is not None:
+            log.warning("connections_lowered", cause=lowered)
+        self._topic_settings = replace(topics, gateway_topics_open_files=files)
+        self._gateway_settings = replace(kafka, max_connections=doors.kafka)
+        self._grpc_settings = replace(grpc, grpc_connections_max=doors.grpc)
+        self._http_settings = replace(
+            self._http_settings,
+            connections_max=doors.http,
+            backlog=self._backlog,
+            accepted=accepted,
+        )
+
+    def _load_assignors(self) -> Assignors:
+        try:
+            return load_assignors(self._coordinator_settings.group_consumer_assignors)
+        except AssignorNotFound as error:
+            raise CommandError(str(error)) from error
+
+    def _prepare_disk(self) -> DiskRoom:
+        reserve_bytes = self._resolved.integer("log.reserve.bytes")
+        min_free_bytes = self._resolved.integer("log.min.free.bytes")
+        try:
+            room = DiskRoom(self.folder.reserve, reserve_bytes, min_free_bytes)
+            room.prepare()
+        except OSError as error:
+            raise CommandError(f"{self.folder.reserve} cannot be used: {error}") from error
+        return room
+
+    def _open_store(self) -> LogStore:
+        partitions = self._resolved.integer("offsets.topic.num.partitions")
+        try:
+            store = open_store(self.folder.store, partitions=partitions)
+        except (StoreLocked, FormatTooNew) as error:
+            raise CommandError(str(error), ExitCode.PRECONDITION) from error
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        if store.partitions != partitions:
+            log.warning(
+                "setting_ignored",
+                setting="offsets.topic.num.partitions",
+                value=partitions,
+                cause=f"the data folder was made with {store.partitions}, which stays",
+            )
+        return store
+
+    async def _start_topics(self, runtime: Runtime) -> LocalTopics:
+        try:
+            topics = LocalTopics(self.folder.topics, runtime, self._topic_settings)
+            if topics.needs_lift:
+                await runtime.loaded()
+                assert self._store is not None
+                shards, deleted = runtime.shards, runtime.deleted_topics
+                offsets = await read_highest_offsets(self._store, shards, deleted)
+                topics.lift_end_offsets(offsets)
+            await topics.start()
+        except OSError as error:
+            raise CommandError(f"{self.folder.topics} cannot be used: {error}") from error
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        return topics
+
+    async def _change_topics(self, runtime: Runtime) -> None:
+        """Adds the topics asked for and grows those that are too small; all of them, or none."""
+        image = runtime.image
+        changes = compute_topic_changes(image, self._specs)
+        if self._names_topics:
+            for name in sorted(image.by_name.keys() - {spec.name for spec in self._specs}):
+                log.warning("topic_kept", topic=name, cause="it is not among the topics asked for")
+        for change in changes:
+            try:
+                await runtime.call(change)
+            except GroupError as error:
+                raise CommandError(f"topic {change_name(change)}: {error.message}") from error
+            log.info("topic_changed", topic=change_name(change), change=type(change).__name__)
+
+    async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
+        authorizer = self._authorizer
+        self._kafka = KafkaServer(
+            runtime, authorizer, topics, self._gateway_settings, backlog=self._backlog
+        )
+        self._history = self._make_history(runtime)
+        self._backups = self._make_backups()
+        self._grpc = GrpcServer(
+            runtime, authorizer, self._grpc_settings, self._history, self._backups
+        )
+        self._http = HttpServer(
+            self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
+        )
+        doors: tuple[tuple[str, Door], ...] = (
+            ("kafka", self._kafka),
+            ("grpc", self._grpc),
+            ("http", self._http),
+        )
+        for name, door in doors:
+            asked = self._resolved.values[f"listen.{name}"]
+            assert isinstance(asked, Address)
+            try:
+                bound = await door.start(asked.host, asked.port)
+            except OSError as error:
+                raise compute_listen_error(name, asked, error) from error
+            self.addresses[name] = Address(asked.host, bound)
+            log.info("listening", listener=name, address=str(self.addresses[name]))
+
+    def _make_backups(self) -> StoreBackups | None:
+        if not isinstance(self._store, RocksLogStore):
+            return None
+        remove_checkpoint(self.folder.store)
+        return StoreBackups(self._store, self.folder.store)
+
+    def _make_history(self, runtime: Runtime) -> HistoryReads:
+        assert self._store is not None
+        asked = self._grpc_settings
+        settings = HistoryReadSettings(
+            asked.grpc_history_readers_max,
+            asked.grpc_history_timeout_ms,
+            asked.grpc_history_reader_bytes,
+        )
+        return HistoryReads(self.folder.store, self._store, runtime, settings)
+
+    # ------------------------------------------------------------------------------- stopping
+
+    async def stop(self) -> None:
+        """Says that it is going, lets go of clients, flushes, closes. Parts never made are left."""
+        self._is_draining = True
+        grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
+        if self._grpc is not None:
+            await self._grpc.set_serving(False)
+        async with asyncio.TaskGroup() as doors:
+            if self._kafka is not None:
+                doors.create_task(self._kafka.stop(grace_s))
+            if self._grpc is not None:
+                doors.create_task(self._grpc.stop(grace_s))
+        if self._history is not None:
+            await self._history.stop()
+        if self._runtime is not None:
+            await self._runtime.stop()
+        if self._topics is not None:
+            await self._topics.stop()
+        if self._backups is not None:
+            await self._backups.wait()
+        if self._store is not None:
+            self._store.close()
+            self.folder.remove_endpoints()
+        self._lag.stop()
+        self._free_memory.stop()
+        if self._http is not None:
+            await self._http.stop()
+
+    # ------------------------------------------------------------------------------- watching
+
+    def is_ready(self) -> bool:
+        """Whether commands are served, and will be for a while."""
+        return not self._is_draining and self._runtime is not None and self._runtime.ready()
+
+    def _compute_free_bytes(self) -> int:
+        return shutil.disk_usage(self.folder.path).free
+
+    async def _compute_metrics(self, accept: str) -> tuple[str, bytes]:
+        assert self._runtime is not None
+        assert self._kafka is not None
+        runtime = self._runtime
+        snapshot = compute_snapshot(
+            runtime.shards,
+            runtime.image,
+            runtime.stats,
+            self._lag.histogram,
+            self._kafka,
+            self.is_ready(),
+        )
+
+        def render() -> tuple[str, bytes]:
+            collector = SnapshotCollector(
+                snapshot,
+                version=compute_version(),
+                groups_max=self._resolved.integer("metrics.groups.max"),
+                folder_bytes={
+                    "store": compute_folder_bytes(self.folder.store),
+                    "topics": compute_folder_bytes(self.folder.topics),
+                },
+                free_bytes=self._compute_free_bytes(),
+            )
+            encode, content_type = choose_encoder(accept)
+            return content_type, encode(make_registry(collector))
+
+        return await asyncio.to_thread(render)
+
+
+def end_process(failure: BaseException) -> NoReturn:
+    """What a failed write comes to: memory is ahead of the log, and only a restart helps."""
+    try:
+        log.critical("log_write_failed", cause=repr(failure))
+        line = " ".join(str(failure).split())
+        print(f"muster: cannot write the log: {line}", file=sys.stderr, flush=True)
+    finally:
+        # Where the disk is full the messages may not be written either; that changes nothing.
+        os._exit(ExitCode.WRITE_FAILED)
+
+
+def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list[TopicCommand]:
+    """What makes the topics that are there those asked for, nothing being taken away.
+
+    Raises ``CommandError`` where a topic has more partitions than it is asked for with.
+    """
+    changes: list[TopicCommand] = []
+    for spec in specs:
+        name = TopicName(spec.name)
+        topic = image.by_name.get(name)
+        if topic is None:
+            topic_id = TopicId(secrets.token_bytes(16))
+            changes.append(CreateTopic(INTERNAL, name, topic_id, spec.partitions))
+        elif topic.partitions > spec.partitions:
+            raise CommandError(
+                f"topic {name} has {topic.partitions} partitions and cannot shrink to "
+                f"{spec.partitions}: ask for {topic.partitions} or more, or delete it",
+                ExitCode.PRECONDITION,
+            )
+        elif topic.partitions < spec.partitions:
+            changes.append(GrowTopic(INTERNAL, name, spec.partitions))
+        if spec.racks is not None and spec.racks != (topic.racks if topic is not None else ()):
+            changes.append(SetTopicRacks(INTERNAL, name, spec.racks))
+    return changes
+
+
+def change_name(change: TopicCommand) -> str:
+    """The topic that a change is about."""
+    assert isinstance(change, CreateTopic | GrowTopic | SetTopicRacks)
+    return change.name
+
+
+def check_free_address(address: Address) -> None:
+    """Raises ``OSError`` where nobody could listen there at this moment."""
+    found = socket.getaddrinfo(
+        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    for family, kind, protocol, _, place in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind(place)
+
+
+def compute_listen_error(name: str, address: Address, error: OSError) -> CommandError:
+    """Why a listener could not be opened, and what to do."""
+    reason = error.strerror or str(error)
+    in_use = "in use" in str(error).lower()
+    code = ExitCode.PRECONDITION if in_use else ExitCode.FAILED
+    hint = f"stop what uses it, or give another --listen.{name}" if in_use else reason
+    return CommandError(
+        f"cannot listen on {address} for listen.{name}"
+        + (f": the port is in use; {hint}" if in_use else f": {hint}"),
+        code,
+    )

@@ -1,0 +1,213 @@
+"""Where values come from: flags over environment over file over default."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cli.settings.properties import PropertiesError, parse_properties
+from cli.settings.setting import Kind, SettingsError, Value, compute_variable, parse_value
+from cli.settings.setting_rules import check_rules, compute_followers
+from cli.settings.table import SETTINGS, compute_suggestion, has_no_meaning_here
+
+_PREFIX = "MUSTER_"
+_NOT_SETTINGS = frozenset(
+    compute_variable(name) for name in ("config", "server", "timeout", "require.peers")
+)
+"""Variables of Muster that are no settings of the server."""
+
+# Kubernetes sets these in every pod for a service that is called muster.
+_INJECTED = ("MUSTER_SERVICE_", "MUSTER_PORT_", "MUSTER_TEST_")
+
+
+class Origin(NamedTuple):
+    """Where a value comes from. ``source`` is default, file, environment or flag."""
+
+    source: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.detail}".strip()
+
+
+class Assignment(NamedTuple):
+    """A name and a raw value, as some source has them."""
+
+    name: str
+    raw: object
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The value of every setting, and where it comes from.
+
+    ``warnings`` are lines for people: names that were accepted and mean nothing here.
+    """
+
+    values: Mapping[str, Value]
+    origins: Mapping[str, Origin]
+    warnings: tuple[str, ...] = ()
+
+    def integer(self, name: str) -> int:
+        """The value of a setting that is a number."""
+        value = self.values[name]
+        assert isinstance(value, int), name
+        return value
+
+    def text(self, name: str) -> str:
+        """The value of a setting that is a text."""
+        value = self.values[name]
+        assert isinstance(value, str), name
+        return value
+
+
+def resolve(
+    flags: Sequence[Assignment] = (),
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Resolved:
+    """The settings that these sources give. Raises ``SettingsError`` with every mistake."""
+    mistakes: list[str] = []
+    idle: list[str] = []
+    values = {name: setting.default for name, setting in SETTINGS.items()}
+    origins = dict.fromkeys(SETTINGS, Origin("default"))
+    for name, raw, origin in _all_assignments(flags, environment or {}, file):
+        setting = SETTINGS.get(name)
+        if setting is None:
+            if has_no_meaning_here(name):
+                idle.append(name)
+            else:
+                mistakes.append(_describe_unknown(name, origin))
+            continue
+        try:
+            values[name] = parse_value(setting, raw)
+        except ValueError as error:
+            mistakes.append(f"{name} ({origin}): {error}")
+            continue
+        origins[name] = origin
+    if mistakes:
+        raise SettingsError(mistakes)
+    chosen = {name for name, origin in origins.items() if origin.source != "default"}
+    for name, value in compute_followers(values, chosen).items():
+        values[name] = value
+        origins[name] = Origin("default", "makes room for what was set")
+    broken = check_rules(values)
+    if broken:
+        raise SettingsError(broken)
+    return Resolved(values, origins, _compute_warnings(idle))
+
+
+def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
+    """Settings that stand on a command line: ``--NAME VALUE`` or ``--NAME=VALUE``.
+
+    Dots of a name may be written as dashes, and a flag of a boolean may go without a value.
+    Raises ``SettingsError`` for what is no flag, or lacks its value.
+    """
+    found: list[Assignment] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        flag, equals, text = word.partition("=")
+        if not flag.startswith("--") or len(flag) == 2:
+            raise SettingsError([f"unexpected argument: {word}"])
+        name = compute_name(flag.removeprefix("--"))
+        raw: object = text
+        if not equals:
+            setting = SETTINGS.get(name)
+            if setting is not None and setting.kind is Kind.BOOLEAN:
+                raw = True
+            elif not rest and setting is None and not has_no_meaning_here(name):
+                raise SettingsError([_describe_unknown(name, Origin("flag", flag))])
+            elif not rest:
+                raise SettingsError([f"{flag} needs a value"])
+            else:
+                raw = rest.pop(0)
+        found.append(Assignment(name, raw, Origin("flag", flag)))
+    return found
+
+
+def compute_name(flag: str) -> str:
+    """The name that a flag means, whose dots may be dashes."""
+    return flag if flag in SETTINGS else flag.replace("-", ".")
+
+
+def _all_assignments(
+    flags: Sequence[Assignment], environment: Mapping[str, str], file: Path | None
+) -> Iterator[Assignment]:
+    if file is not None:
+        yield from read_file(file)
+    yield from _read_environment(environment)
+    yield from flags
+
+
+def _read_environment(environment: Mapping[str, str]) -> Iterator[Assignment]:
+    known = {setting.variable: name for name, setting in SETTINGS.items()}
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(_PREFIX) or variable in _NOT_SETTINGS:
+            continue
+        if variable.startswith(_INJECTED) or variable == "MUSTER_PORT":
+            continue
+        name = variable.removeprefix(_PREFIX).lower().replace("_", ".")
+        yield Assignment(known.get(variable, name), text, Origin("environment", variable))
+
+
+def read_file(path: Path) -> Iterator[Assignment]:
+    """The settings of a ``.properties`` or ``.toml`` file, in its order."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingsError([f"cannot read {path}: {error.strerror}"]) from error
+    match path.suffix:
+        case ".properties":
+            yield from _read_properties(path, content)
+        case ".toml":
+            yield from _read_toml(path, content)
+        case _:
+            raise SettingsError([f"{path}: write .properties or .toml at the end of its name"])
+
+
+def _read_properties(path: Path, content: bytes) -> Iterator[Assignment]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        # What Java reads such a file as.
+        text = content.decode("latin-1")
+    try:
+        for key, value, line in parse_properties(text):
+            yield Assignment(key, value, Origin("file", f"{path}:{line}"))
+    except PropertiesError as error:
+        raise SettingsError([f"{path}: {error}"]) from error
+
+
+def _read_toml(path: Path, content: bytes) -> Iterator[Assignment]:
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError([f"{path}: {error}"]) from error
+    for name, raw in _flatten(table, ""):
+        yield Assignment(name, raw, Origin("file", str(path)))
+
+
+def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    """Names and values; a dotted key that is not quoted is a table in TOML and means the same."""
+    for key, raw in table.items():
+        if isinstance(raw, dict):
+            yield from _flatten(raw, f"{prefix}{key}.")
+        else:
+            yield prefix + key, raw
+
+
+def _describe_unknown(name: str, origin: Origin) -> str:
+    close = compute_suggestion(name)
+    hint = f"; did you mean {close}?" if close else "; `muster config show` lists all settings"
+    return f"unknown setting {name} ({origin}){hint}"
+
+
+def _compute_warnings(idle: Sequence[str]) -> tuple[str, ...]:
+    if not idle:
+        return ()
+    return (f"these settings of Kafka have no effect here: {', '.join(sorted(set(idle)))}",)

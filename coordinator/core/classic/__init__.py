@@ -1,0 +1,1 @@
+"""Classic groups: joins, syncs, heartbeats, leaving, and the rebalance."""

@@ -1,0 +1,240 @@
+"""The next value of a classic group, while a command is handled.
+
+A group that is live is a value, like any state: a handler makes a draft of it, changes the draft,
+and returns what it has become in its ``Outcome``. The shell puts it in the place of the old one
+once the records are replayed. Nothing else changes it, and a handler that raises has changed
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator.core.state.classic_group import (
+    ClassicGroup,
+    ClassicMember,
+    InitialDelay,
+    Phase,
+    compute_group_record,
+    compute_size,
+)
+from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
+from coordinator.core.state.outcome import (
+    ArmClassicDeadline,
+    CancelClassicDeadline,
+    Effect,
+    NoteRebalance,
+    Outcome,
+    Release,
+    Wait,
+)
+from model.commands import ClassicDeadline, JoinProtocol, Now
+from model.errors import GroupError, MemberRemoved
+from model.ids import GroupId, InstanceId, MemberId
+from model.log.records import Record
+from model.responses import Response
+
+GROUP = MemberId("")
+"""Whose deadline it is where it is that of the group."""
+
+
+REASON_MAX_CHARS = 1_000
+
+
+class ClassicDraft:
+    """A group to be changed, and what the change brings about."""
+
+    def __init__(self, group: ClassicGroup, now: Now) -> None:
+        self._group = group
+        self._now = now
+        self.state = group.state
+        self.since_ms = group.current_state_timestamp_ms
+        self.generation = group.generation
+        self.protocol_type = group.protocol_type
+        self.protocol_name = group.protocol_name
+        self._leader = group.leader
+        self._is_leader_gone = False
+        self.members = dict(group.members)
+        self.instances = dict(group.instances)
+        self.protocol_counts = dict(group.protocol_counts)
+        self.awaiting_joins = group.awaiting_joins
+        self.subscribed_topics = group.subscribed_topics
+        self.pending_members = set(group.pending_members)
+        self.pending_syncs = set(group.pending_syncs)
+        self.initial_delay: InitialDelay | None = group.initial_delay
+        self.metadata_bytes = group.metadata_bytes
+        self.records: list[Record] = []
+        self.effects: list[Effect] = []
+        self.releases: list[Release] = []
+
+    # ------------------------------------------------------------------------------ what is known
+
+    @property
+    def group_id(self) -> GroupId:
+        return self._group.group_id
+
+    @property
+    def leader(self) -> MemberId | None:
+        """Who leads: in the place of one that is gone the first of those that are there.
+
+        It is looked for when it is asked for: of very many that go each may be the first.
+        """
+        if self._is_leader_gone:
+            self.leader = next(iter(self.members), None)
+        return self._leader
+
+    @leader.setter
+    def leader(self, member_id: MemberId | None) -> None:
+        self._leader, self._is_leader_gone = member_id, False
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest of the members'."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def has_all_joined(self) -> bool:
+        """Whether the join phase has nobody to wait for."""
+        return len(self.members) == self.awaiting_joins and not self.pending_members
+
+    def finish(
+        self, response: Response | GroupError | None = None, wait: Wait | None = None
+    ) -> Outcome:
+        """What it has come to."""
+        return Outcome(
+            records=tuple(self.records),
+            response=response,
+            effects=tuple(self.effects),
+            classic=self.value(),
+            wait=wait,
+            releases=tuple(self.releases),
+        )
+
+    def value(self) -> ClassicGroup:
+        """The group as it is now."""
+        return ClassicGroup(
+            self._group.group_id,
+            self.state,
+            self.generation,
+            self.protocol_type,
+            self.protocol_name,
+            self.leader,
+            self.since_ms,
+            self.members,
+            self.subscribed_topics,
+            self.instances,
+            self.protocol_counts,
+            self.awaiting_joins,
+            frozenset(self.pending_members),
+            frozenset(self.pending_syncs),
+            self.initial_delay,
+            self.metadata_bytes,
+        )
+
+    def write(self) -> None:
+        """Write the group as it is now. Raises where no record can hold it."""
+        self.records.append(compute_group_record(self.value()))
+
+    def reaction(self, event: ClassicEvent) -> Reaction:
+        """What the table says to an event."""
+        return STEPS[self.state, event].reaction
+
+    def move(self, event: ClassicEvent) -> Reaction:
+        """Go where the table says; what is to be done there."""
+        step = STEPS[self.state, event]
+        if step.state is not self.state:
+            self.state = step.state
+            self.since_ms = self._now.wall_ms
+        return step.reaction
+
+    # ------------------------------------------------------------------------------------ members
+
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
+        """A member joins, and waits for the end of the join phase."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self._count(member.protocols, 1)
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+        self.awaiting_joins += member.awaits is Phase.JOIN
+        self.pending_members.discard(member.member_id)
+
+    def put(self, member: ClassicMember) -> None:
+        """A member is as it says now."""
+        old = self.members[member.member_id]
+        if old.protocols is not member.protocols:
+            self._count(old.protocols, -1)
+            self._count(member.protocols, 1)
+        self.awaiting_joins += (member.awaits is Phase.JOIN) - (old.awaits is Phase.JOIN)
+        self.members[member.member_id] = member
+
+    def remove(self, member_id: MemberId) -> None:
+        """A member is gone, or an id that was handed out; who waits is told that it is unknown."""
+        self.pending_members.discard(member_id)
+        self.pending_syncs.discard(member_id)
+        self.cancel(ClassicDeadline.SESSION, member_id)
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        if member.awaits is not None:
+            error = MemberRemoved(f"Member {member_id} was removed from the group.")
+            self.releases.append(Release(member_id, member.awaits, error))
+        self._count(member.protocols, -1)
+        self.awaiting_joins -= member.awaits is Phase.JOIN
+        if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
+            del self.instances[member.instance_id]
+        if self._leader == member_id:
+            self._is_leader_gone = True
+
+    def rename(self, instance_id: InstanceId, new_id: MemberId) -> ClassicMember:
+        """An instance is another member now, with all that it had."""
+        old_id = self.instances[instance_id]
+        old = self.members.pop(old_id)
+        self.awaiting_joins -= old.awaits is Phase.JOIN
+        member = replace(old, member_id=new_id, awaits=None)
+        self.members[new_id] = member
+        self.instances[instance_id] = new_id
+        self.pending_syncs.discard(old_id)
+        self.cancel(ClassicDeadline.SESSION, old_id)
+        if self.leader == old_id:
+            self.leader = new_id
+        return member
+
+    def _count(self, protocols: tuple[JoinProtocol, ...], by: int) -> None:
+        self.metadata_bytes += by * compute_size(protocols)
+        counts = self.protocol_counts
+        for name in {protocol.name for protocol in protocols}:
+            count = counts.get(name, 0) + by
+            if count:
+                counts[name] = count
+            else:
+                counts.pop(name, None)
+
+    # ------------------------------------------------------------------------ answers, deadlines
+
+    def note_rebalance(self, reason: str) -> None:
+        """Say why it rebalances, in a line of the log: clients may have said very much."""
+        if len(reason) > REASON_MAX_CHARS:
+            reason = f"{reason[:REASON_MAX_CHARS]}..."
+        self.effects.append(NoteRebalance(self.group_id, self.generation, reason))
+
+    def release(self, member: ClassicMember, answer: Response | GroupError) -> None:
+        """Answer a member that waits; what it asked for is done."""
+        assert member.awaits is not None, "it waits for nothing"
+        self.releases.append(Release(member.member_id, member.awaits, answer))
+        self.put(replace(member, awaits=None))
+
+    def begin_session(self, member: ClassicMember) -> None:
+        """The member was heard from now."""
+        self.arm(ClassicDeadline.SESSION, member.session_timeout_ms, member.member_id)
+
+    def arm(self, deadline: ClassicDeadline, timeout_ms: int, member_id: MemberId = GROUP) -> None:
+        """Let a deadline pass so much later than now."""
+        self.effects.append(ArmClassicDeadline(self.group_id, deadline, member_id, timeout_ms))
+
+    def cancel(self, deadline: ClassicDeadline, member_id: MemberId = GROUP) -> None:
+        """Let it not pass."""
+        self.effects.append(CancelClassicDeadline(self.group_id, deadline, member_id))

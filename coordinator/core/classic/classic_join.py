@@ -1,0 +1,360 @@
+"""JoinGroup: a member joins a classic group, or joins it again. Rows J1 to J11.
+
+Facts of Kafka's ``classicGroupJoinToClassicGroup`` and what it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from coordinator.core.classic.classic_draft import ClassicDraft
+from coordinator.core.classic.classic_members import check_member, check_no_other_group
+from coordinator.core.classic.classic_rebalance import (
+    compute_event_of_rejoin,
+    compute_join_answer,
+    compute_joined_members,
+    compute_protocol,
+    rebalance,
+)
+from coordinator.core.groups.group_tombstones import compute_group_tombstones
+from coordinator.core.state.classic_group import (
+    ClassicGroup,
+    ClassicMember,
+    Phase,
+    compute_new_group,
+    compute_size,
+)
+from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
+from coordinator.core.state.outcome import Outcome, Release, Wait
+from coordinator.core.state.shard import Shard
+from model.classic_commands import PROTOCOLS_MAX
+from model.commands import ClassicDeadline, JoinGroup, Now
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import (
+    FencedInstanceId,
+    GroupMaxSizeReached,
+    InconsistentGroupProtocol,
+    InvalidRequest,
+    InvalidSessionTimeout,
+    MemberIdRequired,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from model.ids import InstanceId, MemberId
+from model.responses import JoinGroupResponse
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""A new member does not know its id yet and cannot come back as what it is: so long it is kept."""
+
+
+def handle_join_group(shard: Shard, command: JoinGroup, now: Now) -> Outcome:
+    """Add the member, or take what it says now; it waits for the others where it has to."""
+    settings = shard.settings_of(command.group_id)
+    check_session_timeout(settings, command)
+    check_no_other_group(shard, command.group_id)
+    draft = _begin(shard, command, now)
+    if not _has_room(draft, settings, command.member_id):
+        return _refuse_for_room(draft, settings, command)
+    _check_protocols(draft, command)
+    _check_metadata(draft, settings, command)
+    if command.member_id is None:
+        return _join_new(draft, settings, command)
+    return _join_known(draft, settings, command, command.member_id)
+
+
+def check_session_timeout(settings: CoordinatorSettings, command: JoinGroup) -> None:
+    """Row J2."""
+    least_ms = settings.group_min_session_timeout_ms
+    most_ms = settings.group_max_session_timeout_ms
+    if not least_ms <= command.session_timeout_ms <= most_ms:
+        raise InvalidSessionTimeout(
+            f"The session timeout is {command.session_timeout_ms} ms, and has to be from "
+            f"{least_ms} ms to {most_ms} ms."
+        )
+
+
+def _begin(shard: Shard, command: JoinGroup, now: Now) -> ClassicDraft:
+    """A draft of the group. A new member creates it, and its first record is written (row J3)."""
+    group_id = command.group_id
+    known = shard.classic_group(group_id)
+    if known is not None:
+        return ClassicDraft(known, now)
+    draft = ClassicDraft(compute_new_group(group_id, now.wall_ms), now)
+    empty = shard.consumer_groups.get(group_id)
+    if empty is not None or not shard.has_simple_group(group_id):
+        if command.member_id is not None:
+            raise UnknownMemberId(f"Group {group_id} not found.")
+        if empty is not None:
+            draft.records += compute_group_tombstones(shard, group_id)
+        draft.write()
+    return draft
+
+
+def _has_room(
+    draft: ClassicDraft, settings: CoordinatorSettings, member_id: MemberId | None
+) -> bool:
+    """Row J7. While members join only those count that have: who comes last finds no room."""
+    member = None if member_id is None else draft.members.get(member_id)
+    match draft.state:
+        case ClassicGroupState.EMPTY | ClassicGroupState.DEAD:
+            return True
+        case ClassicGroupState.PREPARING_REBALANCE:
+            is_waiting = member is not None and member.awaits is Phase.JOIN
+            return is_waiting or draft.awaiting_joins < settings.group_max_size
+        case _:
+            return member is not None or len(draft.members) < settings.group_max_size
+
+
+def _refuse_for_room(
+    draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup
+) -> Outcome:
+    """A member that finds no room when it joins again is none any more."""
+    error = GroupMaxSizeReached(f"The group has {settings.group_max_size} members already.")
+    member_id = command.member_id
+    if member_id is None or not (member_id in draft.members or member_id in draft.pending_members):
+        raise error
+    draft.remove(member_id)
+    if draft.state is ClassicGroupState.PREPARING_REBALANCE:
+        reason = f"there is no room for member {member_id}"
+        rebalance(draft, settings, ClassicEvent.GONE, reason)
+    return draft.finish(error)
+
+
+def _check_protocols(draft: ClassicDraft, command: JoinGroup) -> None:
+    """Row J6: there has to be a protocol that all can follow."""
+    names = [protocol.name for protocol in command.protocols]
+    if not command.protocol_type or not names:
+        raise InconsistentGroupProtocol("The member names no protocol type, or no protocol.")
+    if draft.state is ClassicGroupState.EMPTY:
+        return
+    if command.protocol_type != draft.protocol_type:
+        raise InconsistentGroupProtocol(
+            f"The group is of the protocol type {draft.protocol_type}, and not of "
+            f"{command.protocol_type}."
+        )
+    counts, size = draft.protocol_counts, len(draft.members)
+    if not any(counts.get(name, 0) == size for name in names):
+        raise InconsistentGroupProtocol(
+            f"Not all members of the group can follow any of {', '.join(names)}."
+        )
+
+
+def check_member_metadata(settings: CoordinatorSettings, command: JoinGroup) -> None:
+    """What one member says is bounded, in a group of either type."""
+    count = len(command.protocols)
+    if count > PROTOCOLS_MAX:
+        raise InvalidRequest(f"A member may say {PROTOCOLS_MAX} protocols, and not {count}.")
+    size, most = compute_size(command.protocols), settings.group_member_metadata_max_bytes
+    if size > most:
+        raise InvalidRequest(
+            f"The member says {size} bytes of its protocols, and may say {most} "
+            "(group.member.metadata.max.bytes)."
+        )
+
+
+def _check_metadata(draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup) -> None:
+    """What all members say is bounded. Who says no more than it did may always join again."""
+    member_id = command.member_id
+    if command.instance_id is not None:
+        member_id = draft.instances.get(command.instance_id, member_id)
+    known = None if member_id is None else draft.members.get(member_id)
+    before = 0 if known is None else compute_size(known.protocols)
+    more = compute_size(command.protocols) - before
+    most = settings.group_metadata_max_bytes
+    if more > 0 and draft.metadata_bytes + more > most:
+        raise GroupMaxSizeReached(
+            f"The members say {draft.metadata_bytes} bytes of their protocols, this one {more} "
+            f"more, and all together may say {most} (group.metadata.max.bytes)."
+        )
+
+
+# --------------------------------------------------------------------------------- new members
+
+
+def _join_new(draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup) -> Outcome:
+    """Whoever comes without a member id: an instance that may be back, or a dynamic member."""
+    member_id = command.new_member_id
+    if command.instance_id is not None:
+        if command.instance_id in draft.instances:
+            return _replace(draft, settings, command, command.instance_id)
+        return _add(draft, settings, command, member_id)
+    if not command.requires_member_id:
+        return _add(draft, settings, command, member_id)
+    draft.pending_members.add(member_id)
+    draft.arm(ClassicDeadline.SESSION, command.session_timeout_ms, member_id)
+    message = f"The member has to join again, as {member_id}."
+    return draft.finish(MemberIdRequired(message, member_id))
+
+
+def _add(
+    draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup, member_id: MemberId
+) -> Outcome:
+    member = ClassicMember(
+        member_id,
+        command.instance_id,
+        command.caller.client_id,
+        command.caller.client_host,
+        command.rebalance_timeout_ms,
+        command.session_timeout_ms,
+        metadata=b"",
+        assignment=b"",
+        protocols=command.protocols,
+        awaits=Phase.JOIN,
+        is_new=True,
+        awaits_id=command.member_id is None and command.instance_id is None,
+    )
+    if draft.initial_delay is not None:
+        draft.initial_delay = replace(draft.initial_delay, has_new_member=True)
+
+    def add() -> None:
+        draft.add(member, command.protocol_type)
+        draft.arm(ClassicDeadline.SESSION, NEW_MEMBER_JOIN_TIMEOUT_MS, member_id)
+
+    reason = _compute_reason(f"member {member_id} joins", command)
+    rebalance(draft, settings, ClassicEvent.JOIN, reason, change=add)
+    return draft.finish(wait=Wait(member_id, Phase.JOIN))
+
+
+def _compute_reason(event: str, command: JoinGroup) -> str:
+    return f"{event}: {command.reason or 'not provided'}"
+
+
+# ---------------------------------------------------------------------------------- known ones
+
+
+def _join_known(
+    draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup, member_id: MemberId
+) -> Outcome:
+    """Whoever comes with a member id: it was given one, or it joins again. Rows J3, J4, J11."""
+    if member_id in draft.pending_members:
+        if command.instance_id is not None:
+            raise UnknownMemberId(f"Member {member_id} was not given its id as an instance.")
+        return _add(draft, settings, command, member_id)
+    member = check_member(draft, member_id, command.instance_id)
+    event = compute_event_of_rejoin(draft, member, member.protocols == command.protocols)
+    reason = _compute_reason(f"member {member_id} joins again", command)
+    change = partial(_update, draft, command, member_id)
+    return _join_again(draft, settings, member, event, reason, change)
+
+
+def _join_again(
+    draft: ClassicDraft,
+    settings: CoordinatorSettings,
+    member: ClassicMember,
+    event: ClassicEvent,
+    reason: str,
+    change: Callable[[], None],
+) -> Outcome:
+    """Answer from the generation as it is, or let the member wait for the others."""
+    member_id = member.member_id
+    if draft.reaction(event) is Reaction.ANSWER:
+        draft.begin_session(member)
+        return draft.finish(compute_join_answer(draft, member_id, compute_joined_members(draft)))
+    rebalance(draft, settings, event, reason, change=change)
+    return draft.finish(wait=Wait(member_id, Phase.JOIN))
+
+
+def handle_join_of_downgraded_member(
+    shard: Shard, group: ClassicGroup, member: ClassicMember, now: Now, *, is_new: bool
+) -> Outcome:
+    """The second half of a JoinGroup whose group was downgraded after the first.
+
+    What the member said is in the group. It waits for the others like any that joins again; were
+    it refused, they would wait for it. One that the first half made may not know its id.
+    """
+    if member.awaits is Phase.JOIN:
+        raise RebalanceInProgress("The member has asked again since.")
+    draft = ClassicDraft(group, now)
+    event = compute_event_of_rejoin(draft, member, same=True)
+
+    def wait() -> None:
+        awaits_id = is_new and member.instance_id is None
+        joined = draft.members[member.member_id]
+        draft.put(replace(joined, awaits=Phase.JOIN, awaits_id=awaits_id))
+
+    settings = shard.settings_of(group.group_id)
+    reason = f"member {member.member_id} joins again: the group was downgraded meanwhile"
+    return _join_again(draft, settings, member, event, reason, wait)
+
+
+def _update(draft: ClassicDraft, command: JoinGroup, member_id: MemberId) -> None:
+    """The member says so now, and waits for the end of the join phase."""
+    draft.put(
+        replace(
+            draft.members[member_id],
+            rebalance_timeout_ms=command.rebalance_timeout_ms,
+            session_timeout_ms=command.session_timeout_ms,
+            protocols=command.protocols,
+            awaits=Phase.JOIN,
+        )
+    )
+
+
+# ------------------------------------------------------------------------------ static members
+
+
+def _replace(
+    draft: ClassicDraft,
+    settings: CoordinatorSettings,
+    command: JoinGroup,
+    instance_id: InstanceId,
+) -> Outcome:
+    """An instance is back as another member (KIP-345); the one that it was is fenced."""
+    old_leader, new_id = draft.leader, command.new_member_id
+    old = _fence(draft, instance_id)
+    member = draft.rename(instance_id, new_id)
+    draft.begin_session(replace(member, session_timeout_ms=command.session_timeout_ms))
+    is_stable = draft.state is ClassicGroupState.STABLE
+    _update(draft, command, new_id)
+    stays = (
+        is_stable
+        and compute_protocol(draft) == draft.protocol_name
+        and _subscribes_alike(draft, old, draft.members[new_id])
+    )
+    event = ClassicEvent.REPLACE if stays else ClassicEvent.REPLACE_OTHERWISE
+    if draft.reaction(event) is not Reaction.STORE:
+        reason = _compute_reason(f"instance {instance_id} is back as member {new_id}", command)
+        rebalance(draft, settings, event, reason)
+        return draft.finish(wait=Wait(new_id, Phase.JOIN))
+    member = draft.members[new_id]
+    draft.put(replace(member, metadata=member.metadata_for(draft.protocol_name), awaits=None))
+    draft.write()
+    return draft.finish(_compute_return_answer(draft, command, old_leader))
+
+
+def _fence(draft: ClassicDraft, instance_id: InstanceId) -> ClassicMember:
+    """Row J4: who waits as the member that the instance was is told. That member."""
+    old = draft.members[draft.instances[instance_id]]
+    if old.awaits is not None:
+        error = FencedInstanceId(f"Instance {instance_id} is another member now.")
+        draft.releases.append(Release(old.member_id, old.awaits, error))
+    return old
+
+
+def _subscribes_alike(draft: ClassicDraft, old: ClassicMember, new: ClassicMember) -> bool:
+    """Whether the leader has heard of all topics that the instance reads now.
+
+    The generation that goes on would leave the others unread. What cannot be read counts as alike.
+    """
+    if draft.protocol_type != PROTOCOL_TYPE:
+        return True
+    before = decode_subscribed_topics(old.metadata)
+    now = decode_subscribed_topics(new.metadata_for(draft.protocol_name))
+    return before is None or now is None or set(before) == set(now)
+
+
+def _compute_return_answer(
+    draft: ClassicDraft, command: JoinGroup, old_leader: MemberId | None
+) -> JoinGroupResponse:
+    """The generation goes on, and the leader must not assign anything.
+
+    Before version 9 it cannot be told so, and is kept from it by the name of another leader: the
+    one that it was (KIP-814).
+    """
+    answer = compute_join_answer(draft, command.new_member_id, compute_joined_members(draft))
+    if command.may_skip_assignment:
+        return replace(answer, skip_assignment=answer.leader == command.new_member_id)
+    return replace(answer, leader=old_leader, members=())

@@ -1,0 +1,132 @@
+"""Members of classic groups that go: they leave, are removed, or are not heard from any more.
+
+Facts of Kafka's ``classicGroupLeaveToClassicGroup``, ``expireClassicGroupMemberHeartbeat`` and
+``expirePendingSync``. Rows L1 and L2.
+"""
+
+from __future__ import annotations
+
+from coordinator.core.classic.classic_draft import GROUP, ClassicDraft
+from coordinator.core.classic.classic_members import check_member
+from coordinator.core.classic.classic_rebalance import end_join_phase, rebalance
+from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.classic_states import ClassicEvent
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from model.commands import ClassicDeadline, ExpireClassicDeadline, LeaveGroup, LeavingMember, Now
+from model.errors import ErrorCode, GroupError, UnknownMemberId
+from model.ids import MemberId
+from model.responses import Done, LeaveGroupResponse
+
+
+def handle_classic_leave(
+    shard: Shard, group: ClassicGroup, command: LeaveGroup, now: Now
+) -> Outcome:
+    """Members go for good, each with its own result; those who stay rebalance once."""
+    draft = ClassicDraft(group, now)
+    results, gone = [], []
+    for leaving in command.members:
+        try:
+            member_id = find_leaving(draft, leaving)
+        except GroupError as error:
+            results.append(error.code)
+            continue
+        draft.remove(member_id)
+        gone.append(f"{member_id} ({leaving.reason or 'not provided'})")
+        results.append(ErrorCode.NONE)
+    response = LeaveGroupResponse(tuple(results))
+    if not gone:
+        return Outcome(response=response)
+    settings = shard.settings_of(group.group_id)
+    rebalance(draft, settings, ClassicEvent.GONE, f"left: {', '.join(gone)}")
+    return draft.finish(response)
+
+
+def find_leaving(group: ClassicGroup | ClassicDraft, leaving: LeavingMember) -> MemberId:
+    """Who is meant: a member, an instance, or an id that was handed out and not used yet."""
+    member_id, instance_id = leaving.member_id, leaving.instance_id
+    if not member_id:
+        holder = None if instance_id is None else group.instances.get(instance_id)
+        if holder is None:
+            raise UnknownMemberId(f"Nobody is instance {instance_id} in group {group.group_id}.")
+        return holder
+    if member_id in group.pending_members:
+        return member_id
+    return check_member(group, member_id, instance_id).member_id
+
+
+def handle_expire_classic_deadline(
+    shard: Shard, command: ExpireClassicDeadline, now: Now
+) -> Outcome:
+    """A deadline passed: do what it was for, if that still holds.
+
+    A phase of the group is nobody's. That of a classic member of a consumer group may have passed
+    just before the group was downgraded: what begins with that has its whole time.
+    """
+    group = shard.classic_group(command.group_id)
+    is_phase = command.deadline in (ClassicDeadline.JOIN, ClassicDeadline.SYNC)
+    if group is None or (is_phase and command.member_id != GROUP):
+        return Outcome(response=Done())
+    match command.deadline:
+        case ClassicDeadline.SESSION:
+            return _expire_session(shard, group, command.member_id, now)
+        case ClassicDeadline.JOIN:
+            return _expire_join(shard, group, now)
+        case ClassicDeadline.SYNC:
+            return _expire_sync(shard, group, now)
+        case ClassicDeadline.SIZE:
+            return _check_size(shard, group, now)
+
+
+def _expire_session(shard: Shard, group: ClassicGroup, member_id: MemberId, now: Now) -> Outcome:
+    """Who waits for the others need not be heard from, but for a member that may never come back.
+
+    That is a new one, which does not know its id.
+    """
+    member = group.members.get(member_id)
+    is_pending = member_id in group.pending_members
+    if not is_pending and (member is None or (member.awaits is not None and not member.is_new)):
+        return Outcome(response=Done())
+    draft = ClassicDraft(group, now)
+    settings = shard.settings_of(group.group_id)
+    draft.remove(member_id)
+    if member is not None or group.state is ClassicGroupState.PREPARING_REBALANCE:
+        reason = f"the session of member {member_id} ended"
+        rebalance(draft, settings, ClassicEvent.GONE, reason)
+    return draft.finish(Done())
+
+
+def _expire_join(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
+    if group.state is not ClassicGroupState.PREPARING_REBALANCE:
+        return Outcome(response=Done())
+    draft = ClassicDraft(group, now)
+    end_join_phase(draft, shard.settings_of(group.group_id))
+    return draft.finish(Done())
+
+
+def _check_size(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
+    """A rebalance, in which those who join when the group is full are refused."""
+    settings = shard.settings_of(group.group_id)
+    if len(group.members) <= settings.group_max_size:
+        return Outcome(response=Done())
+    draft = ClassicDraft(group, now)
+    reason = f"the group was loaded with more than {settings.group_max_size} members"
+    rebalance(draft, settings, ClassicEvent.TOO_LARGE, reason)
+    return draft.finish(Done())
+
+
+def _expire_sync(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
+    """Members that never asked for their assignment go."""
+    if not group.pending_syncs:
+        return Outcome(response=Done())
+    draft = ClassicDraft(group, now)
+    late = [member_id for member_id in group.members if member_id in group.pending_syncs]
+
+    def remove() -> None:
+        for member_id in late:
+            draft.remove(member_id)
+
+    reason = f"no assignment was asked for by {', '.join(late)}"
+    settings = shard.settings_of(group.group_id)
+    rebalance(draft, settings, ClassicEvent.SYNC_TIMEOUT, reason, change=remove)
+    return draft.finish(Done())

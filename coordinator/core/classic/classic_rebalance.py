@@ -1,0 +1,216 @@
+"""The rebalance of a classic group: it begins, waits until all have joined, and has a generation.
+
+Facts of Kafka's ``prepareRebalance``, ``maybeCompleteJoinPhase``, ``completeClassicGroupJoin`` and
+``tryCompleteInitialRebalanceElseSchedule``. The record of a generation is written when the
+leader's assignments come, or at once where nobody is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from coordinator.core.classic.classic_draft import GROUP, ClassicDraft
+from coordinator.core.state.classic_group import (
+    ClassicGroup,
+    ClassicMember,
+    InitialDelay,
+    Phase,
+    compute_next_generation,
+    compute_subscribed_topics,
+)
+from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.state.outcome import ArmClassicDeadline
+from model.commands import ClassicDeadline
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupError, RebalanceInProgress
+from model.ids import MemberId, compute_java_hash
+from model.responses import JoinedMember, JoinGroupResponse
+
+LEAST_WAIT_MS = 1_000
+"""Between two ends of one join phase, where the members' rebalance timeout may be 0."""
+
+REBALANCING = "The group is rebalancing: join it again."
+
+
+def rebalance(
+    draft: ClassicDraft,
+    settings: CoordinatorSettings,
+    event: ClassicEvent,
+    reason: str,
+    change: Callable[[], None] | None = None,
+    error: GroupError | None = None,
+) -> None:
+    """Something happened to the members: begin a rebalance, or see whether all have joined.
+
+    ``change`` is what happened; those who wait for an assignment are told before it, by ``error``
+    where that is not simply that the group rebalances.
+    """
+    before = draft.state
+    reaction = draft.move(event)
+    begins = reaction in (Reaction.PREPARE, Reaction.FAIL)
+    if begins:
+        draft.note_rebalance(reason)
+        if before is ClassicGroupState.COMPLETING_REBALANCE:
+            _reset_assignments(draft, error or RebalanceInProgress(REBALANCING))
+    if change is not None:
+        change()
+    if begins:
+        _begin_join_phase(draft, settings, was_empty=before is ClassicGroupState.EMPTY)
+    elif reaction is Reaction.WAIT and draft.has_all_joined and draft.initial_delay is None:
+        complete_join(draft)
+
+
+def _reset_assignments(draft: ClassicDraft, error: GroupError) -> None:
+    """Nobody has an assignment; those who wait for one get the error."""
+    for member in list(draft.members.values()):
+        without = replace(member, assignment=b"")
+        if without.awaits is Phase.SYNC:
+            draft.release(without, error)
+            draft.begin_session(without)
+        elif member.assignment:
+            draft.put(without)
+
+
+def _begin_join_phase(
+    draft: ClassicDraft, settings: CoordinatorSettings, *, was_empty: bool
+) -> None:
+    draft.cancel(ClassicDeadline.SYNC)
+    draft.pending_syncs.clear()
+    if was_empty:
+        delay_ms = settings.group_initial_rebalance_delay_ms
+        left_ms = max(draft.rebalance_timeout_ms - delay_ms, 0)
+        draft.initial_delay = InitialDelay(delay_ms, left_ms)
+        draft.arm(ClassicDeadline.JOIN, delay_ms)
+    elif draft.has_all_joined:
+        complete_join(draft)
+    else:
+        draft.arm(ClassicDeadline.JOIN, draft.rebalance_timeout_ms)
+
+
+def compute_group_deadlines_at_load(group: ClassicGroup) -> tuple[ArmClassicDeadline, ...]:
+    """What runs for the group itself from a start on: the join phase that a downgrade began."""
+    if group.state is not ClassicGroupState.PREPARING_REBALANCE:
+        return ()
+    timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=0)
+    return (ArmClassicDeadline(group.group_id, ClassicDeadline.JOIN, GROUP, timeout_ms),)
+
+
+def end_join_phase(draft: ClassicDraft, settings: CoordinatorSettings) -> None:
+    """The time to join is over, but for a group that fills: it waits for those who follow."""
+    delay = draft.initial_delay
+    if delay is None or not delay.has_new_member or not delay.left_ms:
+        complete_join(draft)
+        return
+    next_ms = min(settings.group_initial_rebalance_delay_ms, delay.left_ms)
+    draft.initial_delay = InitialDelay(next_ms, max(delay.left_ms - delay.delay_ms, 0))
+    draft.arm(ClassicDeadline.JOIN, next_ms)
+
+
+def complete_join(draft: ClassicDraft) -> None:
+    """The generation begins with those who have joined, and with the static members.
+
+    Where only static members are left that have not joined, it goes on waiting until their
+    sessions end.
+    """
+    draft.cancel(ClassicDeadline.JOIN)
+    for member in list(draft.members.values()):
+        if member.awaits is not Phase.JOIN and member.instance_id is None:
+            draft.remove(member.member_id)
+    if draft.members and not _elect_leader(draft):
+        draft.arm(ClassicDeadline.JOIN, max(draft.rebalance_timeout_ms, LEAST_WAIT_MS))
+        return
+    draft.move(ClassicEvent.JOINED if draft.members else ClassicEvent.DESERTED)
+    draft.generation = compute_next_generation(draft.generation)
+    draft.initial_delay = None
+    draft.pending_syncs.clear()
+    if draft.members:
+        _begin_generation(draft)
+    else:
+        draft.protocol_name = draft.leader = None
+        draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, None, {})
+        draft.write()
+
+
+def _elect_leader(draft: ClassicDraft) -> bool:
+    """The leader stays if it has joined, or else the first that has; ``False`` without any."""
+    leader = None if draft.leader is None else draft.members.get(draft.leader)
+    if leader is not None and leader.awaits is Phase.JOIN:
+        return True
+    for member in draft.members.values():
+        if member.awaits is Phase.JOIN:
+            draft.leader = member.member_id
+            return True
+    return False
+
+
+def _begin_generation(draft: ClassicDraft) -> None:
+    """Choose the protocol, answer all who have joined, and wait for their syncs."""
+    name = draft.protocol_name = compute_protocol(draft)
+    for member in list(draft.members.values()):
+        draft.put(
+            replace(member, metadata=member.metadata_for(name), is_new=False, awaits_id=False)
+        )
+    draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, name, draft.members)
+    joined = compute_joined_members(draft)
+    for member in list(draft.members.values()):
+        if member.awaits is Phase.JOIN:
+            draft.release(member, compute_join_answer(draft, member.member_id, joined))
+            # A static member that has not joined was not heard from: its session goes on.
+            draft.begin_session(member)
+        draft.pending_syncs.add(member.member_id)
+    draft.arm(ClassicDeadline.SYNC, draft.rebalance_timeout_ms)
+
+
+def compute_protocol(draft: ClassicDraft) -> str:
+    """The protocol with the most votes; each member votes for its first that all can follow.
+
+    Among equals the one that Kafka has first, whose votes are in a hash table: the group follows
+    the same protocol whoever coordinates it, and whoever came first.
+    """
+    counts, size = draft.protocol_counts, len(draft.members)
+    votes: Counter[str] = Counter()
+    for member in draft.members.values():
+        common = (p.name for p in member.protocols if counts.get(p.name) == size)
+        votes[next(common)] += 1
+    return min(votes, key=lambda name: (-votes[name], compute_slot(name, len(votes))))
+
+
+def compute_slot(name: str, names: int) -> int:
+    """Where Java's ``HashMap`` of so many names has this one: it is read in this order."""
+    slots = 16
+    while names > slots * 3 // 4:
+        slots *= 2
+    code = compute_java_hash(name) & 0xFFFFFFFF
+    return (code ^ code >> 16) & (slots - 1)
+
+
+def compute_joined_members(draft: ClassicDraft) -> tuple[JoinedMember, ...]:
+    """All members, as the leader is told."""
+    return tuple(
+        JoinedMember(member.member_id, member.instance_id, member.metadata)
+        for member in draft.members.values()
+    )
+
+
+def compute_join_answer(
+    draft: ClassicDraft, member_id: MemberId, joined: tuple[JoinedMember, ...]
+) -> JoinGroupResponse:
+    """The answer to a member of the generation; only the leader is told of the others."""
+    return JoinGroupResponse(
+        member_id,
+        draft.generation,
+        draft.protocol_type,
+        draft.protocol_name,
+        draft.leader,
+        joined if member_id == draft.leader else (),
+    )
+
+
+def compute_event_of_rejoin(draft: ClassicDraft, member: ClassicMember, same: bool) -> ClassicEvent:
+    """Which event it is that a member joins again; ``same`` where it says what it said."""
+    if not same:
+        return ClassicEvent.JOIN
+    is_leader = member.member_id == draft.leader
+    return ClassicEvent.LEADER_REJOIN if is_leader else ClassicEvent.FOLLOWER_REJOIN

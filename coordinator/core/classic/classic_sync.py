@@ -1,0 +1,147 @@
+"""SyncGroup and Heartbeat of classic groups. Rows S1 to S5 and H1 to H4.
+
+Facts of Kafka's ``classicGroupSyncToClassicGroup`` and ``classicGroupHeartbeatToClassicGroup``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator.core.classic.classic_draft import ClassicDraft
+from coordinator.core.classic.classic_members import (
+    check_generation,
+    check_group,
+    check_member,
+    compute_session,
+)
+from coordinator.core.classic.classic_rebalance import rebalance
+from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, Phase
+from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
+from coordinator.core.state.outcome import Outcome, Wait
+from coordinator.core.state.shard import Shard
+from model.commands import AssignmentFailure, ClassicDeadline, ClassicHeartbeat, Now, SyncGroup
+from model.errors import (
+    AssignmentFailed,
+    CoordinatorNotAvailable,
+    GroupError,
+    InconsistentGroupProtocol,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from model.ids import MemberId
+from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
+
+
+def handle_sync_group(shard: Shard, command: SyncGroup, now: Now) -> Outcome:
+    """Give the member its assignment, which the leader brings and the others wait for."""
+    group = check_group(shard, command.group_id)
+    member = check_member(group, command.member_id, command.instance_id)
+    check_generation(group, command.generation)
+    _check_protocol(group, command)
+    reaction = STEPS[group.state, _event(group, command)].reaction
+    error = compute_refusal(reaction)
+    if error is not None:
+        raise error
+    if reaction is Reaction.ANSWER and member.member_id not in group.pending_syncs:
+        return Outcome(response=_answer(group, member), effects=(compute_session(group, member),))
+    draft = ClassicDraft(group, now)
+    _note_sync(draft, member)
+    match reaction:
+        case Reaction.ANSWER:
+            draft.begin_session(member)
+            return draft.finish(_answer(group, member))
+        case Reaction.ASSIGN:
+            _assign(draft, {given.member_id: given.assignment for given in command.assignments})
+        case Reaction.FAIL:
+            assert command.failure is not None, "it is what makes the event"
+            return _fail(shard, draft, command.failure, command.member_id)
+    return draft.finish(wait=Wait(member.member_id, Phase.SYNC))
+
+
+def _event(group: ClassicGroup, command: SyncGroup) -> ClassicEvent:
+    if command.member_id != group.leader:
+        return ClassicEvent.SYNC
+    return ClassicEvent.LEADER_SYNC if command.failure is None else ClassicEvent.FAILED_SYNC
+
+
+def _check_protocol(group: ClassicGroup, command: SyncGroup) -> None:
+    """Row S3: what the member says of the protocol is what it was told."""
+    if command.protocol_type not in (None, group.protocol_type):
+        raise InconsistentGroupProtocol(
+            f"The protocol type is {group.protocol_type}, and not {command.protocol_type}."
+        )
+    if command.protocol_name not in (None, group.protocol_name):
+        raise InconsistentGroupProtocol(
+            f"The protocol is {group.protocol_name}, and not {command.protocol_name}."
+        )
+
+
+def compute_refusal(reaction: Reaction) -> GroupError | None:
+    """The error that a state has for whoever asks in it; ``None`` where it has none."""
+    match reaction:
+        case Reaction.REFUSE_UNKNOWN:
+            return UnknownMemberId("The group has no members.")
+        case Reaction.REFUSE_REBALANCE:
+            return RebalanceInProgress("The group is rebalancing: join it again.")
+        case Reaction.REFUSE_DEAD:
+            return CoordinatorNotAvailable("The group is gone.")
+        case _:
+            return None
+
+
+def _note_sync(draft: ClassicDraft, member: ClassicMember) -> None:
+    """The member has asked; while the generation is incomplete it waits."""
+    draft.pending_syncs.discard(member.member_id)
+    if not draft.pending_syncs:
+        draft.cancel(ClassicDeadline.SYNC)
+    if draft.reaction(ClassicEvent.SYNC) is Reaction.PARK:
+        draft.put(replace(member, awaits=Phase.SYNC))
+
+
+def _assign(draft: ClassicDraft, assignments: dict[MemberId, bytes]) -> None:
+    """The generation is complete. Whom the leader does not name is assigned nothing."""
+    for member in list(draft.members.values()):
+        given = assignments.get(member.member_id, b"")
+        draft.put(replace(member, assignment=given))
+    # As Kafka writes it: with the time since which the assignments were waited for.
+    draft.write()
+    draft.move(ClassicEvent.LEADER_SYNC)
+    for member in list(draft.members.values()):
+        if member.awaits is Phase.SYNC:
+            answer = SyncGroupResponse(draft.protocol_type, draft.protocol_name, member.assignment)
+            draft.release(member, answer)
+            draft.begin_session(member)
+
+
+def _fail(
+    shard: Shard, draft: ClassicDraft, failure: AssignmentFailure, member_id: MemberId
+) -> Outcome:
+    """The generation ends: all who wait get the leader's error, and the group rebalances."""
+    settings = shard.settings_of(draft.group_id)
+    error = AssignmentFailed(failure.message, failure.error)
+    reason = f"the leader failed: {failure.message}"
+    rebalance(draft, settings, ClassicEvent.FAILED_SYNC, reason, error=error)
+    return draft.finish(wait=Wait(member_id, Phase.SYNC))
+
+
+def _answer(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+    return SyncGroupResponse(group.protocol_type, group.protocol_name, member.assignment)
+
+
+# ----------------------------------------------------------------------------------- heartbeat
+
+
+def handle_classic_heartbeat(shard: Shard, command: ClassicHeartbeat) -> Outcome:
+    """The member is alive, and is told where it has to join again."""
+    group = check_group(shard, command.group_id)
+    member = check_member(group, command.member_id, command.instance_id)
+    check_generation(group, command.generation)
+    error = compute_refusal(STEPS[group.state, ClassicEvent.HEARTBEAT].reaction)
+    is_held = member.awaits is not None
+    response: ClassicHeartbeatResponse | GroupError = ClassicHeartbeatResponse(is_held=is_held)
+    if isinstance(error, RebalanceInProgress):
+        response = RebalanceInProgress(str(error), is_held=is_held)
+    elif error is not None:
+        response = error
+    effects = () if command.by_server else (compute_session(group, member),)
+    return Outcome(response=response, effects=effects)

@@ -1,0 +1,79 @@
+"""Which client-side assignor computes the next target of a group, and which members can.
+
+Source: KIP-848, "Client Side Assignor".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from coordinator.core.client_assignors.declaration import VERSION_MAX
+from coordinator.core.state.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup
+from coordinator.core.state.shard import Shard
+from coordinator.core.target.target_assignment import (
+    compute_ordered_members,
+    compute_preferred_assignor,
+)
+from model.ids import MemberId
+from model.local_assignors import CLASSIC_VERSION
+from model.value import value
+
+
+@value
+class LocalChoice:
+    """The assignor that computes, with metadata of ``version``, and who has it, by rank."""
+
+    name: str
+    version: int
+    member_ids: tuple[MemberId, ...]
+
+
+def compute_local_choice(group: ConsumerGroup) -> LocalChoice | None:
+    """What most members prefer of what all that name any support in a common version.
+
+    ``None`` where they have nothing in common, or nobody names any. The common version is the
+    highest; where there are classic members version -1 has to be common as well. Of what as many
+    prefer, the one that comes first with the member of the lowest rank.
+    """
+    if group.local is None:
+        return None
+    named = group.local.assignors
+    members = [member for member in compute_ordered_members(group) if member.member_id in named]
+    versions = compute_common_versions(group)
+    if not versions:
+        return None
+    votes = Counter(
+        next(each.name for each in named[member.member_id] if each.name in versions)
+        for member in members
+    )
+    first = [each.name for each in named[members[0].member_id] if each.name in versions]
+    name = max(first, key=lambda each: (votes[each], -first.index(each)))
+    there = tuple(
+        member.member_id for member in members if member.member_epoch != STATIC_LEAVE_EPOCH
+    )
+    return LocalChoice(name, versions[name], there)
+
+
+def compute_selected_assignor(shard: Shard, group: ConsumerGroup) -> str:
+    """Which assignor computes, as far as it is up to the members."""
+    choice = compute_local_choice(group)
+    return compute_preferred_assignor(shard, group) if choice is None else choice.name
+
+
+def compute_common_versions(group: ConsumerGroup) -> dict[str, int]:
+    """The assignors that all who name any support, each with the highest common version."""
+    lowest: dict[str, int] = {}
+    highest: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    named = group.local.assignors.values() if group.local is not None else ()
+    for assignors in named:
+        for each in assignors:
+            counts[each.name] += 1
+            lowest[each.name] = max(each.minimum_version, lowest.get(each.name, CLASSIC_VERSION))
+            highest[each.name] = min(each.maximum_version, highest.get(each.name, VERSION_MAX))
+    limit = CLASSIC_VERSION if group.classic_member_count else VERSION_MAX
+    return {
+        name: highest[name]
+        for name, count in counts.items()
+        if count == len(named) and lowest[name] <= min(highest[name], limit)
+    }

@@ -1,0 +1,1 @@
+"""Members of the consumer protocol: heartbeat, reconciliation, leaving, static members."""

@@ -1,0 +1,488 @@
+"""ConsumerGroupHeartbeat (KIP-848): join, change, acknowledge.
+
+A heartbeat that changes the group is handled in two halves, with the target of the new epoch
+computed in between: the first half writes the member and the group epoch, the second
+(``handle_reconcile_member``) moves the member and answers. One that changes nothing in the group
+is handled at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeVar
+
+from coordinator.core.client_assignors.declaration import (
+    NO_LOCAL_CHANGE,
+    compute_local_change,
+    compute_told_assignment,
+)
+from coordinator.core.consumer.reconcile import (
+    Standing,
+    compute_kept_standing,
+    compute_next_standing,
+)
+from coordinator.core.consumer.static_members import compute_replacement, find_member
+from coordinator.core.state.classic_group import ClassicGroup
+from coordinator.core.state.consumer_group import (
+    JOIN_EPOCH,
+    NOTHING_SAID,
+    STATIC_LEAVE_EPOCH,
+    ConsumerGroup,
+    Member,
+)
+from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effects
+from coordinator.core.state.outcome import (
+    ArmRebalanceTimeout,
+    CancelRebalanceTimeout,
+    Effect,
+    Outcome,
+    ResolveRegexes,
+)
+from coordinator.core.state.shard import Shard
+from coordinator.core.subscriptions.regex_changes import compute_names_after, compute_regex_change
+from model.commands import (
+    UNCHANGED,
+    ConsumerGroupHeartbeat,
+    Now,
+    ReconcileMember,
+    Unchanged,
+)
+from model.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    UnknownMemberId,
+    UnsupportedAssignor,
+)
+from model.ids import GroupId, MemberId
+from model.log.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataKey,
+    MemberState,
+    Record,
+    TopicPartitions,
+)
+from model.responses import ConsumerGroupHeartbeatResponse
+
+T = TypeVar("T")
+
+
+# --------------------------------------------------------------------------------- first half
+
+
+def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) -> Outcome:
+    """A heartbeat with epoch 0 or more. Errors: rows C8 to C16 of Kafka's table."""
+    check_server_assignor(shard, command)
+    group = _group_for(shard, command)
+    check_room(shard, group, command.member_id)
+    member, returns = find_member(group, command)
+    if group is not None and member is not None and not returns:
+        check_member_epoch(group, member, command)
+    updated = _updated_metadata(member, command)
+    if (
+        group is not None
+        and member is not None
+        and not returns
+        and updated == member.metadata
+        and compute_local_change(shard, group, member, command, returns) is NO_LOCAL_CHANGE
+    ):
+        return continue_member(shard, group, member, command, now)
+    return change_member(shard, group, member, updated, command, now, returns)
+
+
+def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
+    """Row C8."""
+    supported = shard.settings_of(command.group_id).group_consumer_assignors
+    if command.server_assignor is not UNCHANGED and command.server_assignor not in supported:
+        raise UnsupportedAssignor(
+            f"ServerAssignor {command.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(supported)}."
+        )
+
+
+def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup | None:
+    """The group, or ``None`` for one that this join creates. Row C11."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is not None:
+        return group
+    group_id = command.group_id
+    if not shard.has_other_group(group_id):
+        if command.member_epoch != JOIN_EPOCH:
+            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+        return None
+    classic = shard.classic_group(group_id)
+    is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
+    if command.member_epoch != JOIN_EPOCH or not is_empty:
+        raise GroupIdNotFound(
+            f"Group {group_id} is not a consumer group.{_compute_whereabouts(classic, command)}"
+        )
+    return None
+
+
+def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHeartbeat) -> str:
+    """Who the instance is since its group was downgraded, for a process that was replaced."""
+    instance_id = command.instance_id
+    if classic is None or instance_id is None or instance_id not in classic.instances:
+        return ""
+    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
+
+
+def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
+    """Row C12: a new member needs a place."""
+    if group is None:
+        return
+    size = shard.settings_of(group.group_id).group_consumer_max_size
+    if group.member_count >= size and group.member(member_id) is None:
+        raise GroupMaxSizeReached(
+            f"The consumer group has reached its maximum capacity of {size} members."
+        )
+
+
+def check_member_epoch(
+    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
+) -> None:
+    """Row C14. The previous epoch passes if what the client owns is assigned to it.
+
+    For then the answer that brought the new epoch was lost. Epoch 0 always passes: a fenced
+    member rejoins with its own id (KAFKA-19233).
+    """
+    received, known = command.member_epoch, member.member_epoch
+    if received in (JOIN_EPOCH, known):
+        return
+    if received > known:
+        raise FencedMemberEpoch(
+            f"The consumer group member has a greater member epoch ({received}) than the one "
+            f"known by the group coordinator ({known}). The member must abandon all its "
+            "partitions and rejoin."
+        )
+    if received == member.previous_member_epoch and _owns_only_assigned(group, member, command):
+        return
+    raise FencedMemberEpoch(
+        f"The consumer group member has a smaller member epoch ({received}) than the one known "
+        f"by the group coordinator ({known}). The member must abandon all its partitions and "
+        "rejoin."
+    )
+
+
+def _owns_only_assigned(
+    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
+) -> bool:
+    if command.owned is None or not group.numbers.has_all(command.owned):
+        return False
+    return group.numbers.known_numbers(command.owned) <= set(member.assigned)
+
+
+def _or(value: T | Literal[Unchanged.UNCHANGED], old: T) -> T:
+    return old if value is UNCHANGED else value
+
+
+def _updated_metadata(
+    member: Member | None, command: ConsumerGroupHeartbeat
+) -> ConsumerGroupMemberMetadataValue:
+    """What the member says of itself now. The very object where nothing changed."""
+    old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
+    names = command.subscribed_topic_names
+    if command.by_server or (
+        names is UNCHANGED
+        and command.rebalance_timeout_ms is UNCHANGED
+        and command.rack_id is UNCHANGED
+        and command.server_assignor is UNCHANGED
+        and command.subscribed_topic_regex is UNCHANGED
+        and command.instance_id in (None, old.instance_id)
+        and old.client_id == command.caller.client_id
+        and old.client_host == command.caller.client_host
+        and old.classic_member_metadata is None
+    ):
+        return old
+    return replace(
+        old,
+        instance_id=old.instance_id if command.instance_id is None else command.instance_id,
+        rack_id=_or(command.rack_id, old.rack_id),
+        client_id=command.caller.client_id,
+        client_host=command.caller.client_host,
+        subscribed_topic_names=(
+            old.subscribed_topic_names if names is UNCHANGED else tuple(sorted(set(names)))
+        ),
+        subscribed_topic_regex=_or(command.subscribed_topic_regex, old.subscribed_topic_regex),
+        rebalance_timeout_ms=_or(command.rebalance_timeout_ms, old.rebalance_timeout_ms),
+        server_assignor=_or(command.server_assignor, old.server_assignor),
+        classic_member_metadata=None,
+    )
+
+
+def change_member(
+    shard: Shard,
+    group: ConsumerGroup | None,
+    member: Member | None,
+    updated: ConsumerGroupMemberMetadataValue,
+    command: ConsumerGroupHeartbeat,
+    now: Now,
+    returns: bool,
+) -> Outcome:
+    """The member is new, said something new of itself, or takes the place of ``member``.
+
+    ``updated`` is what it says of itself now, whichever protocol it speaks.
+    """
+    group_id, member_id = command.group_id, command.member_id
+    old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
+    names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
+    regex = compute_regex_change(shard, group, group_id, old, updated)
+    local = compute_local_change(shard, group, member, command, returns)
+    records = list(_replaced_classic_group(shard, group_id)) if group is None else []
+    if returns and group is not None and member is not None:
+        records += compute_replacement(group, member, member_id)
+    if not returns or updated != old:
+        records.append(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), updated))
+    records += regex.records
+    is_bumped = names_changed or regex.bumps or local.is_bumped
+    if is_bumped:
+        names = compute_names_after(group, (old,), (updated,))
+        records += compute_epoch_bump(shard, group, group_id, names)
+    effects = compute_target_effects(shard, group, group_id, is_bumped, now)
+    if regex.resolves:
+        effects = (*effects, ResolveRegexes(group_id))
+    return Outcome(
+        records=tuple(records),
+        effects=effects,
+        then=_reconcile_command(member, command, names_changed or regex.is_changed, returns),
+        side=local.side,
+    )
+
+
+def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ...]:
+    """The tombstone of an empty classic group, or one with offsets alone, that a join takes over.
+
+    Kafka's ``maybeDeleteEmptyClassicGroup`` writes it for groups that have no record as well.
+    """
+    if shard.classic_group(group_id) is not None or shard.has_simple_group(group_id):
+        return (Record(GroupMetadataKey(group_id), None),)
+    return ()
+
+
+def _reconcile_command(
+    member: Member | None,
+    command: ConsumerGroupHeartbeat,
+    has_subscription_changed: bool,
+    is_new: bool = False,
+) -> ReconcileMember:
+    return ReconcileMember(
+        command.caller,
+        command.group_id,
+        command.member_id,
+        owned=command.owned,
+        full=_wants_assignment(command),
+        has_subscription_changed=has_subscription_changed,
+        before=tuple(member.assigned) if member is not None else (),
+        epoch_before=command.member_epoch,
+        epoch_known=JOIN_EPOCH if member is None or is_new else member.member_epoch,
+    )
+
+
+def _wants_assignment(command: ConsumerGroupHeartbeat) -> bool:
+    """A join, or a full request: the client may not know its assignment."""
+    return (
+        command.wants_assignment
+        or command.member_epoch == JOIN_EPOCH
+        or (
+            command.rebalance_timeout_ms is not UNCHANGED
+            and (
+                command.subscribed_topic_names is not UNCHANGED
+                or command.subscribed_topic_regex is not UNCHANGED
+            )
+            and command.owned is not None
+        )
+    )
+
+
+def continue_member(
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    command: ConsumerGroupHeartbeat,
+    now: Now,
+) -> Outcome:
+    """Nothing changed in the group: move the member now.
+
+    A pattern that is not resolved changed the subscription and no epoch, and the heartbeat that
+    brought it may wait for its second half still.
+    """
+    has_subscription_changed = group.waits_for_regex(member)
+    if group.target_epoch < group.group_epoch:
+        return Outcome(
+            effects=compute_target_effects(shard, group, command.group_id, False, now),
+            then=_reconcile_command(member, command, has_subscription_changed),
+        )
+    if member.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
+        return Outcome(
+            response=_response(
+                shard, group, member, _standing_facts(member), command.member_epoch,
+                tuple(member.assigned) if _wants_assignment(command) else None, command.owned,
+            )
+        )  # fmt: skip
+    return handle_reconcile_member(
+        shard, _reconcile_command(member, command, has_subscription_changed), now
+    )
+
+
+# -------------------------------------------------------------------------------- second half
+
+
+def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
+    """Move the member as far as it may go, and answer its heartbeat."""
+    group = shard.consumer_groups.get(command.group_id)
+    member = group.member(command.member_id) if group is not None else None
+    if group is None or member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if member.member_epoch == STATIC_LEAVE_EPOCH:
+        raise UnknownMemberId(f"Member {command.member_id} has left group {command.group_id}.")
+    standing = standing_of(group, member)
+    following = standing
+    if command.has_subscription_changed or not member.is_reconciled_to(group.target_epoch):
+        following = compute_standing_after(shard, group, member, standing, command)
+    moved = following is not standing and following != standing
+    assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
+    response = _response(
+        shard, group, member, (following.member_epoch, following.state), command.epoch_before,
+        assigned if command.full or assigned != command.before else None, command.owned,
+    )  # fmt: skip
+    if not moved:
+        return Outcome(response=response)
+    return Outcome(
+        records=(current_assignment_record(group, member.member_id, following),),
+        response=response,
+        effects=_timeout_effects(group, member, standing, following),
+    )
+
+
+def compute_standing_after(
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    standing: Standing,
+    command: ReconcileMember,
+) -> Standing:
+    """``compute_next_standing`` on the arrays of the group."""
+    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
+    topic_index, holder = group.numbers.topic_index, group.holder
+    subscribes_to_all = len(subscribed) == len(group.numbers.topics)
+    if (
+        member.state is MemberState.STABLE
+        and member.assigned == member.target
+        and subscribes_to_all
+        and not command.has_subscription_changed
+    ):
+        return compute_kept_standing(standing, group.target_epoch)
+    owned = None
+    is_as_known = standing.member_epoch == command.epoch_known
+    if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
+        owned = group.numbers.known_numbers(command.owned)
+    return compute_next_standing(
+        standing,
+        target=member.target or (),
+        target_epoch=group.target_epoch,
+        is_subscribed=(
+            _subscribes if subscribes_to_all else lambda number: topic_index(number) in subscribed
+        ),
+        is_free=lambda number: holder[number] < 0,
+        owned=owned,
+        has_subscription_changed=command.has_subscription_changed,
+    )
+
+
+def _subscribes(number: int) -> bool:
+    """What there is to ask of a member that subscribes to all topics of its group."""
+    return True
+
+
+def standing_of(group: ConsumerGroup, member: Member) -> Standing:
+    """Where the member stands, with the epoch of each partition."""
+    epoch_of = group.assignment_epoch_of
+    return Standing(
+        member.member_epoch,
+        member.previous_member_epoch,
+        member.state,
+        {number: epoch_of[number] for number in member.assigned},
+        {number: epoch_of[number] for number in member.pending_revocation},
+    )
+
+
+def current_assignment_record(
+    group: ConsumerGroup, member_id: MemberId, standing: Standing
+) -> Record:
+    """The record of type 8 for a standing."""
+    numbers = group.numbers
+    return Record(
+        ConsumerGroupCurrentMemberAssignmentKey(group.group_id, member_id),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            standing.member_epoch,
+            standing.previous_member_epoch,
+            int(standing.state),
+            numbers.assigned_topic_partitions(standing.assigned),
+            numbers.assigned_topic_partitions(standing.pending_revocation),
+        ),
+    )
+
+
+def _timeout_effects(
+    group: ConsumerGroup, member: Member, standing: Standing, following: Standing
+) -> tuple[Effect, ...]:
+    """The rebalance timeout begins with a revocation and ends with its acknowledgement.
+
+    What is to be revoked on top of it, for the member changed its subscription, gives no new time.
+    Members of the classic protocol have deadlines of their own.
+    """
+    if member.classic is not None:
+        return ()
+    was_revoking = standing.state is MemberState.UNREVOKED_PARTITIONS
+    if following.state is not MemberState.UNREVOKED_PARTITIONS:
+        if not was_revoking:
+            return ()
+        return (CancelRebalanceTimeout(group.group_id, member.member_id),)
+    if was_revoking and standing.pending_revocation.keys() <= following.pending_revocation.keys():
+        return ()
+    timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else 0
+    return (
+        ArmRebalanceTimeout(group.group_id, member.member_id, following.member_epoch, timeout_ms),
+    )
+
+
+def _standing_facts(member: Member) -> tuple[int, MemberState]:
+    return member.member_epoch, member.state
+
+
+_PARKABLE = (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS)
+
+
+def _response(
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    facts: tuple[int, MemberState],
+    epoch_before: int,
+    assigned: tuple[int, ...] | None,
+    owned: tuple[TopicPartitions, ...] | None,
+) -> ConsumerGroupHeartbeatResponse:
+    member_epoch, state = facts
+    assignment: tuple[TopicPartitions, ...] | None = None
+    is_known = True
+    if assigned is not None:
+        assignment = group.numbers.topic_partitions(assigned)
+        is_known = owned is not None and group.numbers.known_numbers(owned) == set(assigned)
+    settings = shard.settings_of(group.group_id)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member_epoch,
+        heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        assignment=assignment,
+        news=not is_known or member_epoch != epoch_before,
+        parkable=state in _PARKABLE,
+        settled=state is MemberState.STABLE and group.target_epoch == member_epoch,
+        local=(
+            None if group.local is None else compute_told_assignment(group, member, member_epoch)
+        ),
+    )

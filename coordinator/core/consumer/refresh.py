@@ -1,0 +1,61 @@
+"""A group looks anew at what its target is computed from: topics, assignor, moves."""
+
+from __future__ import annotations
+
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
+from coordinator.core.state.metadata_hash import compute_metadata_hash
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.core.target.target_assignment import (
+    compute_preferred_assignor,
+    compute_preferred_of,
+    is_assigned_otherwise,
+)
+from coordinator.core.target.target_steps import ContinueMoves, handle_continue_moves
+from model.commands import RefreshAssignor, RefreshTopics
+from model.responses import Done
+
+
+def handle_refresh(
+    shard: Shard, command: RefreshTopics | RefreshAssignor | ContinueMoves
+) -> Outcome:
+    """What targets are computed from may be otherwise now."""
+    if isinstance(command, RefreshTopics):
+        return handle_refresh_topics(shard, command)
+    if isinstance(command, ContinueMoves):
+        return handle_continue_moves(shard, command)
+    return handle_refresh_assignor(shard, command)
+
+
+def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
+    """A new group epoch if the topics that the group subscribes to are not what they were."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None or not needs_epoch_for_topics(shard, group):
+        return Outcome(response=Done())
+    records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
+    effects = (compute_target_effect(shard, group, command.group_id),)
+    return Outcome(records=tuple(records), response=Done(), effects=effects)
+
+
+def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
+    """A new group epoch if the target of a live group is computed otherwise than before."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None or not group.member_count:
+        return Outcome(response=Done())
+    before = compute_preferred_of(command.assignors_before, group)
+    now = compute_preferred_assignor(shard, group)
+    configs = shard.settings_of(command.group_id).assignor_configs
+    if now == before and not is_assigned_otherwise(now, command.assignor_configs_before, configs):
+        return Outcome(response=Done())
+    records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
+    effects = (compute_target_effect(shard, group, command.group_id),)
+    return Outcome(records=tuple(records), response=Done(), effects=effects)
+
+
+def needs_epoch_for_topics(shard: Shard, group: ConsumerGroup) -> bool:
+    """Whether the group has members, and a metadata hash that is not of the topics as they are."""
+    if group.member_count == 0:
+        return False
+    names = group.subscribed_topic_names()
+    return compute_metadata_hash(names, shard.image, shard.topic_hashes) != group.metadata_hash

@@ -1,0 +1,1 @@
+"""Deadlines of members and groups as data; whoever keeps the time looks at them."""

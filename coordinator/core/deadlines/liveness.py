@@ -1,0 +1,478 @@
+"""Soft state: when members were last heard from, and which deadlines run.
+
+Rebuilt on load, never in the log. Deadlines are data; the shell asks ``next_deadline_ms`` when to
+come back. They are kept in buckets of 100 ms: when one begins, nearly all of its members have been
+heard from since and go to later ones. What is left falls within the bucket, and is kept to the
+millisecond. All times here are on a clock that stands still while the process does, for nobody
+could be heard from meanwhile. But turns that take long, one after another, are no pause: what came
+before each of them was handled. So a pause is forgiven once in ``PARDON_AGAIN_MS``, and of all else
+that comes late ``GRACE_MS`` in as long. A member that is not heard from is put out, whatever the
+load, after its timeout and a fifth of it, 2 s, and up to one pause in 10 s.
+
+A member on a stream was promised a session timeout, and believes for so long after each renewal
+that it owns its partitions (``muster.connection.lease``). No deadline takes them from it earlier:
+
+- A session lasts as long as the longest timeout that the member was told.
+- A member whose rebalance timeout has passed is renewed no more (``must_go``), which its stream
+  tells it; it is put out when its lease has ended, or when it says that it has stopped.
+- What was told before a restart is not known. Until so much has passed as it may have been told,
+  neither deadline puts out who was a member when the process started.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from coordinator.core.deadlines.classic_deadlines import FAR_MS, ClassicDeadlines
+from model.commands import INTERNAL, ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
+from model.ids import GroupId, MemberId
+
+BUCKET_MS = 100
+NEVER_MS = 1 << 62
+
+NOT_HEARD_MS = -1
+"""The last sign of a member that was not heard from since its group's timeout changed. No time is
+compared for it: while the process is starved of CPU the clock here stands nearly still.
+"""
+
+CLASSIC_AGAIN_MS = 5_000
+"""When a deadline of a classic group passes again after it was refused."""
+
+LATE_MS = 50
+"""Less is the resolution of timers, not a stall."""
+
+
+GRACE_MS = 2_000
+"""What is not more, and comes more often than a pause, is forgiven so far: a third of the shortest
+session timeout that Kafka allows, within which its clients send a heartbeat.
+"""
+
+PARDON_AGAIN_MS = 10_000
+"""So long the process has to run before a pause is forgiven again. Who is alive was heard then."""
+
+
+class RebalanceDeadline(NamedTuple):
+    """By when a member must have left an epoch; it is looked at in ``bucket``."""
+
+    at_ms: int
+    epoch: int
+    bucket: int
+
+
+class MemberLiveness:
+    """One member's. Times are on the clock of its ``Liveness``.
+
+    There is one for each of very many members, who share what can be shared: the name of their
+    group, the number of a bucket, the time of a heartbeat.
+    """
+
+    __slots__ = (
+        "group_id",
+        "is_gone",
+        "kept_since_ms",
+        "kept_until_ms",
+        "last_heard_ms",
+        "lease_ms",
+        "member_id",
+        "must_go",
+        "promised_until_ms",
+        "rebalance",
+        "session_bucket",
+    )
+
+    def __init__(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> None:
+        self.group_id = GroupId(sys.intern(group_id))
+        self.member_id = member_id
+        self.last_heard_ms = now_ms
+        self.lease_ms = 0
+        self.kept_since_ms = 0
+        self.kept_until_ms = 0
+        self.promised_until_ms = 0
+        self.must_go = False
+        self.rebalance: RebalanceDeadline | None = None
+        self.session_bucket = -1
+        self.is_gone = False
+
+
+class _Near(NamedTuple):
+    """A deadline of a member in a bucket that has begun; no two have the same number."""
+
+    at_ms: int
+    number: int
+    entry: MemberLiveness
+    bucket: int
+
+
+def _heard_ms(entry: MemberLiveness) -> int:
+    return entry.kept_since_ms if entry.last_heard_ms == NOT_HEARD_MS else entry.last_heard_ms
+
+
+def _lease_end_ms(entry: MemberLiveness) -> int:
+    """When nobody can believe any more to be this member; in the past where nobody does."""
+    end_ms = _heard_ms(entry) + entry.lease_ms if entry.lease_ms else 0
+    return max(end_ms, entry.promised_until_ms)
+
+
+class Liveness:
+    """Deadlines of all members. Times given and returned are monotonic milliseconds."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self._session_timeout_ms = session_timeout_ms
+        self._own_timeouts_ms: dict[GroupId, int] = {}
+        self._longest_timeouts_ms: dict[GroupId, int] = {}
+        self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
+        self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
+        """By number; the number is in it again, to be shared."""
+        self._kept: dict[tuple[GroupId, MemberId], tuple[RebalanceDeadline, bool]] = {}
+        """What else ran for members whose session has ended, until it is known that they go."""
+        self._order: list[int] = []
+        self._near: list[_Near] = []
+        """What falls in buckets that have begun, by time."""
+        self._sequence = 0
+        self._heard_ms = 0
+        self._promised_until_ms = 0
+        self.classic = ClassicDeadlines()
+        """Those of classic groups, on the clock of this."""
+        self.stalled_ms = 0
+        """How long the clock here has stood still in all."""
+        self._pardoned_ms = -PARDON_AGAIN_MS
+        self._grace_ms = GRACE_MS
+        self._grace_since_ms = -PARDON_AGAIN_MS
+        self.late_after_ms = NEVER_MS
+        """From then on the shell is late, and whoever comes first calls ``catch_up``."""
+
+    # -------------------------------------------------------------------------------- members
+
+    def session_timeout_ms(self, group_id: GroupId) -> int:
+        """That of the group's members."""
+        return self._own_timeouts_ms.get(group_id, self._session_timeout_ms)
+
+    def note_longest_timeout(self, group_id: GroupId, timeout_ms: int) -> None:
+        """Members of the group may have been promised so much before the process started."""
+        self._longest_timeouts_ms[group_id] = timeout_ms
+
+    def set_session_timeout(self, group_id: GroupId, timeout_ms: int, now_ms: int) -> None:
+        """A longer one holds at once, a shorter one for a member from when it is heard from next.
+
+        Until then a member does not know how often it is to be heard from, and one that was
+        promised a longer timeout may never know (``renew_lease``).
+        """
+        self.catch_up(now_ms)
+        members = self._members.get(group_id, {}).values()
+        for entry in members:
+            entry.kept_until_ms = self.session_deadline_ms(entry)
+            entry.last_heard_ms, entry.kept_since_ms = NOT_HEARD_MS, _heard_ms(entry)
+        if timeout_ms == self._session_timeout_ms:
+            self._own_timeouts_ms.pop(group_id, None)
+        else:
+            self._own_timeouts_ms[group_id] = timeout_ms
+        soonest_ms = now_ms - self.stalled_ms + timeout_ms
+        for entry in members:
+            deadline_ms = self.session_deadline_ms(entry)
+            entry.session_bucket = self._put(entry, min(deadline_ms, soonest_ms))
+
+    def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
+        """The entry of a member that is alive."""
+        members = self._members.get(group_id)
+        return None if members is None else members.get(member_id)
+
+    def heard(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> MemberLiveness:
+        """The member was heard from; it is entered if it is new."""
+        self.catch_up(now_ms)
+        now_ms -= self.stalled_ms
+        members = self._members.setdefault(group_id, {})
+        entry = members.get(member_id)
+        if entry is None:
+            entry = members[member_id] = MemberLiveness(group_id, member_id, now_ms)
+            timeout_ms = self.session_timeout_ms(group_id)
+            entry.session_bucket = self._put(entry, now_ms + timeout_ms)
+        else:
+            entry.last_heard_ms = now_ms
+        return entry
+
+    def note_loaded(self, entry: MemberLiveness, now_ms: int) -> None:
+        """The member was one when the process started; it may hold a lease that began before."""
+        timeout_ms = self.session_timeout_ms(entry.group_id)
+        longest_ms = max(timeout_ms, self._longest_timeouts_ms.get(entry.group_id, 0))
+        promised_until_ms = now_ms - self.stalled_ms + longest_ms
+        if promised_until_ms != self._promised_until_ms:
+            self._promised_until_ms = promised_until_ms
+        entry.promised_until_ms = self._promised_until_ms
+
+    def touch(self, entry: MemberLiveness, now_ms: int) -> None:
+        """``heard`` for an entry at hand."""
+        if now_ms > self.late_after_ms:
+            self.catch_up(now_ms)
+        now_ms -= self.stalled_ms
+        if now_ms != self._heard_ms:
+            self._heard_ms = now_ms
+        entry.last_heard_ms = self._heard_ms
+
+    def note_lease(self, entry: MemberLiveness) -> bool:
+        """The member is about to be told its session timeout, and counts on it from then on.
+
+        A client over a stream stops by itself when so long has passed since it was renewed.
+        ``False``, and nothing promised, to one that must go.
+        """
+        if entry.must_go:
+            return False
+        entry.lease_ms = max(entry.lease_ms, self.session_timeout_ms(entry.group_id))
+        return True
+
+    def renew_lease(self, entry: MemberLiveness, now_ms: int) -> bool:
+        """``touch`` for a member on a stream. ``False``, and nothing done, to one that must go."""
+        if not self.note_lease(entry):
+            return False
+        self.touch(entry, now_ms)
+        return True
+
+    def session_deadline_ms(self, entry: MemberLiveness) -> int:
+        """When the member's session ends, if nothing is heard until then."""
+        timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
+        deadline_ms = max(_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
+        if entry.last_heard_ms == NOT_HEARD_MS:
+            return max(deadline_ms, entry.kept_until_ms)
+        return deadline_ms
+
+    def remove(self, group_id: GroupId, member_id: MemberId) -> None:
+        """The member is gone; what is left of it in the buckets does nothing."""
+        members = self._members.get(group_id)
+        entry = None if members is None else members.pop(member_id, None)
+        if entry is not None:
+            entry.is_gone = True
+            if not members:
+                del self._members[group_id]
+
+    def arm_rebalance(
+        self, group_id: GroupId, member_id: MemberId, epoch: int, timeout_ms: int, now_ms: int
+    ) -> None:
+        """The member must leave ``epoch`` within the timeout. Replaces what was armed.
+
+        A timeout below 0, which an imported log may have, passes at once, as in Kafka.
+        """
+        self.catch_up(now_ms)
+        entry = self.get(group_id, member_id)
+        if entry is not None:
+            now_ms -= self.stalled_ms
+            self._put_rebalance(entry, now_ms + max(timeout_ms, 0), epoch, now_ms)
+            entry.must_go = False
+
+    def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
+        """The member has moved on."""
+        entry = self.get(group_id, member_id)
+        if entry is not None:
+            entry.rebalance = None
+            entry.must_go = False
+
+    def arm_classic(
+        self,
+        group_id: GroupId,
+        deadline: ClassicDeadline,
+        member_id: MemberId,
+        timeout_ms: int,
+        now_ms: int,
+    ) -> None:
+        """A deadline of a classic group passes so much later than now."""
+        self.catch_up(now_ms)
+        now_ms -= self.stalled_ms
+        self.classic.arm(group_id, deadline, member_id, now_ms + timeout_ms, now_ms)
+
+    def begin_classic_sessions(
+        self, group_id: GroupId, sessions: Iterable[tuple[MemberId, int]], now_ms: int
+    ) -> None:
+        """These members, which may be very many, speak the classic protocol from now on.
+
+        Each has its session timeout, in ms, and nothing else runs for it.
+        """
+        self.catch_up(now_ms)
+        now_ms -= self.stalled_ms
+        for member_id, timeout_ms in sessions:
+            if group_id in self._members:
+                self.remove(group_id, member_id)
+            self.classic.begin_session(group_id, member_id, now_ms + timeout_ms, now_ms)
+
+    def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
+        """Whether what was handled since this expiry became due has put it off.
+
+        That is what its member had said before, or another expiry: a rebalance that the session of
+        one member ends renews those of all who waited.
+        """
+        group_id, member_id = command.group_id, command.member_id
+        if isinstance(command, ExpireClassicDeadline):
+            return self.classic.get(group_id, command.deadline, member_id) is not None
+        entry = self.get(group_id, member_id)
+        if entry is None or command.deadline is not Deadline.SESSION:
+            return False
+        self._restore(entry)
+        return True
+
+    def _restore(self, entry: MemberLiveness) -> None:
+        """What else ran for a member whose session goes on after all."""
+        kept = self._kept.pop((entry.group_id, entry.member_id), None)
+        if kept is not None and entry.rebalance is None:
+            (at_ms, epoch, _), entry.must_go = kept
+            # The next tick looks at it, and knows what time it is.
+            self._put_rebalance(entry, at_ms, epoch, now_ms=0)
+
+    def note_expired(self, command: ExpireMember | ExpireClassicDeadline) -> None:
+        """The expiry was not refused."""
+        if isinstance(command, ExpireMember) and command.deadline is Deadline.SESSION:
+            self._kept.pop((command.group_id, command.member_id), None)
+
+    def expire_again(self, command: ExpireMember | ExpireClassicDeadline, now_ms: int) -> None:
+        """The expiry was refused: let the deadline pass once more, a session after now.
+
+        Its refusal may come late: what the member has to leave since stays as it is.
+        """
+        if isinstance(command, ExpireClassicDeadline):
+            group_id, member_id = command.group_id, command.member_id
+            self.arm_classic(group_id, command.deadline, member_id, CLASSIC_AGAIN_MS, now_ms)
+            return
+        entry = self.heard(command.group_id, command.member_id, now_ms)
+        if command.deadline is Deadline.SESSION:
+            self._restore(entry)
+        elif command.member_epoch is not None and entry.rebalance is None:
+            epoch, timeout_ms = command.member_epoch, self.session_timeout_ms(command.group_id)
+            must_go = entry.must_go
+            self.arm_rebalance(entry.group_id, entry.member_id, epoch, timeout_ms, now_ms)
+            entry.must_go = must_go
+
+    # ------------------------------------------------------------------------------ deadlines
+
+    def _put(self, entry: MemberLiveness, deadline_ms: int) -> int:
+        number = deadline_ms // BUCKET_MS
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            self._buckets[number] = (number, [entry])
+            heapq.heappush(self._order, number)
+            return number
+        bucket[1].append(entry)
+        return bucket[0]
+
+    def _put_rebalance(self, entry: MemberLiveness, at_ms: int, epoch: int, now_ms: int) -> None:
+        bucket = self._put(entry, min(at_ms, now_ms + FAR_MS))
+        entry.rebalance = RebalanceDeadline(at_ms, epoch, bucket)
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
+        soonest_ms = self.classic.next_ms()
+        if self._order and (soonest_ms is None or self._order[0] * BUCKET_MS < soonest_ms):
+            soonest_ms = self._order[0] * BUCKET_MS
+        if self._near and (soonest_ms is None or self._near[0].at_ms < soonest_ms):
+            soonest_ms = self._near[0].at_ms
+        return None if soonest_ms is None else soonest_ms + self.stalled_ms
+
+    def expect(self, at_ms: int) -> None:
+        """The shell means to come back then."""
+        self.late_after_ms = at_ms + LATE_MS
+
+    def catch_up(self, now_ms: int) -> int:
+        """See whether the process has stood still; for how long, 0 if it has not.
+
+        Not only the tick does: after a stall requests are read first, and what they begin must
+        not be moved by a stall that was before them.
+        """
+        if now_ms <= self.late_after_ms:
+            return 0
+        late_ms = now_ms - (self.late_after_ms - LATE_MS)
+        self.stalled_ms += self._forgive(late_ms, now_ms - late_ms - self.stalled_ms)
+        self.late_after_ms += late_ms
+        return late_ms
+
+    def _forgive(self, late_ms: int, at_ms: int) -> int:
+        """For how much of it the clock here stands still; it began ``at_ms`` on that clock."""
+        if late_ms > GRACE_MS and at_ms - self._pardoned_ms >= PARDON_AGAIN_MS:
+            self._pardoned_ms = at_ms
+            return late_ms
+        if at_ms - self._grace_since_ms >= PARDON_AGAIN_MS:
+            self._grace_ms, self._grace_since_ms = GRACE_MS, at_ms
+        forgiven_ms = min(late_ms, self._grace_ms)
+        self._grace_ms -= forgiven_ms
+        return forgiven_ms
+
+    def due(self, now_ms: int) -> list[ExpireMember | ExpireClassicDeadline]:
+        """Commands for what has passed. Each comes once; the core checks that it still holds."""
+        now_ms -= self.stalled_ms
+        found: list[ExpireMember | ExpireClassicDeadline] = [*self.classic.due(now_ms)]
+        while self._order and self._order[0] * BUCKET_MS <= now_ms:
+            bucket = heapq.heappop(self._order)
+            for entry in self._buckets.pop(bucket)[1]:
+                self._look(entry, bucket, now_ms, found)
+        while self._near and self._near[0].at_ms <= now_ms:
+            _, _, entry, bucket = heapq.heappop(self._near)
+            self._look(entry, bucket, now_ms, found)
+        return found
+
+    def _look(
+        self,
+        entry: MemberLiveness,
+        bucket: int,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
+    ) -> None:
+        """At what of a member was entered in a bucket that has begun."""
+        if entry.is_gone:
+            return
+        rebalance = entry.rebalance
+        if rebalance is not None:
+            if rebalance.at_ms <= now_ms:
+                self._look_at_rebalance(entry, rebalance.epoch, now_ms, found)
+            elif rebalance.at_ms // BUCKET_MS == bucket:
+                self._put_near(entry, bucket, rebalance.at_ms)
+            elif rebalance.bucket == bucket:
+                self._put_rebalance(entry, rebalance.at_ms, rebalance.epoch, now_ms)
+        if bucket == entry.session_bucket:
+            self._look_at_session(entry, bucket, now_ms, found)
+
+    def _put_near(self, entry: MemberLiveness, bucket: int, at_ms: int) -> None:
+        self._sequence += 1
+        heapq.heappush(self._near, _Near(at_ms, self._sequence, entry, bucket))
+
+    def _look_at_rebalance(
+        self,
+        entry: MemberLiveness,
+        epoch: int,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
+    ) -> None:
+        """Expire, or let the lease end first: what is heard from now on does not renew it."""
+        lease_end_ms = _lease_end_ms(entry)
+        if lease_end_ms > now_ms and not entry.must_go:
+            entry.must_go = True
+            self._put_rebalance(entry, lease_end_ms, epoch, now_ms)
+            return
+        found.append(self._expire(entry, Deadline.REBALANCE, epoch))
+        entry.rebalance = None
+
+    def _look_at_session(
+        self,
+        entry: MemberLiveness,
+        bucket: int,
+        now_ms: int,
+        found: list[ExpireMember | ExpireClassicDeadline],
+    ) -> None:
+        """Expire, or look again when the timeout has passed since it was last heard from."""
+        deadline_ms = self.session_deadline_ms(entry)
+        if deadline_ms <= now_ms:
+            # Should the core disagree, the next heartbeat enters the member anew.
+            self.remove(entry.group_id, entry.member_id)
+            if entry.rebalance is not None:
+                kept = entry.rebalance, entry.must_go
+                self._kept[entry.group_id, entry.member_id] = kept
+            found.append(self._expire(entry, Deadline.SESSION, None))
+            return
+        if entry.last_heard_ms == NOT_HEARD_MS:
+            # It may be heard from any time, and has the shorter timeout from then on.
+            soonest_ms = now_ms + self.session_timeout_ms(entry.group_id)
+            deadline_ms = min(deadline_ms, soonest_ms)
+        if deadline_ms // BUCKET_MS == bucket:
+            self._put_near(entry, bucket, deadline_ms)
+        else:
+            entry.session_bucket = self._put(entry, deadline_ms)
+
+    @staticmethod
+    def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:
+        return ExpireMember(INTERNAL, entry.group_id, entry.member_id, deadline, epoch)

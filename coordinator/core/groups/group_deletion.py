@@ -1,0 +1,173 @@
+"""Deleting groups and offsets: who may go, and the tombstones that are written.
+
+The offsets are in the store, so that the runtime says which there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import assert_never
+
+from coordinator.core.groups.group_tombstones import compute_group_tombstones
+from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.foreign_groups import ShareGroup, StreamsGroup
+from coordinator.core.state.open_transactions import OffsetPlace
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from model.commands import DeleteGroup, DeleteOffsets
+from model.errors import (
+    CoordinatorLoadInProgress,
+    ErrorCode,
+    GroupIdNotFound,
+    InvalidGroupId,
+    NonEmptyGroup,
+)
+from model.ids import GroupId, TopicName
+from model.log.records import OffsetCommitKey, Record
+from model.log.share_records import (
+    ShareGroupMetadataKey,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupTargetAssignmentMetadataKey,
+)
+from model.log.streams_records import (
+    StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTopologyKey,
+)
+from model.responses import Done, OffsetDeleteResponse, PartitionResult, TopicResult
+
+
+def check_delete_group(shard: Shard, group_id: GroupId) -> None:
+    """Row O15: the group is there, and nobody is in it or about to be (``ClassicGroup``)."""
+    check_is_there(shard, group_id)
+    consumer = shard.consumer_groups.get(group_id)
+    classic = shard.classic_group(group_id)
+    foreign = shard.foreign_groups.get(group_id)
+    if (
+        (consumer is not None and consumer.member_count)
+        or (classic is not None and classic.state is not ClassicGroupState.EMPTY)
+        or (foreign is not None and foreign.members)
+    ):
+        raise NonEmptyGroup(f"The group {group_id} is not empty.")
+
+
+def check_not_being_deleted(shard: Shard, group_id: GroupId) -> None:
+    """Nobody joins a group that is losing its offsets; who asks again finds it gone."""
+    if group_id in shard.being_deleted:
+        raise CoordinatorLoadInProgress(f"The group {group_id} is being deleted.")
+
+
+def check_is_there(shard: Shard, group_id: GroupId) -> None:
+    """Whether there is a group of that id, of whatever type."""
+    if group_id not in shard.consumer_groups and not shard.has_other_group(group_id):
+        raise GroupIdNotFound(f"The group {group_id} does not exist.")
+
+
+def handle_delete_group(
+    shard: Shard, command: DeleteGroup, offsets: Collection[OffsetPlace]
+) -> Outcome:
+    """Tombstones of all offsets, and then of the group, in one batch."""
+    check_delete_group(shard, command.group_id)
+    if command.validate_only:
+        return Outcome(response=Done())
+    records = [
+        Record(OffsetCommitKey(command.group_id, topic, partition), None)
+        for topic, partition in offsets
+    ]
+    records += _compute_tombstones(shard, command.group_id)
+    return Outcome(records=tuple(records), response=Done())
+
+
+def compute_offset_tombstones(group_id: GroupId, offsets: Iterable[OffsetPlace]) -> Outcome:
+    """A part of the offsets of a group that is being deleted."""
+    records = (
+        Record(OffsetCommitKey(group_id, topic, partition), None) for topic, partition in offsets
+    )
+    return Outcome(records=tuple(records), response=Done())
+
+
+def _compute_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
+    """The members of an empty group have left theirs already."""
+    group = shard.foreign_groups.get(group_id)
+    match group:
+        case None:
+            return compute_group_tombstones(shard, group_id)
+        case ShareGroup():
+            return [
+                Record(ShareGroupTargetAssignmentMetadataKey(group_id), None),
+                Record(ShareGroupStatePartitionMetadataKey(group_id), None),
+                Record(ShareGroupMetadataKey(group_id), None),
+            ]
+        case StreamsGroup():
+            return [
+                Record(StreamsGroupTargetAssignmentMetadataKey(group_id), None),
+                Record(StreamsGroupMetadataKey(group_id), None),
+                Record(StreamsGroupTopologyKey(group_id), None),
+            ]
+        case _:
+            assert_never(group)
+
+
+# ------------------------------------------------------------------------------------- offsets
+
+
+def check_delete_offsets(shard: Shard, group_id: GroupId) -> None:
+    """Row O14, as far as it is one error for all: the group may lose offsets."""
+    if not group_id:
+        raise InvalidGroupId("The group id is empty.")
+    if isinstance(shard.foreign_groups.get(group_id), ShareGroup):
+        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+    check_is_there(shard, group_id)
+    classic = shard.classic_group(group_id)
+    if (
+        group_id not in shard.consumer_groups
+        and classic is not None
+        and classic.state is not ClassicGroupState.EMPTY
+        and classic.protocol_type != PROTOCOL_TYPE
+    ):
+        raise NonEmptyGroup(f"The group {group_id} is not empty.")
+
+
+def handle_delete_offsets(
+    shard: Shard, command: DeleteOffsets, offsets: Collection[OffsetPlace]
+) -> Outcome:
+    """Tombstones of those asked for that are in ``offsets``, and a result for each partition.
+
+    What was never committed is deleted, too, as Kafka sees it.
+    """
+    check_delete_offsets(shard, command.group_id)
+    subscribed = compute_subscribed_topics(shard, command.group_id)
+    results, records = [], []
+    for name, partitions in command.topics:
+        topic = shard.image.by_name.get(name)
+        rows = []
+        for partition in partitions:
+            if topic is None or not 0 <= partition < topic.partitions:
+                rows.append(PartitionResult(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            elif subscribed is None or name in subscribed:
+                rows.append(PartitionResult(partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
+            else:
+                rows.append(PartitionResult(partition, ErrorCode.NONE))
+                if (name, partition) in offsets and not command.validate_only:
+                    key = OffsetCommitKey(command.group_id, name, partition)
+                    records.append(Record(key, None))
+        topic_id = None if topic is None else topic.topic_id
+        results.append(TopicResult(name, topic_id, tuple(rows)))
+    return Outcome(records=tuple(records), response=OffsetDeleteResponse(tuple(results)))
+
+
+def compute_subscribed_topics(shard: Shard, group_id: GroupId) -> Collection[TopicName] | None:
+    """What the members subscribe to; ``None`` where that cannot be known: all is theirs then."""
+    group = shard.consumer_groups.get(group_id)
+    if group is not None:
+        return group.subscribed_topic_names()
+    if group_id in shard.foreign_groups:
+        foreign = shard.foreign_groups[group_id]
+        return None if foreign.members else ()
+    classic = shard.classic_group(group_id)
+    return () if classic is None else _compute_classic_topics(classic)
+
+
+def _compute_classic_topics(group: ClassicGroup) -> Collection[TopicName] | None:
+    return group.subscribed_topics if group.members else ()

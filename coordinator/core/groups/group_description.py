@@ -1,0 +1,214 @@
+"""What the coordinator shows of its groups: list and describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from coordinator.core.client_assignors.selection import compute_selected_assignor
+from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer_group import NO_NUMBERS, Member
+from coordinator.core.state.partition_numbers import PartitionNumbers
+from coordinator.core.state.shard import Shard
+from model.errors import ErrorCode
+from model.ids import GroupId, MemberId
+from model.log.records import ConsumerGroupMemberMetadataValue, MemberState
+from model.responses import (
+    DescribedClassicGroup,
+    DescribedClassicMember,
+    DescribedConsumerGroup,
+    DescribedMember,
+    ListedGroup,
+    NamedTopicPartitions,
+)
+from model.topics import TopicImage
+
+CONSUMER = "consumer"
+CLASSIC = "classic"
+EMPTY = "Empty"
+DEAD = "Dead"
+
+
+def list_groups(shard: Shard) -> Iterator[ListedGroup]:
+    """All groups of a shard. Groups that only have offsets are classic, Empty, of no protocol."""
+    consumers, foreign = shard.consumer_groups, shard.foreign_groups
+    classic = shard.all_classic_groups()
+    for group_id, group in consumers.items():
+        yield ListedGroup(
+            group_id, CONSUMER, group.state().value, CONSUMER, group.member_count, group.group_epoch
+        )
+    for group_id, other in foreign.items():
+        if group_id not in consumers:
+            kind = other.group_type
+            yield ListedGroup(
+                group_id, kind, other.state(), kind, len(other.members), other.group_epoch
+            )
+    for group_id, known in classic.items():
+        if group_id not in consumers and group_id not in foreign:
+            yield ListedGroup(
+                group_id,
+                known.protocol_type or "",
+                known.state.value,
+                CLASSIC,
+                len(known.members),
+                known.generation,
+            )
+    for group_id in shard.offset_groups | shard.open_transactions.group_ids():
+        if group_id not in consumers and group_id not in foreign and group_id not in classic:
+            yield ListedGroup(group_id, "", EMPTY, CLASSIC, 0, 0)
+
+
+def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsumerGroup:
+    """One consumer group, or GROUP_ID_NOT_FOUND for an absent one or one of another type."""
+    group, members = begin_description(shard, group_id)
+    return replace(group, members=tuple(members))
+
+
+def begin_description(
+    shard: Shard, group_id: GroupId
+) -> tuple[DescribedConsumerGroup, Iterator[DescribedMember]]:
+    """``describe_consumer_group`` without the members, and these.
+
+    They are described as they are now, whenever they are asked for: what a member has is
+    replaced when it changes, and never changed.
+    """
+    group = shard.consumer_groups.get(group_id)
+    if group is None:
+        message = (
+            f"Group {group_id} is not a consumer group."
+            if shard.has_other_group(group_id)
+            else f"Group {group_id} not found."
+        )
+        failed = compute_failed_description(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message)
+        return failed, iter(())
+    described = DescribedConsumerGroup(
+        group_id,
+        ErrorCode.NONE,
+        None,
+        group.state().value,
+        group.group_epoch,
+        group.target_epoch,
+        compute_selected_assignor(shard, group),
+        (),
+    )
+    standings = [_get_standing(member) for member in group.members()]
+    image, numbers = shard.image, group.numbers
+    return described, (_describe_member(image, numbers, standing) for standing in standings)
+
+
+def compute_failed_description(
+    group_id: GroupId, error: ErrorCode, message: str
+) -> DescribedConsumerGroup:
+    """The entry for a group that cannot be described."""
+    return DescribedConsumerGroup(group_id, error, message, "", 0, 0, "", ())
+
+
+class _Standing(NamedTuple):
+    """What a member has at one moment: each is replaced when it changes, and never changed."""
+
+    member_id: MemberId
+    member_epoch: int
+    state: MemberState
+    metadata: ConsumerGroupMemberMetadataValue | None
+    assigned: Sequence[int]
+    pending_revocation: Sequence[int]
+    target: Sequence[int] | None
+
+
+def _get_standing(member: Member) -> _Standing:
+    return _Standing(
+        member.member_id,
+        member.member_epoch,
+        member.state,
+        member.metadata,
+        member.assigned,
+        member.pending_revocation,
+        member.target,
+    )
+
+
+def _describe_member(
+    image: TopicImage, partitions: PartitionNumbers, member: _Standing
+) -> DescribedMember:
+    def name(numbers: Sequence[int]) -> tuple[NamedTopicPartitions, ...]:
+        return _named(image, partitions, numbers)
+
+    metadata = member.metadata
+    return DescribedMember(
+        member_id=member.member_id,
+        instance_id=metadata.instance_id if metadata is not None else None,
+        rack_id=metadata.rack_id if metadata is not None else None,
+        member_epoch=member.member_epoch,
+        client_id=metadata.client_id if metadata is not None else "",
+        client_host=metadata.client_host if metadata is not None else "",
+        subscribed_topic_names=metadata.subscribed_topic_names if metadata is not None else (),
+        subscribed_topic_regex=metadata.subscribed_topic_regex if metadata is not None else None,
+        assignment=name(member.assigned),
+        pending_revocation=name(member.pending_revocation),
+        target_assignment=name(member.target or NO_NUMBERS),
+        state=member.state.name,
+        member_type=int(metadata is None or metadata.classic_member_metadata is None),
+    )
+
+
+def _named(
+    image: TopicImage, partitions: PartitionNumbers, numbers: Sequence[int]
+) -> tuple[NamedTopicPartitions, ...]:
+    """Partitions of topics that exist, with their names."""
+    found = []
+    for topic_partitions in partitions.topic_partitions(numbers):
+        topic = image.by_id.get(topic_partitions.topic_id)
+        if topic is not None:
+            found.append(
+                NamedTopicPartitions(topic.topic_id, topic.name, topic_partitions.partitions)
+            )
+    return tuple(found)
+
+
+def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicGroup:
+    """A classic group; Dead with GROUP_ID_NOT_FOUND where there is none (row O16)."""
+    if group_id in shard.consumer_groups or group_id in shard.foreign_groups:
+        message = f"Group {group_id} is not a classic group."
+        return compute_failed_classic_description(group_id, message)
+    group = shard.classic_group(group_id)
+    if group is not None:
+        return _describe_known(group)
+    if shard.has_simple_group(group_id):
+        return DescribedClassicGroup(group_id, ErrorCode.NONE, None, EMPTY, "", "")
+    return compute_failed_classic_description(group_id, f"Group {group_id} not found.")
+
+
+def compute_failed_classic_description(
+    group_id: GroupId,
+    message: str,
+    error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND,
+    state: str = DEAD,
+) -> DescribedClassicGroup:
+    """The entry for a group that cannot be described; one that is not found is Dead."""
+    return DescribedClassicGroup(group_id, error, message, state, "", "")
+
+
+def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:
+    """Protocol and metadata are shown once they are agreed on, as Kafka shows them."""
+    is_stable = group.state is ClassicGroupState.STABLE
+    return DescribedClassicGroup(
+        group.group_id,
+        ErrorCode.NONE,
+        None,
+        group.state.value,
+        group.protocol_type or "",
+        (group.protocol_name or "") if is_stable else "",
+        group.generation,
+        tuple(
+            DescribedClassicMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.metadata if is_stable else b"",
+                member.assignment,
+            )
+            for member in group.members.values()
+        ),
+    )

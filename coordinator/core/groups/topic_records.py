@@ -1,0 +1,294 @@
+"""The topic catalogue that is kept here: names, ids, partition counts, producer ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from coordinator.core.groups.config_changes import (
+    compute_described_configs,
+    compute_group_settings,
+    handle_alter_group_configs,
+)
+from coordinator.core.state.outcome import Outcome, RefreshGroups
+from model.commands import (
+    AllocateProducerId,
+    AlterGroupConfigs,
+    ConfigCommand,
+    CreateTopic,
+    DeleteTopic,
+    DescribeGroupConfigs,
+    ForgetDeletedTopic,
+    GrowTopic,
+    ListGroupConfigs,
+    Now,
+    SetTopicRacks,
+    TopicCommand,
+)
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import (
+    InvalidPartitions,
+    InvalidRequest,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from model.ids import GroupId, LogOffset, TopicId, TopicName
+from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
+from model.log.records import (
+    GroupConfigsSideKey,
+    GroupConfigsSideValue,
+    ImportGraceKey,
+    ImportGraceValue,
+    ProducerGroupKey,
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    ProducerStateKey,
+    SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from model.responses import Done, ListGroupConfigsResponse, ProducerIdResponse, TopicResponse
+from model.topics import (
+    NAME_LENGTH_MAX,
+    Topic,
+    TopicImage,
+    compute_image_with,
+    compute_image_without,
+    compute_metric_name,
+)
+
+PARTITIONS_MAX = 100_000
+PRODUCER_ID_BLOCK = 1_000
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Changed by ``replay_side`` alone, but for the id that is handed out next.
+
+    ``next_producer_id`` is soft: ids up to ``producer_id_end`` are reserved durably, and a
+    restart begins with a new block. ``imported_at_ms`` is the wall time of the last import of a
+    log, 0 where there was none: no offset expires before the retention has passed since then.
+    ``group_configs`` are the settings that groups have of their own, ``group_settings`` what is in
+    force for these groups on a server with ``settings``. ``longest_session_timeouts_ms`` were in
+    force before, of groups whose session timeout was shortened.
+    """
+
+    settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
+    image: TopicImage = field(default_factory=TopicImage)
+    deleted: dict[TopicId, TopicDeletionValue] = field(default_factory=dict)
+    producer_id_end: int = 0
+    imported_at_ms: int = 0
+    group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
+    group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
+    longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
+
+
+def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
+    """Apply one side record to the catalogue."""
+    match record.key, record.value:
+        case TopicSideKey() as key, TopicSideValue() as value:
+            catalogue.image = compute_image_with(catalogue.image, make_topic(key, value))
+        case TopicSideKey(name), None:
+            catalogue.image = compute_image_without(catalogue.image, name)
+        case TopicDeletionKey(topic_id), TopicDeletionValue() as deletion:
+            catalogue.deleted[topic_id] = deletion
+        case TopicDeletionKey(topic_id), None:
+            catalogue.deleted.pop(topic_id, None)
+        case ProducerIdBlockKey(), ProducerIdBlockValue(end):
+            catalogue.producer_id_end = end
+        case ImportGraceKey(), ImportGraceValue(imported_at_ms):
+            catalogue.imported_at_ms = imported_at_ms
+        case GroupConfigsSideKey(group_id), value:
+            assert value is None or isinstance(value, GroupConfigsSideValue)
+            _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
+        case (
+            ProducerStateKey() | ProducerGroupKey() | LocalAssignorsKey() | InstalledMetadataKey(),
+            _,
+        ):
+            # Of a shard, not of the catalogue.
+            pass
+        case _:
+            raise AssertionError(f"a side record that nothing writes: {record}")
+
+
+def _replay_group_configs(
+    catalogue: Catalogue, group_id: GroupId, value: GroupConfigsSideValue
+) -> None:
+    own = dict(value.configs)
+    catalogue.group_configs.pop(group_id, None)
+    catalogue.group_settings.pop(group_id, None)
+    catalogue.longest_session_timeouts_ms.pop(group_id, None)
+    if own:
+        catalogue.group_configs[group_id] = own
+        catalogue.group_settings[group_id] = compute_group_settings(catalogue.settings, own)
+    if value.longest_session_timeout_ms:
+        catalogue.longest_session_timeouts_ms[group_id] = value.longest_session_timeout_ms
+
+
+def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
+    """The topic that a side record says."""
+    return Topic(key.topic, value.topic_id, value.partitions, value.racks)
+
+
+def handle_topic_command(
+    catalogue: Catalogue, command: TopicCommand, now: Now, log_ends: tuple[LogOffset, ...] = ()
+) -> Outcome:
+    """Handle a command of the catalogue; raises a ``GroupError`` and changes nothing.
+
+    ``log_ends`` are the next offsets of all log partitions, of which a deletion makes a note.
+    """
+    match command:
+        case CreateTopic():
+            return handle_create_topic(catalogue, command)
+        case GrowTopic():
+            return handle_grow_topic(catalogue, command)
+        case SetTopicRacks():
+            return handle_set_topic_racks(catalogue, command)
+        case DeleteTopic():
+            return handle_delete_topic(catalogue, command, now, log_ends)
+        case ForgetDeletedTopic():
+            key = TopicDeletionKey(command.topic_id)
+            return Outcome(side=(SideRecord(key, None),), response=Done())
+        case AllocateProducerId():
+            return handle_allocate_producer_id(catalogue)
+        case _:
+            assert_never(command)
+
+
+def handle_config_command(catalogue: Catalogue, command: ConfigCommand) -> Outcome:
+    """Handle a command of the settings of groups; as ``handle_topic_command``."""
+    match command:
+        case AlterGroupConfigs():
+            own = catalogue.group_configs.get(command.group_id, {})
+            longest_ms = catalogue.longest_session_timeouts_ms.get(command.group_id, 0)
+            return handle_alter_group_configs(catalogue.settings, own, longest_ms, command)
+        case DescribeGroupConfigs(group_id=group_id):
+            own = catalogue.group_configs.get(group_id, {})
+            return Outcome(response=compute_described_configs(catalogue.settings, own, group_id))
+        case ListGroupConfigs():
+            group_ids = tuple(sorted(catalogue.group_configs))
+            return Outcome(response=ListGroupConfigsResponse(group_ids))
+        case _:
+            assert_never(command)
+
+
+def check_topic_name(image: TopicImage, name: TopicName) -> None:
+    """Kafka's rules for names, and that no topic differs only by ``.`` and ``_``."""
+    if not name or name in (".", ".."):
+        raise InvalidTopic(f"A topic cannot be named {name!r}.")
+    if len(name) > NAME_LENGTH_MAX:
+        raise InvalidTopic(f"A topic name cannot be longer than {NAME_LENGTH_MAX} characters.")
+    if _LEGAL_NAME.fullmatch(name) is None:
+        raise InvalidTopic(
+            f"Topic name {name!r} has characters other than ASCII letters, digits, '.', '_', '-'."
+        )
+    metric_name = compute_metric_name(name)
+    other = None if metric_name is None else image.by_metric_name.get(metric_name)
+    if other is not None and other != name:
+        raise InvalidTopic(f"Topic {name!r} collides with the existing topic {other!r}.")
+
+
+def check_partition_count(partitions: int) -> None:
+    """From 1 to ``PARTITIONS_MAX``."""
+    if partitions < 1:
+        raise InvalidPartitions("The number of partitions must be larger than 0.")
+    if partitions > PARTITIONS_MAX:
+        raise InvalidPartitions(f"A topic cannot have more than {PARTITIONS_MAX} partitions.")
+
+
+def _topic_outcome(topic: Topic, validate_only: bool) -> Outcome:
+    if validate_only:
+        return Outcome(response=TopicResponse(topic))
+    value = TopicSideValue(topic.topic_id, topic.partitions, topic.racks)
+    return Outcome(
+        side=(SideRecord(TopicSideKey(topic.name), value),),
+        response=TopicResponse(topic),
+        effects=(RefreshGroups(topic.name),),
+    )
+
+
+def handle_create_topic(catalogue: Catalogue, command: CreateTopic) -> Outcome:
+    if command.name in catalogue.image.by_name:
+        raise TopicAlreadyExists(f"Topic '{command.name}' already exists.")
+    check_topic_name(catalogue.image, command.name)
+    check_partition_count(command.partitions)
+    assert command.topic_id not in catalogue.image.by_id
+    topic = Topic(command.name, command.topic_id, command.partitions)
+    return _topic_outcome(topic, command.validate_only)
+
+
+def handle_grow_topic(catalogue: Catalogue, command: GrowTopic) -> Outcome:
+    old = catalogue.image.by_name.get(command.name)
+    if old is None:
+        raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+    check_partition_count(command.partitions)
+    if command.partitions <= old.partitions:
+        raise InvalidPartitions(
+            f"The topic {old.name} currently has {old.partitions} partition(s); "
+            f"{command.partitions} would not be an increase."
+        )
+    topic = Topic(old.name, old.topic_id, command.partitions, old.racks)
+    return _topic_outcome(topic, command.validate_only)
+
+
+def handle_set_topic_racks(catalogue: Catalogue, command: SetTopicRacks) -> Outcome:
+    """Groups that subscribe to it get a new epoch and target, as in Kafka (KIP-1101)."""
+    old = catalogue.image.by_name.get(command.name)
+    if old is None:
+        raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+    check_racks(command.racks, old.partitions)
+    racks = command.racks if any(command.racks) else ()
+    topic = Topic(old.name, old.topic_id, old.partitions, racks)
+    return _topic_outcome(topic, command.validate_only or topic == old)
+
+
+def check_racks(racks: tuple[tuple[str, ...], ...], partitions: int) -> None:
+    """No more lists than partitions, and names that are not empty."""
+    if len(racks) > partitions:
+        raise InvalidRequest(f"Racks of {len(racks)} partitions are given; there are {partitions}.")
+    for partition, names in enumerate(racks):
+        if "" in names:
+            raise InvalidRequest(f"A rack of partition {partition} has no name.")
+        if len(set(names)) < len(names):
+            # Two replicas in one rack say no more than one.
+            raise InvalidRequest(f"A rack of partition {partition} is named twice.")
+
+
+def handle_delete_topic(
+    catalogue: Catalogue, command: DeleteTopic, now: Now, log_ends: tuple[LogOffset, ...]
+) -> Outcome:
+    image = catalogue.image
+    if command.name is not None:
+        topic = image.by_name.get(command.name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+    elif command.topic_id is not None:
+        topic = image.by_id.get(command.topic_id)
+        if topic is None:
+            raise UnknownTopicId("There is no topic of that id.")
+    else:
+        raise InvalidRequest("Neither a topic name nor a topic id was given.")
+    value = TopicDeletionValue(topic.name, now.wall_ms, log_ends)
+    deletion = SideRecord(TopicDeletionKey(topic.topic_id), value)
+    return Outcome(
+        side=(SideRecord(TopicSideKey(topic.name), None), deletion),
+        response=TopicResponse(topic),
+        effects=(RefreshGroups(topic.name),),
+    )
+
+
+def handle_allocate_producer_id(catalogue: Catalogue) -> Outcome:
+    """Reserve a block; the first id of it is the answer, the runtime hands out the rest."""
+    first = catalogue.producer_id_end
+    value = ProducerIdBlockValue(first + PRODUCER_ID_BLOCK)
+    return Outcome(
+        side=(SideRecord(ProducerIdBlockKey(), value),), response=ProducerIdResponse(first)
+    )

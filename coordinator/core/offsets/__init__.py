@@ -1,0 +1,1 @@
+"""Committed offsets: commits, transactions, producers, expiry, deleted topics."""

@@ -1,0 +1,419 @@
+"""Committed offsets: what a commit must satisfy, what it writes, and how a stored one reads.
+
+The offsets themselves are in the store, read on demand; there is no state of them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from coordinator.core.classic.classic_members import check_classic_commit, compute_session
+from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.foreign_groups import ForeignGroup, ForeignMember, ShareGroup
+from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
+from coordinator.core.state.shard import Shard
+from model.commands import (
+    COMMIT_PARTITIONS_MAX,
+    DeleteTopicOffsets,
+    Now,
+    OffsetCommit,
+    OffsetFetch,
+    TopicOffsets,
+)
+from model.errors import (
+    ErrorCode,
+    GroupError,
+    GroupIdNotFound,
+    IllegalGeneration,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnknownServerError,
+    UnsupportedVersion,
+)
+from model.ids import ZERO_TOPIC_ID, MemberId, TopicId
+from model.log.records import (
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommits,
+    OffsetCommitValue,
+    PartitionOffset,
+    Record,
+)
+from model.responses import Done, FetchedOffset, OffsetCommitResponse, PartitionResult, TopicResult
+from model.topics import Topic
+
+NO_EPOCH = -1
+
+
+class _Results(dict[int, PartitionResult]):
+    """The result of a partition that was committed says nothing but its number: kept by it."""
+
+    def __missing__(self, partition: int) -> PartitionResult:
+        result = self[partition] = PartitionResult(partition, ErrorCode.NONE)
+        return result
+
+
+COMMITTED = _Results()
+"""The result of each partition that was committed."""
+
+CheckPartition = Callable[[Topic, int], None]
+"""Raises where a commit for the partition must fail, and with it the whole request."""
+
+
+# -------------------------------------------------------------------------------------- commit
+
+
+def check_commit_size(topics: Sequence[TopicOffsets]) -> None:
+    """Raises ``UnknownServerError`` as Kafka does for a batch that is too large."""
+    count = sum([len(topic.partitions) for topic in topics])
+    if count > COMMIT_PARTITIONS_MAX:
+        raise UnknownServerError(
+            f"A commit names at most {COMMIT_PARTITIONS_MAX} partitions, and this one {count}: "
+            "commit in parts."
+        )
+
+
+def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outcome:
+    """Write the offsets of the partitions that exist. Rows O2, O5, O6, O8, O9.
+
+    Topics and partitions that do not exist fail each for itself, and a request with no others
+    is answered without asking for the group, as Kafka's broker does before its coordinator.
+    """
+    check_commit_size(command.topics)
+    resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
+    check: CheckPartition | None = None
+    session: ArmClassicDeadline | None = None
+    for wanted, topic in resolved:
+        if topic is not None and has_partition(topic, wanted):
+            check = check_commit(shard, command)
+            session = compute_session_of_committer(shard, command)
+            break
+    written = _Written([], [])
+    results = [
+        compute_unknown_topic_result(wanted)
+        if topic is None
+        else _commit_topic(shard, command, now, wanted, topic, check, written)
+        for wanted, topic in resolved
+        if wanted.partitions or topic is None
+    ]
+    return Outcome(
+        records=tuple(written.records),
+        response=OffsetCommitResponse(tuple(results)),
+        commits=tuple(written.commits),
+        effects=() if session is None else (session,),
+    )
+
+
+def compute_session_of_committer(shard: Shard, command: OffsetCommit) -> ArmClassicDeadline | None:
+    """A member of a classic group that commits is alive. ``None`` where somebody else commits.
+
+    Kafka: ``OffsetMetadataManager.validateOffsetCommit``, which does so for no other type.
+    """
+    if command.group_id in shard.consumer_groups:
+        return None
+    group = shard.classic_group(command.group_id)
+    member = None if group is None else group.members.get(command.member_id)
+    return None if group is None or member is None else compute_session(group, member)
+
+
+class _Written(NamedTuple):
+    """What a commit writes, as far as it is known."""
+
+    records: list[Record]
+    commits: list[OffsetCommits]
+
+
+def find_topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
+    """The topic that is meant, by its id or by its name."""
+    if wanted.topic_id is not None:
+        return shard.image.by_id.get(wanted.topic_id)
+    return None if wanted.name is None else shard.image.by_name.get(wanted.name)
+
+
+def has_partition(topic: Topic, wanted: TopicOffsets) -> bool:
+    """Whether any of the partitions asked for exists."""
+    return any(0 <= offset.partition < topic.partitions for offset in wanted.partitions)
+
+
+def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
+    """The same error for each partition of a topic that does not exist."""
+    error = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if wanted.topic_id is None
+        else ErrorCode.UNKNOWN_TOPIC_ID
+    )
+    results = tuple(PartitionResult(offset.partition, error) for offset in wanted.partitions)
+    return TopicResult(wanted.name, wanted.topic_id, results)
+
+
+def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
+    """Whether this caller may commit in this group; what is left to check for each partition.
+
+    The member id alone says who it is: one whose place was taken is unknown, and Kafka does not
+    look at the instance id either (a commit of no member may have one, KAFKA-14201).
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    if group is None:
+        _check_without_group(shard, command, epoch)
+        return None
+    if epoch < 0 and group.member_count == 0:
+        return None
+    member = group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if not command.by_consumer_protocol and member.classic is None:
+        raise UnsupportedVersion(
+            "OffsetCommit version 9 or above must be used by members using the consumer group "
+            "protocol"
+        )
+    if epoch == member.member_epoch:
+        return None
+    if epoch > member.member_epoch:
+        raise compute_stale(
+            member,
+            f"Received member epoch {epoch} is newer than current member epoch "
+            f"{member.member_epoch}.",
+        )
+    return compute_assignment_epoch_check(group, member, epoch)
+
+
+def compute_stale(member: Member, message: str) -> GroupError:
+    """The error for another epoch than the member's; to a classic member it is a generation."""
+    if member.classic is not None:
+        return IllegalGeneration(message)
+    return StaleMemberEpoch(message)
+
+
+def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> None:
+    foreign = shard.foreign_groups.get(command.group_id)
+    if foreign is not None:
+        _check_foreign_group(foreign, command, epoch)
+        return
+    classic = shard.classic_group(command.group_id)
+    if classic is not None:
+        check_classic_commit(
+            classic, command.member_id, command.instance_id, epoch, in_transaction=False
+        )
+        return
+    if epoch < 0:
+        return
+    if command.group_id in shard.offset_groups:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if command.by_consumer_protocol:
+        raise GroupIdNotFound(f"Group {command.group_id} not found.")
+    raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+
+
+def _check_foreign_group(group: ForeignGroup, command: OffsetCommit, epoch: int) -> None:
+    """A share group has no offsets; a streams group may be given some while it is empty.
+
+    Members of a streams group do not rebalance here: only their last epoch passes.
+    """
+    if isinstance(group, ShareGroup):
+        raise GroupIdNotFound(f"Group {group.group_id} is not a consumer group.")
+    if epoch < 0 and not group.members:
+        return
+    member = check_foreign_member(group, command.member_id)
+    if not command.by_consumer_protocol:
+        raise UnsupportedVersion(
+            "OffsetCommit version 9 or above must be used by members using the streams group "
+            "protocol"
+        )
+    if epoch != member.member_epoch:
+        raise StaleMemberEpoch(
+            f"The received member epoch {epoch} does not match the expected member epoch "
+            f"{member.member_epoch}."
+        )
+
+
+def check_foreign_member(group: ForeignGroup, member_id: MemberId | None) -> ForeignMember:
+    """The member of that id, or UNKNOWN_MEMBER_ID."""
+    member = None if member_id is None else group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
+
+
+def compute_assignment_epoch_check(
+    group: ConsumerGroup, member: Member, epoch: int
+) -> CheckPartition:
+    """An older epoch passes for what the member has held since that epoch (KIP-1251)."""
+    held = {*member.assigned, *member.pending_revocation}
+
+    def check(topic: Topic, partition: int) -> None:
+        number = -1
+        if partition < group.numbers.partitions(topic.topic_id):
+            number = group.numbers.numbers_of(topic.topic_id, (partition,))[0]
+        if number not in held:
+            raise compute_stale(
+                member,
+                f"Partition {topic.name}-{partition} is not assigned or pending revocation for "
+                "member.",
+            )
+        assigned_at = group.assignment_epoch_of[number]
+        if epoch < assigned_at:
+            raise compute_stale(
+                member,
+                f"Received member epoch {epoch} is older than assignment epoch {assigned_at} "
+                f"for partition {topic.name}-{partition}.",
+            )
+
+    return check
+
+
+def _commit_topic(
+    shard: Shard,
+    command: OffsetCommit,
+    now: Now,
+    wanted: TopicOffsets,
+    topic: Topic,
+    check: CheckPartition | None,
+    written: _Written,
+) -> TopicResult:
+    """Write one topic; the results of its partitions."""
+    limit = shard.settings.offset_metadata_max_bytes
+    offsets = wanted.partitions
+    if check is None and command.retention_time_ms is None and _are_plain(offsets, topic, limit):
+        if offsets:
+            written.commits.append(
+                OffsetCommits(command.group_id, topic.name, topic.topic_id, now.wall_ms, offsets)
+            )
+        results = tuple([COMMITTED[offset.partition] for offset in offsets])
+        return TopicResult(topic.name, topic.topic_id, results)
+    return TopicResult(
+        topic.name,
+        topic.topic_id,
+        tuple(
+            _commit_partition(command, now, offset, topic, check, limit, written.records)
+            for offset in offsets
+        ),
+    )
+
+
+def _are_plain(offsets: tuple[PartitionOffset, ...], topic: Topic, metadata_limit: int) -> bool:
+    """Whether nothing can be wrong with any of them.
+
+    Kafka counts UTF-16 code units of metadata; a text of half the limit cannot exceed it.
+    """
+    count, harmless = topic.partitions, metadata_limit // 2
+    for offset in offsets:
+        if not 0 <= offset.partition < count or len(offset.metadata) > harmless:
+            return False
+    return True
+
+
+def _commit_partition(
+    command: OffsetCommit,
+    now: Now,
+    offset: PartitionOffset,
+    topic: Topic,
+    check: CheckPartition | None,
+    metadata_limit: int,
+    records: list[Record],
+) -> PartitionResult:
+    error = compute_partition_error(topic, offset.partition, offset.metadata, metadata_limit)
+    if error is not ErrorCode.NONE:
+        return PartitionResult(offset.partition, error)
+    if check is not None:
+        check(topic, offset.partition)
+    retention_ms = command.retention_time_ms
+    value = OffsetCommitValue(
+        offset.offset,
+        -1 if offset.leader_epoch is None else offset.leader_epoch,
+        offset.metadata,
+        now.wall_ms,
+        -1 if retention_ms is None else now.wall_ms + retention_ms,
+        topic.topic_id,
+    )
+    key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
+    records.append(Record(key, value))
+    return COMMITTED[offset.partition]
+
+
+def compute_partition_error(
+    topic: Topic, partition: int, metadata: str, metadata_limit: int
+) -> ErrorCode:
+    """What is wrong with an offset for this partition, in itself (row O9)."""
+    if not 0 <= partition < topic.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    units = len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if units > metadata_limit else ErrorCode.NONE
+
+
+def handle_delete_topic_offsets(shard: Shard, command: DeleteTopicOffsets) -> Outcome:
+    """Tombstones for offsets that the runtime found in the store."""
+    return Outcome(
+        records=tuple(
+            Record(OffsetCommitKey(command.group_id, command.topic, partition), None)
+            for partition in command.partitions
+        ),
+        response=Done(),
+    )
+
+
+# --------------------------------------------------------------------------------------- fetch
+
+
+def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
+    """Whether the group may have offsets to show. Row O11: who asks as a member must be one."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        return _may_fetch_without_group(shard, command)
+    if command.member_id is None and (command.member_epoch is None or command.member_epoch < 0):
+        return True
+    member = None if command.member_id is None else group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    if epoch != member.member_epoch:
+        raise compute_stale(
+            member,
+            f"The received member epoch {epoch} does not match the expected member epoch "
+            f"{member.member_epoch}.",
+        )
+    return True
+
+
+def _may_fetch_without_group(shard: Shard, command: OffsetFetch) -> bool:
+    foreign = shard.foreign_groups.get(command.group_id)
+    if isinstance(foreign, ShareGroup):
+        return False
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    by_member = command.member_id is not None or epoch >= 0
+    if foreign is not None and by_member:
+        member = check_foreign_member(foreign, command.member_id)
+        if epoch != member.member_epoch:
+            raise StaleMemberEpoch(
+                f"The received member epoch {epoch} does not match the expected "
+                f"member epoch {member.member_epoch}."
+            )
+    return (
+        command.group_id in shard.offset_groups or shard.classic_group(command.group_id) is not None
+    )
+
+
+def compute_fetched_offset(
+    partition: int,
+    value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+    topic_id: TopicId,
+) -> FetchedOffset:
+    """A stored offset as the answer shows it; none where it is of another topic of that name.
+
+    ``topic_id`` is the id that was asked for, or zero where a name was.
+    """
+    if value is None:
+        return FetchedOffset(partition, -1, None, "")
+    if isinstance(value, LegacyOffsetCommitValue):
+        return FetchedOffset(partition, value.offset, None, value.metadata)
+    if topic_id not in (ZERO_TOPIC_ID, value.topic_id) and value.topic_id != ZERO_TOPIC_ID:
+        return FetchedOffset(partition, -1, None, "")
+    leader_epoch = None if value.leader_epoch < 0 else value.leader_epoch
+    return FetchedOffset(partition, value.offset, leader_epoch, value.metadata)

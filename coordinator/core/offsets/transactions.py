@@ -1,0 +1,261 @@
+"""Transactions: the group coordinator's half of them (KIP-98, KIP-447).
+
+Offsets of a transaction are written at once and wait for a marker; until then they are not
+visible, and a fetch that wants stable offsets is told to come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from coordinator.core.classic.classic_members import check_classic_commit
+from coordinator.core.offsets.offset_commit import (
+    COMMITTED,
+    NO_EPOCH,
+    CheckPartition,
+    check_commit_size,
+    check_foreign_member,
+    compute_assignment_epoch_check,
+    compute_partition_error,
+    compute_unknown_topic_result,
+    find_topic,
+    has_partition,
+)
+from coordinator.core.offsets.producers import (
+    check_marker,
+    check_producer,
+    compute_next_epoch,
+    compute_state_after_abort,
+    compute_state_after_marker,
+    compute_state_after_offsets,
+)
+from coordinator.core.state.foreign_groups import ShareGroup
+from coordinator.core.state.open_transactions import OffsetPlace
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from model.commands import AbortTransaction, Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.configs.coordinator_settings import ALL_COMMIT, NOBODY_COMMITS
+from model.errors import (
+    ErrorCode,
+    GroupIdNotFound,
+    IllegalGeneration,
+    InvalidGroupId,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnsupportedVersion,
+)
+from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker
+from model.responses import (
+    Done,
+    FetchedOffset,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    PartitionResult,
+    TopicResult,
+)
+from model.topics import Topic
+
+
+def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:
+    """Write the offsets as pending. Rows O1, O9 and O10.
+
+    Nobody here knows whether there is such a transaction, so that a stranger's must not do more
+    than its plain commit could do, but where ``offsets.transactional.commits`` says so.
+
+    As in a plain commit, topics and partitions that do not exist fail each for itself.
+    """
+    if shard.settings.offsets_transactional_commits == NOBODY_COMMITS:
+        raise UnsupportedVersion("Offsets are not committed in transactions here.")
+    if not command.group_id:
+        raise InvalidGroupId("A transaction needs a group id.")
+    check_commit_size(command.topics)
+    producer_id, epoch = command.producer_id, command.producer_epoch
+    check_producer(shard, producer_id, epoch, command.group_id)
+    resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
+    check: CheckPartition | None = None
+    if any(topic is not None and has_partition(topic, wanted) for wanted, topic in resolved):
+        check = check_transactional_commit(shard, command)
+    records: list[Record] = []
+    results = tuple(
+        compute_unknown_topic_result(wanted)
+        if topic is None
+        else _commit_topic(shard, command, now, wanted, topic, check, records)
+        for wanted, topic in resolved
+    )
+    response = OffsetCommitResponse(results)
+    if not records:
+        return Outcome(response=response)
+    group_id = command.group_id
+    return Outcome(
+        response=response,
+        side=compute_state_after_offsets(shard, producer_id, epoch, group_id, now.wall_ms),
+        transaction=TransactionalOffsets(producer_id, epoch, tuple(records)),
+    )
+
+
+def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> None:
+    """By a member, in a group that is no consumer group."""
+    streams = shard.foreign_groups.get(command.group_id)
+    if streams is not None:
+        if epoch < 0 and not streams.members:
+            return
+        member_epoch = check_foreign_member(streams, command.member_id).member_epoch
+        if epoch != member_epoch:
+            raise IllegalGeneration(
+                f"The received member epoch {epoch} does not match the expected member epoch "
+                f"{member_epoch}."
+            )
+        return
+    classic = shard.classic_group(command.group_id)
+    if classic is not None:
+        check_classic_commit(
+            classic,
+            command.member_id,
+            command.instance_id,
+            epoch,
+            in_transaction=True,
+            nobody_may=shard.settings.offsets_transactional_commits == ALL_COMMIT,
+        )
+        return
+    if epoch < 0:
+        return
+    if shard.has_other_group(command.group_id):
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    raise IllegalGeneration(f"Group {command.group_id} has no generation {epoch}.")
+
+
+def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckPartition | None:
+    """Whether this caller may commit in this group; what is left to check for each partition.
+
+    Kafka does not check a caller that says nothing of a member (KIP-447: older producers do not).
+    """
+    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None and isinstance(shard.foreign_groups.get(command.group_id), ShareGroup):
+        raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
+    names_nobody = epoch == NO_EPOCH and not command.member_id and command.instance_id is None
+    if names_nobody and shard.settings.offsets_transactional_commits == ALL_COMMIT:
+        return None
+    if group is None:
+        _check_without_group(shard, command, epoch)
+        return None
+    if epoch < 0 and group.member_count == 0:
+        return None
+    if names_nobody:
+        raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
+    member = group.member(command.member_id)
+    if member is None:
+        raise UnknownMemberId(
+            f"Member {command.member_id} is not a member of group {command.group_id}."
+        )
+    if epoch == member.member_epoch:
+        return None
+    if epoch > member.member_epoch:
+        raise IllegalGeneration(
+            f"Received member epoch {epoch} is newer than current member epoch "
+            f"{member.member_epoch}."
+        )
+    check = compute_assignment_epoch_check(group, member, epoch)
+
+    def check_partition(topic: Topic, partition: int) -> None:
+        try:
+            check(topic, partition)
+        except StaleMemberEpoch as stale:
+            # Transactional producers know no STALE_MEMBER_EPOCH.
+            raise IllegalGeneration(stale.message) from None
+
+    return check_partition
+
+
+def _commit_topic(
+    shard: Shard,
+    command: TxnOffsetCommit,
+    now: Now,
+    wanted: TopicOffsets,
+    topic: Topic,
+    check: CheckPartition | None,
+    records: list[Record],
+) -> TopicResult:
+    """The results of the partitions of one topic; ``records`` gets what is written.
+
+    Kafka writes no topic id with the offset of a transaction, whose requests know names only.
+    """
+    limit = shard.settings.offset_metadata_max_bytes
+    results = []
+    for offset in wanted.partitions:
+        error = compute_partition_error(topic, offset.partition, offset.metadata, limit)
+        if error is not ErrorCode.NONE:
+            results.append(PartitionResult(offset.partition, error))
+            continue
+        if check is not None:
+            check(topic, offset.partition)
+        leader_epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
+        key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
+        value = OffsetCommitValue(offset.offset, leader_epoch, offset.metadata, now.wall_ms)
+        records.append(Record(key, value))
+        results.append(COMMITTED[offset.partition])
+    return TopicResult(topic.name, topic.topic_id, tuple(results))
+
+
+def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers, now: Now) -> Outcome:
+    """End the producer's transaction in this partition of the log, whether or not one is open.
+
+    The transaction coordinator asks again until it is answered.
+    """
+    check_marker(shard, command)
+    marker = TransactionMarker(
+        command.producer_id, command.producer_epoch, command.coordinator_epoch, command.committed
+    )
+    side = compute_state_after_marker(shard, command, now.wall_ms)
+    return Outcome(response=Done(), side=side, transaction=marker)
+
+
+def handle_abort_transaction(shard: Shard, command: AbortTransaction, now: Now) -> Outcome:
+    """Abort what has timed out, if it is open still; what waits in it is dropped.
+
+    Kafka: ``TransactionCoordinator.abortTimedOutTransactions``.
+    """
+    producer_id = command.producer_id
+    transaction = shard.open_transactions.get(producer_id)
+    if transaction is None or transaction.since_ms != command.since_ms:
+        return Outcome(response=Done())
+    epochs = transaction.group_epochs()
+    state = shard.producers.get(producer_id)
+    coordinator_epoch = 0 if state is None else max(state.coordinator_epoch, 0)
+    marker_epoch = compute_next_epoch(max(epochs.values()))
+    return Outcome(
+        response=Done(),
+        side=compute_state_after_abort(shard, producer_id, epochs, now.wall_ms),
+        transaction=TransactionMarker(
+            producer_id, marker_epoch, coordinator_epoch, committed=False
+        ),
+    )
+
+
+def compute_stable_answer(
+    answer: OffsetFetchResponse, unstable: Collection[OffsetPlace]
+) -> OffsetFetchResponse:
+    """Row O13: what the answer is where only stable offsets were asked for."""
+    if not unstable:
+        return answer
+    return replace(
+        answer,
+        topics=tuple(
+            topic
+            if topic.name is None
+            else replace(
+                topic,
+                partitions=tuple(
+                    FetchedOffset(row.partition, -1, None, "", ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                    if (topic.name, row.partition) in unstable and row.error is ErrorCode.NONE
+                    else row
+                    for row in topic.partitions
+                ),
+            )
+            for topic in answer.topics
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Replay: records into the state of a shard, live and at a start."""

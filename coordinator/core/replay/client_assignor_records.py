@@ -1,0 +1,39 @@
+"""Replay of side records about client-side assignors, after the records beside them."""
+
+from __future__ import annotations
+
+from coordinator.core.state.client_assignor_state import LocalState
+from coordinator.core.state.shard import Shard
+from model.local_assignors import (
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+    LocalAssignorsKey,
+    LocalAssignorsValue,
+)
+from model.log.records import SideRecord
+
+
+def replay_local(shard: Shard, record: SideRecord) -> None:
+    """Apply a side record; what is of nobody, and other side records, are left alone.
+
+    A log that was changed without its side records leaves some of members that are gone.
+    """
+    key, value = record
+    if not isinstance(key, LocalAssignorsKey | InstalledMetadataKey):
+        return
+    group = shard.consumer_groups.get(key.group_id)
+    if group is None or group.member(key.member_id) is None:
+        return
+    group.revision += 1
+    local = group.local = group.local or LocalState()
+    if isinstance(key, LocalAssignorsKey):
+        if isinstance(value, LocalAssignorsValue):
+            local.assignors[key.member_id] = value.assignors
+        else:
+            local.assignors.pop(key.member_id, None)
+    elif isinstance(value, InstalledMetadataValue):
+        local.installed[key.member_id] = value
+    else:
+        local.installed.pop(key.member_id, None)
+    if local.is_empty:
+        group.local = None

@@ -1,0 +1,506 @@
+"""Replay: the only code that changes group state.
+
+It accepts any order that a log, or any compaction of it, can bring: tombstones for what is not
+known, members before their group, targets before their members (KAFKA-17306, KAFKA-19862,
+KAFKA-21102). Live state and replayed state are the same by construction.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any, assert_never
+
+import numpy as np
+
+from coordinator.core.replay.foreign_records import FOREIGN_REPLAYS
+from coordinator.core.state.classic_group import ClassicGroup, compute_classic_group
+from coordinator.core.state.consumer_group import (
+    LEAVE_EPOCH,
+    NO_NUMBERS,
+    NOBODY,
+    ConsumerGroup,
+    Member,
+    regex_of,
+)
+from coordinator.core.state.conversion import Converted
+from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, select_made
+from coordinator.core.state.shard import Shard
+from model.ids import GroupId, TopicId, TopicName
+from model.log.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    MemberState,
+    OffsetCommitKey,
+    OffsetCommits,
+    Record,
+    RecordKey,
+    RecordValue,
+    UnknownKey,
+    UnknownValue,
+)
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
+
+
+def replay(shard: Shard, record: Record) -> None:
+    """Apply one record, which is in the log or will be, to the state of its shard."""
+    key, value = record
+    if isinstance(value, UnknownValue):
+        return
+    _REPLAYS[type(key)](shard, key, value)
+
+
+def _group(shard: Shard, group_id: GroupId, create: bool) -> ConsumerGroup | None:
+    group = shard.consumer_groups.get(group_id)
+    if group is None and create:
+        group = shard.consumer_groups[group_id] = ConsumerGroup(group_id)
+    if group is not None:
+        group.revision += 1
+    return group
+
+
+# ------------------------------------------------------------------------------------- members
+
+
+def replay_member_metadata(
+    shard: Shard,
+    key: ConsumerGroupMemberMetadataKey,
+    value: ConsumerGroupMemberMetadataValue | None,
+) -> None:
+    """Type 5. A tombstone removes the member with all that is known of it."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is None:
+        entry = group.entries.get(key.member_id)
+        if entry is not None:
+            _remove(shard, group, entry)
+        return
+    entry = group.entry(key.member_id)
+    _count_new_member(group, entry)
+    old = entry.metadata
+    old_instance = None
+    if old is not None:
+        old_instance = old.instance_id
+        group.count_assignor(old.server_assignor, -1)
+        group.count_classic(old, -1)
+    group.count_assignor(value.server_assignor, 1)
+    group.count_classic(value, 1)
+    group.change_instance(entry.member_id, old_instance, value.instance_id)
+    # What a classic member says is its own, and another with each join: what it owns is in it.
+    is_shared = value.classic_member_metadata is None
+    entry.metadata = group.metadata_values.setdefault(value, value) if is_shared else value
+    _drop_unsaid(group)
+    _change_subscription(shard, group, old, value)
+
+
+def _count_new_member(group: ConsumerGroup, entry: Member) -> None:
+    """Before the record that makes an entry a member is applied."""
+    if not entry.is_member:
+        group.member_count += 1
+        if entry.target is None:
+            group.untargeted.add(entry.slot)
+
+
+def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
+    if entry.is_member:
+        group.member_count -= 1
+    if entry.metadata is not None:
+        _change_subscription(shard, group, entry.metadata, None)
+        group.count_assignor(entry.metadata.server_assignor, -1)
+        group.count_classic(entry.metadata, -1)
+        group.change_instance(entry.member_id, entry.metadata.instance_id, None)
+        _drop_unsaid(group)
+    if group.local is not None:
+        group.local.forget(entry.member_id)
+        group.local = None if group.local.is_empty else group.local
+    group.release(entry, entry.assigned)
+    group.release(entry, entry.pending_revocation)
+    group.clear_target(entry)
+    group.drop_entry(entry)
+    group.give_numbers_back()
+
+
+def _drop_unsaid(group: ConsumerGroup) -> None:
+    """Drop what no member says any more, once it is as much as what they say."""
+    if len(group.metadata_values) > 2 * group.member_count + 16:
+        said = [member.metadata for member in group.entries.values() if member.metadata is not None]
+        group.metadata_values = {
+            value: value for value in said if value.classic_member_metadata is None
+        }
+
+
+def _change_subscription(
+    shard: Shard,
+    group: ConsumerGroup,
+    old: ConsumerGroupMemberMetadataValue | None,
+    new: ConsumerGroupMemberMetadataValue | None,
+) -> None:
+    old_names = old.subscribed_topic_names if old is not None else ()
+    new_names = new.subscribed_topic_names if new is not None else ()
+    if old_names != new_names:
+        group.count_names(new_names, 1)
+        group.count_names(old_names, -1)
+        _note_subscriptions(shard, group, new_names)
+        _note_subscriptions(shard, group, old_names)
+    old_regex, new_regex = regex_of(old), regex_of(new)
+    if old_regex != new_regex:
+        if new_regex:
+            _note_subscriptions(shard, group, group.count_regex(new_regex, 1))
+        if old_regex:
+            _note_subscriptions(shard, group, group.count_regex(old_regex, -1))
+
+
+def _note_subscriptions(shard: Shard, group: ConsumerGroup, names: Iterable[TopicName]) -> None:
+    """Whether the group subscribes to these names may be otherwise now."""
+    for name in names:
+        if group.subscribes_to(name):
+            shard.groups_by_topic.setdefault(name, set()).add(group.group_id)
+        else:
+            _forget_subscription(shard, group.group_id, name)
+
+
+def _forget_subscription(shard: Shard, group_id: GroupId, name: TopicName) -> None:
+    groups = shard.groups_by_topic.get(name)
+    if groups is not None:
+        groups.discard(group_id)
+        if not groups:
+            del shard.groups_by_topic[name]
+
+
+# --------------------------------------------------------------------------- current assignment
+
+
+def replay_current_member_assignment(
+    shard: Shard,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> None:
+    """Type 8."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is None:
+        _clear_current(group, group.entries.get(key.member_id))
+        return
+    entry = group.entry(key.member_id)
+    _count_new_member(group, entry)
+    entry.has_current = True
+    entry.member_epoch = value.member_epoch
+    entry.previous_member_epoch = value.previous_member_epoch
+    entry.state = _member_state(value.state)
+    group.release(entry, entry.assigned)
+    group.release(entry, entry.pending_revocation)
+    entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
+    entry.pending_revocation = _hold(shard, group, entry, value.partitions_pending_revocation)
+    group.give_numbers_back()
+
+
+def _member_state(state: int) -> MemberState:
+    try:
+        return MemberState(state)
+    except ValueError:
+        return MemberState.UNKNOWN
+
+
+def _clear_current(group: ConsumerGroup, entry: Member | None) -> None:
+    if entry is None:
+        return
+    was_member = entry.is_member
+    entry.has_current = False
+    entry.member_epoch = entry.previous_member_epoch = LEAVE_EPOCH
+    group.release(entry, entry.assigned)
+    group.release(entry, entry.pending_revocation)
+    entry.assigned = entry.pending_revocation = NO_NUMBERS
+    if was_member and not entry.is_member:
+        group.member_count -= 1
+        group.untargeted.discard(entry.slot)
+        if entry.target is None:
+            group.drop_entry(entry)
+
+
+def _number(
+    shard: Shard, group: ConsumerGroup, topic_id: TopicId, partitions: tuple[int, ...]
+) -> None:
+    """Number a topic as a whole where it is known, so that it stays one range.
+
+    Kafka writes partitions in the order of a hash set, so that the last is not the highest.
+    """
+    highest = max(partitions)
+    if highest >= group.numbers.partitions(topic_id):
+        topic = shard.image.by_id.get(topic_id)
+        known = topic.partitions if topic is not None else 0
+        group.numbers.ensure(topic_id, max(known, highest + 1))
+
+
+def _hold(
+    shard: Shard,
+    group: ConsumerGroup,
+    entry: Member,
+    topics: tuple[AssignedTopicPartitions, ...],
+) -> array[int]:
+    held: list[int] = []
+    slot = entry.slot
+    for topic in topics:
+        if not topic.partitions:
+            continue
+        _number(shard, group, topic.topic_id, topic.partitions)
+        group.lengthen()
+        numbers = group.numbers.numbers_of(topic.topic_id, topic.partitions)
+        # Kafka before 4.3 wrote no assignment epochs; the member epoch stands for them.
+        epochs = topic.assignment_epochs or (entry.member_epoch,) * len(numbers)
+        holder, epoch_of = group.holder, group.assignment_epoch_of
+        for number, epoch in zip(numbers, epochs, strict=True):
+            holder[number] = slot
+            epoch_of[number] = epoch
+        held += numbers
+    if not held:
+        return NO_NUMBERS
+    held.sort()
+    return _share(array("i", held), entry.target)
+
+
+def _share(numbers: array[int], other: array[int] | None) -> array[int]:
+    """One array for both, where they are equal: a settled member holds what the target gives it."""
+    return other if other is not None and numbers == other else numbers
+
+
+# -------------------------------------------------------------------------------------- target
+
+
+def replay_target_assignment_member(
+    shard: Shard,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
+) -> None:
+    """Type 7."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is None:
+        entry = group.entries.get(key.member_id)
+        if entry is not None:
+            group.clear_target(entry)
+            if not entry.is_member:
+                group.drop_entry(entry)
+        return
+    entry = group.entry(key.member_id)
+    group.clear_target(entry)
+    given: list[int] = []
+    for topic in value.topic_partitions:
+        if topic.partitions:
+            _number(shard, group, topic.topic_id, topic.partitions)
+            given += group.numbers.numbers_of(topic.topic_id, topic.partitions)
+    group.lengthen()
+    target, slot = group.target, entry.slot
+    for number in given:
+        target[number] = slot
+    given.sort()
+    entry.target = _share(array("i", given), entry.assigned) if given else NO_NUMBERS
+    group.untargeted.discard(slot)
+    group.give_numbers_back()
+
+
+def replay_prepared_target(
+    shard: Shard, group_id: GroupId, records: tuple[Record, ...], prepared: PreparedTarget
+) -> None:
+    """``replay`` of each record; those that are as prepared all at once."""
+    group = shard.consumer_groups[group_id]
+    together: list[MadeRecord] = []
+    others: list[Record] = []
+    for record, made in select_made(prepared, group, records):
+        if made is None:
+            others.append(record)
+        else:
+            together.append(made)
+    _set_targets(group, together)
+    for record in others:
+        replay(shard, record)
+
+
+def _set_targets(group: ConsumerGroup, together: list[MadeRecord]) -> None:
+    """No partition is of two of them, and what one loses another may get: all lose theirs first."""
+    group.revision += len(together)
+    slots = np.fromiter((made.member.slot for made in together), np.int32, len(together))
+    if len(group.target):
+        target = np.frombuffer(group.target, np.int32)
+        is_affected = np.zeros(len(group.slots) + 1, np.bool_)  # The last one is nobody's.
+        is_affected[slots] = True
+        target[is_affected[target]] = NOBODY
+        numbers: array[int] = array("i")
+        for made in together:
+            numbers.extend(made.numbers or NO_NUMBERS)
+        if numbers:
+            sizes = [len(made.numbers or NO_NUMBERS) for made in together]
+            target[np.frombuffer(numbers, np.int32)] = np.repeat(slots, sizes)
+    for made in together:
+        entry = made.member
+        entry.target = _share(made.numbers, entry.assigned) if made.numbers else NO_NUMBERS
+    group.untargeted.difference_update(slots.tolist())
+
+
+def replay_target_assignment_metadata(
+    shard: Shard,
+    key: ConsumerGroupTargetAssignmentMetadataKey,
+    value: ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> None:
+    """Type 6."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    group.target_epoch = -1 if value is None else value.assignment_epoch
+    group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
+
+
+# --------------------------------------------------------------------------------------- group
+
+
+def replay_group_epoch(
+    shard: Shard, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+) -> None:
+    """Type 3. A tombstone removes the group, whatever was compacted away before it."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is None:
+        return
+    if value is not None:
+        group.group_epoch = value.epoch
+        group.metadata_hash = value.metadata_hash
+        return
+    for name in list(group.subscribed_topic_names()):
+        _forget_subscription(shard, group.group_id, name)
+    del shard.consumer_groups[key.group_id]
+
+
+def replay_partition_metadata(
+    shard: Shard,
+    key: ConsumerGroupPartitionMetadataKey,
+    value: ConsumerGroupPartitionMetadataValue | None,
+) -> None:
+    """Type 4: only that there is one, so that a tombstone is written when the hash replaces it."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is not None:
+        group.has_partition_metadata = value is not None
+
+
+def replay_regular_expression(
+    shard: Shard,
+    key: ConsumerGroupRegularExpressionKey,
+    value: ConsumerGroupRegularExpressionValue | None,
+) -> None:
+    """Type 16: the topics of a pattern, which members have, had, or are about to have."""
+    group = _group(shard, key.group_id, value is not None)
+    if group is not None:
+        topics = None if value is None else frozenset(value.topics)
+        _note_subscriptions(shard, group, group.resolve_regex(key.regular_expression, topics))
+
+
+def replay_classic_group(
+    shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None
+) -> None:
+    """Type 2: the whole of a classic group; what it was beside its last record is over."""
+    shard.live_classic_groups.pop(key.group, None)
+    if value is None:
+        shard.classic_groups.pop(key.group, None)
+    else:
+        shard.classic_groups[key.group] = compute_classic_group(key.group, value)
+
+
+def replay_conversion(
+    shard: Shard, group_id: GroupId, records: tuple[Record, ...], converted: Converted
+) -> None:
+    """``replay`` of each record; those that end the group and begin it anew all at once."""
+    group = converted.group
+    if isinstance(group, ClassicGroup):
+        before = shard.consumer_groups.pop(group_id)
+        before.revision += 1
+        for name in before.subscribed_topic_names():
+            _forget_subscription(shard, group_id, name)
+        shard.live_classic_groups.pop(group_id, None)
+        shard.classic_groups[group_id] = group
+    else:
+        shard.live_classic_groups.pop(group_id, None)
+        shard.classic_groups.pop(group_id, None)
+        shard.consumer_groups[group_id] = group
+        _note_subscriptions(shard, group, group.subscribed_topic_names())
+    for record in records[converted.count :]:
+        replay(shard, record)
+
+
+def replay_offset_commit(
+    shard: Shard, key: OffsetCommitKey | LegacyOffsetCommitKey, value: RecordValue | None
+) -> None:
+    """Types 0 and 1: the store has the offsets; here is noted only whose there are.
+
+    That a group lost its last offset is seen by the runtime, which can look into the store.
+    """
+    if value is not None:
+        shard.offset_groups.add(key.group)
+    elif shard.open_transactions:
+        shard.open_transactions.drop(OffsetCommitKey(key.group, key.topic, key.partition))
+
+
+def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
+    """Offsets that wait for a marker, or the marker; ``storage.log.fold`` does the same with bytes.
+
+    The state of the producer is replayed before.
+    """
+    transactions, producer_id = shard.open_transactions, record.producer_id
+    state = shard.producers.get(producer_id)
+    match record:
+        case TransactionalOffsets(_, producer_epoch, records):
+            since_ms = 0 if state is None else state.transaction_since_ms
+            for key, _ in records:
+                assert isinstance(key, OffsetCommitKey), "only offsets wait"
+                transactions.add(producer_id, producer_epoch, key, since_ms)
+        case TransactionMarker(committed=committed):
+            ended = transactions.end(producer_id)
+            if committed:
+                shard.offset_groups.update(key.group for key in ended)
+        case _:
+            assert_never(record)
+
+
+def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
+    """Type 1, many at once."""
+    replay_commits_of(shard, commits.group)
+
+
+def replay_commits_of(shard: Shard, group_id: GroupId) -> None:
+    """Type 1, whatever the offsets: they are read from the store."""
+    shard.offset_groups.add(group_id)
+
+
+def _replay_nothing(shard: Shard, key: RecordKey, value: RecordValue | None) -> None:
+    """Records that this version keeps in the log without acting on them."""
+
+
+_REPLAYS: dict[type, Callable[[Shard, Any, Any], None]] = {
+    LegacyOffsetCommitKey: replay_offset_commit,
+    OffsetCommitKey: replay_offset_commit,
+    GroupMetadataKey: replay_classic_group,
+    ConsumerGroupMetadataKey: replay_group_epoch,
+    ConsumerGroupPartitionMetadataKey: replay_partition_metadata,
+    ConsumerGroupMemberMetadataKey: replay_member_metadata,
+    ConsumerGroupTargetAssignmentMetadataKey: replay_target_assignment_metadata,
+    ConsumerGroupTargetAssignmentMemberKey: replay_target_assignment_member,
+    ConsumerGroupCurrentMemberAssignmentKey: replay_current_member_assignment,
+    ConsumerGroupRegularExpressionKey: replay_regular_expression,
+    UnknownKey: _replay_nothing,
+    **FOREIGN_REPLAYS,
+}

@@ -1,0 +1,429 @@
+"""A consumer group of KIP-848 and its members: state, changed by ``replay`` alone.
+
+Members are numbered densely (slots); partitions too (``PartitionNumbers``). For each partition
+number there is the slot of the member that the target gives it to, of the member that holds it
+(assigned or pending revocation), and the epoch at which that member got it. A member keeps the
+numbers that it holds and that the target gives it; everything else is derived.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Set
+from enum import Enum
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from coordinator.core.state.client_assignor_state import LocalState
+from coordinator.core.state.partition_numbers import PartitionNumbers
+from model.errors import UnknownMemberId
+from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.log.records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue, MemberState
+from model.topics import TopicImage
+
+INITIAL_EPOCH = 1
+"""Epochs of a group of which no epoch record was written yet; its first member gets 2."""
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+"""Of a static member that has left and is expected back."""
+NOBODY = -1
+
+NO_NUMBERS: array[int] = array("i")
+"""Shared by all members that hold nothing; never changed."""
+
+LOOK_CHANGES: Final = 16
+"""After so many changes at least it is looked at which topics nobody has any more."""
+
+NOTHING_SAID = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
+"""Of a member that has not said anything of itself yet."""
+
+Subscription: TypeAlias = tuple[tuple[TopicName, ...], str]
+"""Names and a pattern, which is empty for none."""
+
+_NO_TOPICS: frozenset[TopicName] = frozenset()
+
+
+def regex_of(metadata: ConsumerGroupMemberMetadataValue | None) -> str:
+    """The pattern that a member has; empty for none, which a record may say in two ways."""
+    return (metadata.subscribed_topic_regex or "") if metadata is not None else ""
+
+
+class ConsumerGroupState(Enum):
+    """KIP-848's group states, in Kafka's spelling."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class Member:
+    """A member, or what is known of one whose other records were compacted away."""
+
+    __slots__ = (
+        "assigned",
+        "has_current",
+        "member_epoch",
+        "member_id",
+        "metadata",
+        "pending_revocation",
+        "previous_member_epoch",
+        "slot",
+        "state",
+        "target",
+    )
+
+    def __init__(self, member_id: MemberId, slot: int) -> None:
+        self.member_id = member_id
+        self.slot = slot
+        self.metadata: ConsumerGroupMemberMetadataValue | None = None
+        self.has_current = False
+        self.member_epoch = JOIN_EPOCH
+        self.previous_member_epoch = -1
+        self.state = MemberState.STABLE
+        self.assigned = NO_NUMBERS
+        self.pending_revocation = NO_NUMBERS
+        self.target: array[int] | None = None
+        """The numbers that the target gives it; ``None`` before a target named the member."""
+
+    @property
+    def classic(self) -> ClassicMemberMetadata | None:
+        """What it said as a member of the classic protocol; ``None`` for one of the consumer's."""
+        return None if self.metadata is None else self.metadata.classic_member_metadata
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it counts: a target alone does not make a member (Kafka replays likewise)."""
+        return self.metadata is not None or self.has_current
+
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        """Whether it has nothing to do on the way to the target of that epoch."""
+        return self.state is MemberState.STABLE and self.member_epoch == target_epoch
+
+
+class ConsumerGroup:
+    """One consumer group."""
+
+    __slots__ = (
+        "_free_slots",
+        "_look_at",
+        "assignment_epoch_of",
+        "assignment_timestamp",
+        "classic_member_count",
+        "classic_protocols",
+        "entries",
+        "group_epoch",
+        "group_id",
+        "has_partition_metadata",
+        "holder",
+        "local",
+        "member_count",
+        "metadata_hash",
+        "metadata_values",
+        "numbers",
+        "regex_topics",
+        "regexes",
+        "resolved_regexes",
+        "revision",
+        "server_assignors",
+        "slots",
+        "static_members",
+        "subscribed_names",
+        "subscribed_topics_cache",
+        "target",
+        "target_epoch",
+        "untargeted",
+    )
+
+    def __init__(self, group_id: GroupId) -> None:
+        self.group_id = group_id
+        self.group_epoch = INITIAL_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = INITIAL_EPOCH
+        self.assignment_timestamp = 0
+        self.has_partition_metadata = False
+        self.revision = 0
+        """Grows with everything replayed for the group; what is cached for it dies by it."""
+
+        self.entries: dict[MemberId, Member] = {}
+        self.member_count = 0
+        self.slots: list[Member | None] = []
+        self._free_slots: list[int] = []
+        self.static_members: dict[InstanceId, MemberId] = {}
+        """Who is each instance (``group.instance.id``) now."""
+        self.subscribed_names: dict[TopicName, int] = {}
+        """How many members subscribe to each name by naming it."""
+        self.regexes: dict[str, int] = {}
+        """How many members have each pattern."""
+        self.resolved_regexes: dict[str, frozenset[TopicName]] = {}
+        """The topics of each pattern that is resolved, whether anybody has it or not."""
+        self.regex_topics: dict[TopicName, int] = {}
+        """Of how many patterns that members have each topic is."""
+        self.server_assignors: dict[str, int] = {}
+        """How many members prefer each server assignor."""
+        self.classic_member_count = 0
+        """How many members speak the classic protocol."""
+        self.classic_protocols: dict[str, int] = {}
+        """How many of them can follow each protocol."""
+        self.untargeted: set[int] = set()
+        """Slots of members that no target has named yet."""
+        self.metadata_values: dict[
+            ConsumerGroupMemberMetadataValue, ConsumerGroupMemberMetadataValue
+        ] = {}
+        """Equal metadata of many members is kept once."""
+
+        self.local: LocalState | None = None
+        """``None`` where no member names an assignor of its own."""
+
+        self.numbers = PartitionNumbers()
+        """Another object each time that numbers were given back."""
+        self._look_at = LOOK_CHANGES
+        self.target: array[int] = array("i")
+        self.holder: array[int] = array("i")
+        self.assignment_epoch_of: array[int] = array("i")
+        self.subscribed_topics_cache: tuple[int, dict[Subscription, frozenset[int]]] = (-1, {})
+
+    # ------------------------------------------------------------------------------- questions
+
+    def member(self, member_id: MemberId) -> Member | None:
+        """The member of that id, if it is one."""
+        entry = self.entries.get(member_id)
+        return entry if entry is not None and entry.is_member else None
+
+    def static_member(self, instance_id: InstanceId) -> Member | None:
+        """The member that is this instance, if there is one."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.member(member_id)
+
+    def members(self) -> Iterator[Member]:
+        """All members, in the order in which they came."""
+        return (entry for entry in self.entries.values() if entry.is_member)
+
+    def state(self) -> ConsumerGroupState:
+        """Empty, Assigning, Reconciling or Stable (Kafka's ``maybeUpdateGroupState``)."""
+        if self.member_count == 0:
+            return ConsumerGroupState.EMPTY
+        if self.group_epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def subscribes_to(self, name: TopicName) -> bool:
+        """Whether any member subscribes to the topic, by its name or by a pattern."""
+        return name in self.subscribed_names or name in self.regex_topics
+
+    def subscribed_topic_names(self) -> Set[TopicName]:
+        """The topics that members subscribe to, by name or by a pattern that is resolved."""
+        names = self.subscribed_names.keys()
+        return names | self.regex_topics.keys() if self.regex_topics else names
+
+    def is_subscribed(
+        self, metadata: ConsumerGroupMemberMetadataValue | None, name: TopicName
+    ) -> bool:
+        """Whether a member that says so of itself subscribes to the topic."""
+        if metadata is None:
+            return False
+        if metadata.subscribed_topic_regex:
+            topics = self.resolved_regexes.get(metadata.subscribed_topic_regex)
+            if topics is not None and name in topics:
+                return True
+        return name in metadata.subscribed_topic_names
+
+    def waits_for_regex(self, member: Member) -> bool:
+        """Whether the member has a pattern that is not resolved yet."""
+        regex = regex_of(member.metadata)
+        return bool(regex) and regex not in self.resolved_regexes
+
+    def topics_of(self, metadata: ConsumerGroupMemberMetadataValue | None) -> Iterable[TopicName]:
+        """What a member that says so of itself subscribes to, each topic once."""
+        if metadata is None:
+            return ()
+        names = metadata.subscribed_topic_names
+        topics = self.resolved_regexes.get(regex_of(metadata))
+        return names if topics is None else topics.union(names)
+
+    def subscribed_topic_indexes(
+        self, metadata: ConsumerGroupMemberMetadataValue | None, image: TopicImage
+    ) -> frozenset[int]:
+        """Indexes (of ``numbers.topics``) of the topics that a member subscribes to now."""
+        if metadata is None:
+            return frozenset()
+        key = (image.version << 20) + len(self.numbers.topics)
+        version, known = self.subscribed_topics_cache
+        if version != key:
+            known = {}
+            self.subscribed_topics_cache = (key, known)
+        subscription = metadata.subscribed_topic_names, regex_of(metadata)
+        found = known.get(subscription)
+        if found is None:
+            indexes = self.numbers.topic_indexes
+            found = frozenset(
+                indexes[topic.topic_id]
+                for name in self.topics_of(metadata)
+                if (topic := image.by_name.get(name)) is not None and topic.topic_id in indexes
+            )
+            known[subscription] = found
+        return found
+
+    # -------------------------------------- changes, for coordinator.core.replay.group_records only
+
+    def lengthen(self) -> None:
+        """Make the arrays as long as there are numbers."""
+        missing = len(self.numbers) - len(self.target)
+        if missing > 0:
+            nobody = [NOBODY] * missing
+            self.target.extend(nobody)
+            self.holder.extend(nobody)
+            self.assignment_epoch_of.extend(nobody)
+
+    def give_numbers_back(self) -> None:
+        """Those of topics that no member has and that the target gives to none.
+
+        Looked at after so many changes and topics that it costs each of them a little.
+        """
+        if self.revision + len(self.numbers.topics) < self._look_at:
+            return
+        used = np.zeros(len(self.numbers), np.bool_)
+        had: array[int] = array("i")
+        for entry in self.entries.values():
+            had.extend(entry.assigned)
+            had.extend(entry.pending_revocation)
+            had.extend(entry.target or NO_NUMBERS)
+        if had:
+            used[np.frombuffer(had, np.int32)] = True
+        kept = self.numbers.without_unused(used)
+        if kept is not self.numbers:
+            self.numbers = kept
+            self.subscribed_topics_cache = (-1, {})
+            for each in (self.target, self.holder, self.assignment_epoch_of):
+                del each[len(kept) :]
+        topics = len(kept.topics)
+        self._look_at = self.revision + topics + LOOK_CHANGES + (topics + len(self.entries)) // 4
+
+    def entry(self, member_id: MemberId) -> Member:
+        """The entry of that id, made if there is none."""
+        entry = self.entries.get(member_id)
+        if entry is None:
+            slot = self._free_slots.pop() if self._free_slots else len(self.slots)
+            entry = Member(member_id, slot)
+            if slot == len(self.slots):
+                self.slots.append(entry)
+            else:
+                self.slots[slot] = entry
+            self.entries[member_id] = entry
+        return entry
+
+    def drop_entry(self, entry: Member) -> None:
+        """Forget an entry that holds nothing and has no target any more."""
+        del self.entries[entry.member_id]
+        self.slots[entry.slot] = None
+        self.untargeted.discard(entry.slot)
+        self._free_slots.append(entry.slot)
+
+    def release(self, entry: Member, numbers: Iterable[int]) -> None:
+        """The member holds these no longer; a partition that another one took is left alone."""
+        slot, holder = entry.slot, self.holder
+        for number in numbers:
+            if holder[number] == slot:
+                holder[number] = NOBODY
+
+    def clear_target(self, entry: Member) -> None:
+        """The target gives the member nothing any more."""
+        slot, target = entry.slot, self.target
+        for number in entry.target or NO_NUMBERS:
+            if target[number] == slot:
+                target[number] = NOBODY
+        entry.target = None
+        if entry.is_member:
+            self.untargeted.add(slot)
+
+    def count_assignor(self, name: str | None, by: int) -> None:
+        """Add ``by`` to the number of members that prefer the assignor."""
+        if name is not None:
+            count = self.server_assignors.get(name, 0) + by
+            if count > 0:
+                self.server_assignors[name] = count
+            else:
+                self.server_assignors.pop(name, None)
+
+    def count_classic(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
+        """Add ``by`` to the number of members of the classic protocol, if that is of one."""
+        if metadata.classic_member_metadata is None:
+            return
+        self.classic_member_count += by
+        protocols = metadata.classic_member_metadata.supported_protocols
+        for name in {protocol.name for protocol in protocols}:
+            count = self.classic_protocols.get(name, 0) + by
+            if count > 0:
+                self.classic_protocols[name] = count
+            else:
+                self.classic_protocols.pop(name, None)
+
+    def change_instance(
+        self, member_id: MemberId, old: InstanceId | None, new: InstanceId | None
+    ) -> None:
+        """The member is the instance ``new``, and was ``old`` unless another one is by now."""
+        if old is not None and old != new and self.static_members.get(old) == member_id:
+            del self.static_members[old]
+        if new is not None:
+            self.static_members[new] = member_id
+
+    def count_names(self, names: Iterable[TopicName], by: int) -> None:
+        """Add ``by`` to the number of subscribers of each name."""
+        counts = self.subscribed_names
+        for name in names:
+            count = counts.get(name, 0) + by
+            if count > 0:
+                counts[name] = count
+            else:
+                counts.pop(name, None)
+
+    def count_regex(self, regex: str, by: int) -> frozenset[TopicName]:
+        """Add ``by`` to the number of members with the pattern; the topics that this concerns."""
+        before = self.regexes.get(regex, 0)
+        after = before + by
+        if after > 0:
+            self.regexes[regex] = after
+        else:
+            self.regexes.pop(regex, None)
+        topics = self.resolved_regexes.get(regex, _NO_TOPICS)
+        if (before > 0) == (after > 0):
+            return _NO_TOPICS
+        self._count_regex_topics(topics, 1 if after > 0 else -1)
+        return topics
+
+    def resolve_regex(self, regex: str, topics: frozenset[TopicName] | None) -> Set[TopicName]:
+        """The pattern stands for these topics; ``None`` for one that is not resolved any more.
+
+        The topics that this concerns.
+        """
+        before = self.resolved_regexes.get(regex, _NO_TOPICS)
+        if topics is None:
+            self.resolved_regexes.pop(regex, None)
+        else:
+            self.resolved_regexes[regex] = topics
+        self.subscribed_topics_cache = (-1, {})
+        if regex not in self.regexes:
+            return _NO_TOPICS
+        after = topics or _NO_TOPICS
+        self._count_regex_topics(after - before, 1)
+        self._count_regex_topics(before - after, -1)
+        return before ^ after
+
+    def _count_regex_topics(self, topics: Iterable[TopicName], by: int) -> None:
+        counts = self.regex_topics
+        for topic in topics:
+            count = counts.get(topic, 0) + by
+            if count > 0:
+                counts[topic] = count
+            else:
+                counts.pop(topic, None)
+
+
+def compute_unknown_member(group_id: GroupId, member_id: MemberId | None) -> UnknownMemberId:
+    """The error for a member id that is not in the group."""
+    return UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")

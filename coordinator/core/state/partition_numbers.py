@@ -1,0 +1,202 @@
+"""Dense numbers for the partitions of a group's topics.
+
+State that is kept for each partition lives in arrays indexed by these numbers. They never change
+while a member has one of the topic: a topic that grows gets a further range. Those of a topic that
+nobody has any more are given to others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from model.ids import TopicId
+from model.log.records import AssignedTopicPartitions, TopicPartitions
+
+
+class NumberRange(NamedTuple):
+    """Partitions ``first`` to ``first + size - 1`` of a topic have numbers from ``base`` on.
+
+    The topic is the one with index ``topic`` in ``PartitionNumbers.topics``.
+    """
+
+    first: int
+    base: int
+    size: int
+    topic: int
+
+
+class PartitionNumbers:
+    """Topic and partition to number, and back.
+
+    Ranges are few and groups may be many, so nothing is kept for each number.
+    """
+
+    __slots__ = ("_bases", "_by_topic", "_count", "_gaps", "_ranges", "topic_indexes", "topics")
+
+    def __init__(self) -> None:
+        self._by_topic: dict[TopicId, list[NumberRange]] = {}
+        self._ranges: list[NumberRange] = []
+        self._bases: list[int] = []
+        """The first number of each range."""
+        self._gaps: list[tuple[int, int]] = []
+        """Numbers that no topic has: the first, and how many."""
+        self._count = 0
+        self.topics: list[TopicId] = []
+        self.topic_indexes: dict[TopicId, int] = {}
+
+    def __len__(self) -> int:
+        """One more than the highest number."""
+        return self._count
+
+    def partitions(self, topic_id: TopicId) -> int:
+        """How many partitions of the topic have numbers."""
+        ranges = self._by_topic.get(topic_id)
+        return ranges[-1].first + ranges[-1].size if ranges else 0
+
+    def ranges(self, topic_id: TopicId) -> list[NumberRange]:
+        """The ranges of a topic, ascending; empty if it has none."""
+        return self._by_topic.get(topic_id, [])
+
+    def ensure(self, topic_id: TopicId, partitions: int) -> None:
+        """Give numbers to partitions 0 to ``partitions - 1`` that have none yet."""
+        known = self.partitions(topic_id)
+        if partitions <= known:
+            return
+        size = partitions - known
+        # Where a topic has more ranges, the later one has the higher numbers.
+        base = self._count if known else self._take_gap(size)
+        self._add(topic_id, known, base, size)
+
+    def _take_gap(self, size: int) -> int:
+        """The first of so many numbers in a row that no topic has.
+
+        A gap that is too small is passed over, until ``without_unused`` finds it again.
+        """
+        while self._gaps:
+            base, room = self._gaps.pop()
+            if room > size:
+                self._gaps.append((base + size, room - size))
+            if room >= size:
+                return base
+        return self._count
+
+    def _add(self, topic_id: TopicId, first: int, base: int, size: int) -> None:
+        index = self.topic_indexes.get(topic_id)
+        if index is None:
+            index = self.topic_indexes[topic_id] = len(self.topics)
+            self.topics.append(topic_id)
+        added = NumberRange(first, base, size, index)
+        self._by_topic.setdefault(topic_id, []).append(added)
+        place = bisect_left(self._bases, base)
+        self._ranges.insert(place, added)
+        self._bases.insert(place, base)
+        self._count = max(self._count, base + size)
+
+    def without_unused(self, used: npt.NDArray[np.bool_]) -> PartitionNumbers:
+        """The same without the topics of which no number is used.
+
+        These stay as they are, for whoever still reads by them.
+        """
+        if not self._ranges:
+            return self
+        is_used = np.logical_or.reduceat(used, self._bases).tolist()
+        topics = {own.topic for own, is_one in zip(self._ranges, is_used, strict=True) if is_one}
+        if len(topics) == len(self.topics):
+            return self
+        kept = PartitionNumbers()
+        for first, base, size, topic in self._ranges:
+            if topic in topics:
+                if base > kept._count:
+                    kept._gaps.append((kept._count, base - kept._count))
+                kept._add(self.topics[topic], first, base, size)
+        return kept
+
+    def _range_of(self, number: int) -> NumberRange:
+        return self._ranges[bisect_right(self._bases, number) - 1]
+
+    def topic_index(self, number: int) -> int:
+        """The index in ``topics`` of the topic that a number stands for."""
+        return self._range_of(number).topic
+
+    def topic_indexes_of(self, numbers: Sequence[int]) -> set[int]:
+        """The indexes in ``topics`` of the topics that these numbers (ascending) stand for."""
+        return {own.topic for own, _, _ in self._runs(numbers)}
+
+    def _runs(self, numbers: Sequence[int]) -> Iterator[tuple[NumberRange, int, int]]:
+        """Of which range ascending numbers are, from which of them on and up to which."""
+        begin = 0
+        while begin < len(numbers):
+            own = self._range_of(numbers[begin])
+            end = bisect_left(numbers, own.base + own.size, begin)
+            yield own, begin, end
+            begin = end
+
+    def numbers_of(self, topic_id: TopicId, partitions: Iterable[int]) -> list[int]:
+        """The numbers of partitions that all have one, in the order given."""
+        ranges = self._by_topic[topic_id]
+        if len(ranges) == 1:
+            base = ranges[0].base
+            return [base + partition for partition in partitions]
+        return [self._number_in(ranges, partition) for partition in partitions]
+
+    @staticmethod
+    def _number_in(ranges: list[NumberRange], partition: int) -> int:
+        for first, base, size, _ in reversed(ranges):
+            if first <= partition < first + size:
+                return base + partition - first
+        raise KeyError(partition)
+
+    def known_numbers(self, topic_partitions: Iterable[TopicPartitions]) -> set[int]:
+        """The numbers of those partitions that have one; others are nobody's and left out."""
+        numbers: set[int] = set()
+        by_topic = self._by_topic
+        # A client may name very many topics that are nobody's here.
+        for topic in [topic for topic in topic_partitions if topic.topic_id in by_topic]:
+            limit = self.partitions(topic.topic_id)
+            known = [p for p in topic.partitions if 0 <= p < limit]
+            if known:
+                numbers.update(self.numbers_of(topic.topic_id, known))
+        return numbers
+
+    def has_all(self, topic_partitions: Iterable[TopicPartitions]) -> bool:
+        """Whether every partition has a number."""
+        return all(
+            min(topic.partitions) >= 0 and max(topic.partitions) < self.partitions(topic.topic_id)
+            for topic in topic_partitions
+            if topic.partitions
+        )
+
+    def topic_partitions(self, numbers: Sequence[int]) -> tuple[TopicPartitions, ...]:
+        """Numbers (ascending) as topics with ascending partitions."""
+        found: dict[int, list[int]] = {}
+        for own, begin, end in self._runs(numbers):
+            shift = own.base - own.first
+            found.setdefault(own.topic, []).extend([n - shift for n in numbers[begin:end]])
+        return tuple(
+            TopicPartitions(self.topics[index], tuple(own)) for index, own in found.items()
+        )
+
+    def assigned_topic_partitions(
+        self, epochs: Mapping[int, int]
+    ) -> tuple[AssignedTopicPartitions, ...]:
+        """Numbers with their assignment epochs as topics with ascending partitions."""
+        numbers = sorted(epochs)
+        if len(self._ranges) == 1 and not self._bases[0] and numbers:
+            # One topic that never grew: each number is its partition.
+            epochs_of_all = tuple([epochs[number] for number in numbers])
+            return (AssignedTopicPartitions(self.topics[0], tuple(numbers), epochs_of_all),)
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for own, begin, end in self._runs(numbers):
+            shift = own.base - own.first
+            partitions, epochs_of = found.setdefault(own.topic, ([], []))
+            partitions.extend([n - shift for n in numbers[begin:end]])
+            epochs_of.extend([epochs[n] for n in numbers[begin:end]])
+        return tuple(
+            AssignedTopicPartitions(self.topics[index], tuple(partitions), tuple(epochs_of))
+            for index, (partitions, epochs_of) in found.items()
+        )

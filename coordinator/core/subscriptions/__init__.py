@@ -1,0 +1,1 @@
+"""Regular expressions of subscriptions: their cost, their matches, and changes of them."""

@@ -1,0 +1,127 @@
+"""What the patterns of a group stand for: the question, and the answer made into records.
+
+The names are matched elsewhere and that may take its time; patterns that nobody has any more when
+the answer comes are left out (Kafka's ``handleRegularExpressionsResult`` does so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
+from coordinator.core.state.metadata_hash import (
+    TopicHashes,
+    compute_metadata_hash,
+    drop_gone_hashes,
+)
+from coordinator.core.state.outcome import Effect, Outcome
+from coordinator.core.state.shard import Shard
+from model.ids import GroupId, TopicName
+from model.log.records import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    Record,
+)
+from model.responses import Done
+from model.topics import TopicImage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstallRegexes:
+    """The answer to ``ResolveRegexes``: the topics of each pattern.
+
+    ``version`` is that of the topics in which they were looked for, ``timestamp_ms`` (wall) when.
+    ``topic_hashes`` are of those topics, as ``compute_metadata_hash`` keeps them: with very many
+    topics they take longer than all the rest.
+    """
+
+    group_id: GroupId
+    topics: Mapping[str, frozenset[TopicName]]
+    version: int
+    timestamp_ms: int
+    topic_hashes: TopicHashes = field(default_factory=dict)
+
+
+def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
+    """A record for each pattern, and a new group epoch if that changes what members get.
+
+    Where all patterns stand for what they stood for already, nothing is written.
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        return Outcome(response=Done())
+    resolved = {regex: topics for regex, topics in command.topics.items() if regex in group.regexes}
+    if all(group.resolved_regexes.get(regex) == topics for regex, topics in resolved.items()):
+        return Outcome(response=Done())
+    records = [_record(command, regex, topics) for regex, topics in resolved.items()]
+    records += _orphan_tombstones(group)
+    shard.topic_hashes.update(command.topic_hashes)
+    drop_gone_hashes(shard.image, shard.topic_hashes)
+    names = _names_after(group, resolved)
+    if not _needs_epoch(shard, group, resolved, names):
+        return Outcome(records=tuple(records), response=Done())
+    records += compute_epoch_bump(shard, group, command.group_id, names)
+    effects: tuple[Effect, ...] = (compute_target_effect(shard, group, command.group_id),)
+    return Outcome(records=tuple(records), response=Done(), effects=effects)
+
+
+def _record(command: InstallRegexes, regex: str, topics: frozenset[TopicName]) -> Record:
+    return Record(
+        ConsumerGroupRegularExpressionKey(command.group_id, regex),
+        ConsumerGroupRegularExpressionValue(
+            tuple(sorted(topics)), command.version, command.timestamp_ms
+        ),
+    )
+
+
+def _orphan_tombstones(group: ConsumerGroup) -> list[Record]:
+    """Patterns that a log brought although nobody has them."""
+    return [
+        Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), None)
+        for regex in group.resolved_regexes
+        if regex not in group.regexes
+    ]
+
+
+def _names_after(
+    group: ConsumerGroup, resolved: Mapping[str, frozenset[TopicName]]
+) -> Set[TopicName]:
+    names = set(group.subscribed_names)
+    for regex in group.regexes:
+        topics = resolved.get(regex)
+        names |= group.resolved_regexes.get(regex, frozenset()) if topics is None else topics
+    return names
+
+
+def _needs_epoch(
+    shard: Shard,
+    group: ConsumerGroup,
+    resolved: Mapping[str, frozenset[TopicName]],
+    names: Set[TopicName],
+) -> bool:
+    for regex, topics in resolved.items():
+        before = group.resolved_regexes.get(regex)
+        if before is None and not topics:
+            if _has_stale_target(shard, group, regex):
+                return True
+        elif _existing(shard.image, before or frozenset()) != _existing(shard.image, topics):
+            return True
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    return metadata_hash != group.metadata_hash
+
+
+def _existing(image: TopicImage, topics: frozenset[TopicName]) -> set[TopicName]:
+    """That a topic is gone has had its epoch: the metadata hash changed."""
+    return {topic for topic in topics if topic in image.by_name}
+
+
+def _has_stale_target(shard: Shard, group: ConsumerGroup, regex: str) -> bool:
+    """Whether the target still gives to members with this pattern what they had before it."""
+    for member in group.members():
+        if member.target and regex_of(member.metadata) == regex:
+            subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
+            if not group.numbers.topic_indexes_of(member.target) <= subscribed:
+                return True
+    return False

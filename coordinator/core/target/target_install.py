@@ -1,0 +1,274 @@
+"""A target made into records, for the members whose target changes, and the new assignment epoch.
+
+What the assignor was asked may be of before: members and topics that have gone since get nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, Member
+from coordinator.core.state.group_epochs import compute_target_effect
+from coordinator.core.state.outcome import Effect, Outcome
+from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, make_numbers
+from coordinator.core.state.shard import Shard
+from coordinator.core.target.target_assignment import (
+    Indexes,
+    InstallTarget,
+    Slots,
+    TargetProblem,
+    compute_slots_of,
+    find_outside,
+    give_slots,
+    is_subscribed_by_all,
+)
+from model.commands import Now
+from model.ids import MemberId
+from model.log.records import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Record,
+    TopicPartitions,
+)
+from model.responses import Done
+
+SlotsAt: TypeAlias = Callable[[Indexes | slice], Slots]
+
+EVERYTHING = slice(None)
+FEW = 8
+"""Where not more than one in so many members is affected, only what they have is looked at."""
+
+
+def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Outcome:
+    """Records for the members whose target changed, and the new assignment epoch.
+
+    Does nothing where the group has gone, is empty, or has a target as new as this. Where another
+    group has its id by now, that one gets a target of its own.
+    """
+    problem = command.problem
+    group = shard.consumer_groups.get(problem.group_id)
+    if group is not None and group is not problem.group:
+        return Outcome(response=Done(), effects=_compute_own_target(shard, group))
+    if group is None or not group.member_count or group.target_epoch >= problem.group_epoch:
+        return Outcome(response=Done())
+    change = _compute_change(shard, group, command)
+    records = _member_records(group, change, command.prepared)
+    value = ConsumerGroupTargetAssignmentMetadataValue(problem.group_epoch, now.wall_ms)
+    records.append(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+    effects: tuple[Effect, ...] = ()
+    if group.group_epoch > problem.group_epoch:
+        effects = (compute_target_effect(shard, group, group.group_id),)
+    return Outcome(
+        records=tuple(records), response=Done(), effects=effects, prepared=command.prepared
+    )
+
+
+def prepare_target(shard: Shard, command: InstallTarget) -> Preparation | None:
+    """The beginning of an install in slices; ``None`` for one that does nothing as things are."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None or not group.member_count:
+        return None
+    return Preparation(shard, group, command)
+
+
+class Preparation:
+    """Makes the records of an install, slice by slice, while the group goes on.
+
+    ``left`` is how many slots are still to be looked at.
+    """
+
+    def __init__(self, shard: Shard, group: ConsumerGroup, command: InstallTarget) -> None:
+        self._group = group
+        change = _compute_change(shard, group, command)
+        self.left = len(change.slots)
+        self._members = [group.slots[slot] for slot in change.slots]
+        self._made = self._make(change)
+        self._prepared: PreparedTarget | None = None
+        self._change = change
+
+    @property
+    def prepared(self) -> PreparedTarget:
+        """What was made."""
+        if self._prepared is None:
+            self._prepared = PreparedTarget(self._change.slots_at(EVERYTHING))
+        return self._prepared
+
+    def prepare(self, count: int) -> list[MadeRecord]:
+        """Make the records of so many more slots, where their members are there still."""
+        self.left = max(0, self.left - count)
+        made = [one for one in islice(self._made, count) if one is not None]
+        for one in made:
+            self.prepared.add(one)
+        return made
+
+    def _make(self, change: _Change) -> Iterator[MadeRecord | None]:
+        group = self._group
+        topics = _topics_of(change, change.slots)
+        for member, given in zip(self._members, topics, strict=True):
+            if member is None or group.slots[member.slot] is not member:
+                yield None
+                continue
+            record, numbers = _member_record(group, member, given), group.numbers
+            yield MadeRecord(member, record, make_numbers(numbers, given), numbers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """What a target changes: ``slots`` are those that get something else than before.
+
+    ``slots_at`` has the slots of these partitions, or of all of them. All that ``slots`` get is
+    ``among`` these partitions.
+    """
+
+    problem: TargetProblem
+    slots: list[int]
+    slots_at: SlotsAt
+    among: Indexes | slice
+
+
+def _compute_change(shard: Shard, group: ConsumerGroup, command: InstallTarget) -> _Change:
+    problem, target = command.problem, command.target
+    if group.revision == problem.revision:
+        changed, old, outside = command.changed, problem.old, problem.outside
+        slots_at: SlotsAt = lambda indexes: give_slots(problem.slots, target[indexes])  # noqa: E731
+    else:
+        new = give_slots(_slots_now(group, problem), target)
+        _drop_what_has_gone(shard, group, problem, new)
+        old = compute_slots_of(group, problem.topics, problem.problem.topic_start)
+        changed, outside = np.flatnonzero(new != old), find_outside(group, old)
+        slots_at = lambda indexes: new[indexes]  # noqa: E731
+    affected = set(old[changed].tolist()) | set(slots_at(changed).tolist())
+    affected |= group.untargeted | outside
+    affected.discard(NOBODY)
+    among: Indexes | slice = EVERYTHING
+    if FEW * len(affected) <= group.member_count:
+        among = np.union1d(changed, _find_in_force(group, problem, affected))
+    return _Change(problem, sorted(affected), slots_at, among)
+
+
+def _compute_own_target(shard: Shard, group: ConsumerGroup) -> tuple[Effect, ...]:
+    if not group.member_count or group.target_epoch >= group.group_epoch:
+        return ()
+    return (compute_target_effect(shard, group, group.group_id),)
+
+
+def _slots_now(group: ConsumerGroup, problem: TargetProblem) -> Slots:
+    found = (_find_now(group, problem, member_id) for member_id in problem.member_ids)
+    return np.fromiter(
+        (NOBODY if member is None else member.slot for member in found),
+        np.int32,
+        len(problem.member_ids),
+    )
+
+
+def _find_now(group: ConsumerGroup, problem: TargetProblem, member_id: MemberId) -> Member | None:
+    """The member, or the one that took its place: that costs no epoch, so no other target comes."""
+    member = group.member(member_id)
+    if member is None:
+        instance_id = problem.instance_ids.get(member_id)
+        return None if instance_id is None else group.static_member(instance_id)
+    return member
+
+
+def _drop_what_has_gone(
+    shard: Shard, group: ConsumerGroup, problem: TargetProblem, new: Slots
+) -> None:
+    """Take out topics that were deleted and topics that their new owner unsubscribed from."""
+    starts = problem.problem.topic_start
+    for index, topic in enumerate(problem.topics):
+        part = new[starts[index] : starts[index + 1]]
+        if topic.topic_id not in shard.image.by_id:
+            part[:] = NOBODY
+            continue
+        if is_subscribed_by_all(group, topic.name):
+            continue
+        for slot in np.unique(part[part >= 0]).tolist():
+            member = group.slots[slot]
+            assert member is not None
+            if not group.is_subscribed(member.metadata, topic.name):
+                part[part == slot] = NOBODY
+
+
+def _member_records(
+    group: ConsumerGroup, change: _Change, prepared: PreparedTarget | None
+) -> list[Record]:
+    slots = change.slots
+    known = {} if prepared is None else prepared.find(group, slots, change.slots_at(EVERYTHING))
+    left = [slot for slot in slots if slot not in known] if known else slots
+    topics = _topics_of(change, left) if left else iter(())
+    for slot, given in zip(left, topics, strict=True):
+        member = group.slots[slot]
+        assert member is not None
+        known[slot] = _member_record(group, member, given)
+    return [known[slot] for slot in slots]
+
+
+def _find_in_force(group: ConsumerGroup, problem: TargetProblem, slots: set[int]) -> Indexes:
+    """The partitions of the problem that the target in force gives to these slots."""
+    found: list[int] = []
+    starts = problem.problem.topic_start
+    for slot in slots:
+        member = group.slots[slot]
+        assert member is not None
+        for topic in group.numbers.topic_partitions(member.target or ()):
+            index = problem.index_of.get(topic.topic_id)
+            if index is not None:
+                start, limit = int(starts[index]), problem.topics[index].partitions
+                found += [start + partition for partition in topic.partitions if partition < limit]
+    return np.array(found, np.int64)
+
+
+def _indexes_of(change: _Change, slots: list[int]) -> tuple[Indexes, list[tuple[int, int]]]:
+    """The partitions of the problem that these slots get, and where each one's begin and end."""
+    owners = change.slots_at(change.among)
+    is_affected = np.zeros(slots[-1] + 2, np.bool_)  # The last one is nobody's, and all others'.
+    is_affected[slots] = True
+    found = np.flatnonzero(is_affected[np.minimum(owners, slots[-1] + 1)])
+    owners = owners[found]
+    indexes = found if isinstance(change.among, slice) else change.among[found]
+    order = np.argsort(owners, kind="stable")
+    bounds = [0, *np.searchsorted(owners[order], slots, side="right").tolist()]
+    return indexes[order], list(pairwise(bounds))
+
+
+def _topics_of(change: _Change, slots: list[int]) -> Iterator[tuple[TopicPartitions, ...]]:
+    """For each slot what it gets, by topic. One look at all of them: slots are many."""
+    if not slots:
+        return
+    topics, starts = change.problem.topics, change.problem.problem.topic_start
+    indexes, bounds = _indexes_of(change, slots)
+    if len(topics) == 1:
+        topic_id = topics[0].topic_id
+        numbers = indexes.tolist()
+        for first, end in bounds:
+            yield (TopicPartitions(topic_id, tuple(numbers[first:end])),) if end > first else ()
+        return
+    topic_of = np.searchsorted(starts, indexes, side="right") - 1
+    partitions = (indexes - starts[topic_of]).tolist()
+    topic_list = topic_of.tolist()
+    changes = [*(np.flatnonzero(np.diff(topic_of)) + 1).tolist(), len(topic_list)]
+    for first, end in bounds:
+        found = []
+        while first < end:
+            cut = min(changes[bisect_right(changes, first)], end)
+            topic = topics[topic_list[first]]
+            found.append(TopicPartitions(topic.topic_id, tuple(partitions[first:cut])))
+            first = cut
+        yield tuple(found)
+
+
+def _member_record(
+    group: ConsumerGroup, member: Member, topics: tuple[TopicPartitions, ...]
+) -> Record:
+    return Record(
+        ConsumerGroupTargetAssignmentMemberKey(group.group_id, member.member_id),
+        ConsumerGroupTargetAssignmentMemberValue(topics),
+    )

@@ -1,0 +1,1 @@
+"""The one entrance of the state machine: which handler takes which command."""

@@ -1,0 +1,1 @@
+"""What a group was at a position in the past, read by a process of its own."""

@@ -1,0 +1,343 @@
+"""Questions about a group's past, answered by worker processes beside the loop.
+
+A worker is started when it is needed, has its memory and its time bounded, is used again for a
+short while, and is killed when whoever asked goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+import structlog
+
+from coordinator.runtime.api import Coordinator
+from coordinator.runtime.as_of.history_answers import HistoryCommand
+from coordinator.runtime.as_of.history_worker import (
+    LENGTH,
+    Damaged,
+    HistoryAnswer,
+    HistoryRequest,
+    HistoryResult,
+    NoMemory,
+    NotKept,
+    NotYet,
+    WorkerOrders,
+)
+from model.as_of import AsOf, AsOfTimestamp
+from model.commands import INTERNAL, DescribeGroups, OffsetFetch
+from model.errors import ErrorCode, GroupError, UnknownServerError
+from model.ids import GroupId, LogOffset
+from storage.folder.unfinished import make_folder
+from storage.log.group_history import GroupQuestion
+from storage.log.trim import HistoryStart
+from storage.log_store import LogStore
+
+log = structlog.get_logger()
+
+WORKER_PROGRAM = (
+    "import sys; from coordinator.runtime.as_of.history_worker import main; main(sys.argv[1])"
+)
+WORKER_PREFIX = "muster-history-"
+IDLE_S = 10.0
+"""A worker that has nothing to do for so long ends."""
+
+WAITING_MAX = 64
+"""Questions that wait for a worker."""
+
+_RECENT_MS = 10_000
+
+
+class HistoryError(GroupError):
+    """The past cannot be told, whatever the group was; ``about`` says more to programs."""
+
+    def __init__(self, message: str, about: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.about = about or {}
+
+
+class PositionNotKept(HistoryError):
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class PositionInFuture(HistoryError):
+    code = ErrorCode.INVALID_REQUEST
+
+
+class HistoryBusy(HistoryError):
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+class HistoryTimedOut(HistoryError):
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class HistoryUnavailable(HistoryError):
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReadSettings:
+    """``readers_max`` processes at a time, each with so much memory; time includes waiting."""
+
+    readers_max: int = 2
+    timeout_ms: int = 60_000
+    memory_bytes: int = 512 * 1024 * 1024
+
+
+def _read_wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class HistoryReads:
+    """Reads the store in ``folder``, which ``store`` has open and ``coordinator`` writes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        store: LogStore,
+        coordinator: Coordinator,
+        settings: HistoryReadSettings,
+        wall_ms: Callable[[], int] = _read_wall_ms,
+    ) -> None:
+        self._orders = WorkerOrders(folder.absolute(), coordinator.settings, settings.memory_bytes)
+        self._store = store
+        self._coordinator = coordinator
+        self._settings = settings
+        self._wall_ms = wall_ms
+        self._free = asyncio.Semaphore(settings.readers_max)
+        self._waiting = 0
+        self._workers: set[_Worker] = set()
+        self._starting: set[asyncio.Task[_Worker]] = set()
+        self._idle: list[_Worker] = []
+        self._is_stopped = False
+
+    async def read(
+        self, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
+    ) -> HistoryAnswer:
+        """Answers to commands about one group. Raises ``HistoryError`` and ``GroupError``."""
+        if self._waiting >= WAITING_MAX:
+            raise HistoryBusy("too many questions about the past at a time: ask again later")
+        timeout_s = self._settings.timeout_ms / 1000
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(timeout_s), self._free:
+                question = await self._make_question(group_id, as_of)
+                result = await self._ask(HistoryRequest(question, tuple(commands)))
+        except TimeoutError:
+            raise HistoryTimedOut(
+                f"the log up to that position was not read within {timeout_s:g} s"
+            ) from None
+        finally:
+            self._waiting -= 1
+        return self._check(question, result)
+
+    async def stop(self) -> None:
+        """Ends all workers; who still waits for an answer gets an error."""
+        self._is_stopped = True
+        if self._starting:
+            await asyncio.wait(self._starting)
+        while self._workers:
+            await asyncio.gather(*(self._end(worker) for worker in list(self._workers)))
+
+    async def _make_question(self, group_id: GroupId, as_of: AsOf) -> GroupQuestion:
+        now_ms = self._wall_ms()
+        partition = self._coordinator.partition_of(group_id)
+        if isinstance(as_of, AsOfTimestamp) and as_of.timestamp_ms > now_ms - _RECENT_MS:
+            await self._wait_until_settled(group_id)
+        # What is not durable may yet be lost: it is in no past.
+        end = LogOffset(self._store.durable_offset(partition))
+        return GroupQuestion(partition, group_id, as_of, end, now_ms)
+
+    async def _wait_until_settled(self, group_id: GroupId) -> None:
+        """Until all is durable that the group was when it was asked for.
+
+        A read is answered then, also one that ends with an error.
+        """
+        for command in (
+            DescribeGroups(INTERNAL, (group_id,)),
+            OffsetFetch(INTERNAL, group_id, ()),
+        ):
+            with suppress(GroupError):
+                await self._coordinator.call(command)
+
+    async def _ask(self, request: HistoryRequest) -> HistoryResult:
+        """One that was idle may have ended meanwhile; then another is asked."""
+        while True:
+            if self._is_stopped:
+                raise HistoryUnavailable("the server is stopping")
+            was_idle = bool(self._idle)
+            worker = self._idle.pop() if was_idle else await self._start()
+            try:
+                result = await worker.ask(request)
+            except EOFError:
+                exit_code = await asyncio.shield(self._end(worker))
+                if not was_idle and not self._is_stopped:
+                    log.error("history_worker_died", exit_code=exit_code)
+                    raise HistoryBusy(
+                        "the process that read the log was ended, most likely for want of memory"
+                    ) from None
+            except BaseException:
+                self._end(worker)
+                raise
+            else:
+                self._put_back(worker)
+                return result
+
+    async def _start(self) -> _Worker:
+        """A process that has begun is seen to, also where nobody waits for it any more."""
+        starting = asyncio.create_task(self._start_worker(), name="history-worker-start")
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._end_unwanted)
+            raise
+
+    async def _start_worker(self) -> _Worker:
+        worker = _Worker()
+        try:
+            await worker.start(self._orders)
+        except BaseException:
+            worker.kill()
+            raise
+        self._workers.add(worker)
+        return worker
+
+    def _end_unwanted(self, starting: asyncio.Task[_Worker]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            self._end(starting.result())
+
+    def _put_back(self, worker: _Worker) -> None:
+        if self._is_stopped:
+            self._end(worker)
+            return
+        self._idle.append(worker)
+        worker.retire = asyncio.get_running_loop().call_later(IDLE_S, self._end, worker)
+
+    def _end(self, worker: _Worker) -> asyncio.Task[int]:
+        """Kills it; it counts until it is gone."""
+        if worker in self._idle:
+            self._idle.remove(worker)
+        ending = worker.kill()
+        ending.add_done_callback(lambda _: self._workers.discard(worker))
+        return ending
+
+    def _check(self, question: GroupQuestion, result: HistoryResult) -> HistoryAnswer:
+        match result:
+            case HistoryAnswer():
+                return result
+            case NotKept(start):
+                raise _compute_not_kept(question, start)
+            case NotYet(last):
+                raise PositionInFuture(
+                    f"as_of lies in the future: log partition {question.partition} ends with "
+                    f"offset {last.offset}, and the time is {question.now_ms} ms since 1970"
+                )
+            case NoMemory():
+                size = self._settings.memory_bytes >> 20
+                raise HistoryBusy(f"what the group was then does not fit in {size} MiB")
+            case Damaged(cause):
+                log.critical("store_read_failed", group_id=question.group_id, cause=cause)
+                raise UnknownServerError("The log cannot be read; the server's log says why.")
+            case _:
+                assert_never(result)
+
+
+def _compute_not_kept(question: GroupQuestion, start: HistoryStart) -> PositionNotKept:
+    first = max(start.offset - 1, 0)
+    return PositionNotKept(
+        f"the history of log partition {question.partition} goes back to offset {first} and to "
+        f"{start.before_ms} ms since 1970, not further",
+        {
+            "log_partition": str(question.partition),
+            "earliest_offset": str(first),
+            "earliest_timestamp_ms": str(start.before_ms),
+        },
+    )
+
+
+class _Worker:
+    """One process. It answers one question at a time."""
+
+    def __init__(self) -> None:
+        self.retire: asyncio.TimerHandle | None = None
+        self._folders = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._exit_code: asyncio.Task[int] | None = None
+
+    async def start(self, orders: WorkerOrders) -> None:
+        ours, theirs = socket.socketpair()
+        folder = make_folder(Path(tempfile.gettempdir()), WORKER_PREFIX)
+        path = self._folders.enter_context(folder)
+        with theirs:
+            # In a thread, and not by the loop, which would copy this process for it.
+            self._process = await asyncio.to_thread(_spawn, theirs, str(path))
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._send(orders)
+
+    async def ask(self, request: HistoryRequest) -> HistoryResult:
+        """Raises ``EOFError`` where the process ends before it has answered."""
+        self._cancel_retirement()
+        assert self._reader is not None
+        self._send(request)
+        try:
+            head = await self._reader.readexactly(LENGTH.size)
+            data = await self._reader.readexactly(LENGTH.unpack(head)[0])
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise EOFError from None
+        result: HistoryResult = pickle.loads(data)
+        return result
+
+    def kill(self) -> asyncio.Task[int]:
+        """At once, whatever it does; the task has its exit code."""
+        self._cancel_retirement()
+        if self._exit_code is None:
+            if self._writer is not None:
+                self._writer.close()
+            if self._process is not None:
+                self._process.kill()
+            self._exit_code = asyncio.create_task(self._wait(), name="history-worker-end")
+        return self._exit_code
+
+    async def _wait(self) -> int:
+        """A process that is killed leaves what it had written."""
+        if self._process is None:
+            return 0
+        exit_code = await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(self._folders.close)
+        return exit_code
+
+    def _cancel_retirement(self) -> None:
+        if self.retire is not None:
+            self.retire.cancel()
+            self.retire = None
+
+    def _send(self, message: object) -> None:
+        assert self._writer is not None
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        self._writer.write(LENGTH.pack(len(data)) + data)
+
+
+def _spawn(channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", WORKER_PROGRAM, folder],
+        stdin=channel.fileno(),
+        stdout=channel.fileno(),
+        env={**os.environ, "PYTHONPATH": path},
+    )

@@ -1,0 +1,209 @@
+"""The process that reads a store's past: one question after another, until its input ends.
+
+Its parent (``history_reads``) writes pickled messages to standard input and reads the answers
+from standard output, each after its length. It takes no lock, writes nothing, and ends with its
+parent.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import BinaryIO, NamedTuple, cast
+
+from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryResponse, PastGroup
+from model.as_of import LogPosition
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupError
+from model.log.records import TopicSideKey, TopicSideValue
+from model.topics import Topic, TopicImage
+from storage.codec.errors import CodecError
+from storage.log.group_history import (
+    BeyondHistory,
+    GroupQuestion,
+    InFuture,
+    LogTooShort,
+    fold_group,
+)
+from storage.log.trim import HistoryStart, read_history_start
+from storage.log_store import LogStore, StoreCorrupt, StoreError
+from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
+from storage.side_codec import decode_side
+
+LENGTH = struct.Struct(">Q")
+_NICENESS = 10
+
+
+class WorkerOrders(NamedTuple):
+    """The first message. ``data_bytes`` is the memory that the process may take."""
+
+    folder: Path
+    settings: CoordinatorSettings
+    data_bytes: int
+
+
+class HistoryRequest(NamedTuple):
+    """Commands about one group at one position."""
+
+    question: GroupQuestion
+    commands: tuple[HistoryCommand, ...]
+
+
+class HistoryAnswer(NamedTuple):
+    """A response, or the error, to each command."""
+
+    position: LogPosition
+    responses: tuple[HistoryResponse | GroupError, ...]
+
+
+class NotKept(NamedTuple):
+    """The history begins later."""
+
+    start: HistoryStart
+
+
+class NotYet(NamedTuple):
+    """The log does not go so far."""
+
+    last: LogPosition
+
+
+class NoMemory(NamedTuple):
+    """What the group was does not fit."""
+
+
+class Damaged(NamedTuple):
+    """The log cannot be read; ``cause`` is one line for the server's log."""
+
+    cause: str
+
+
+HistoryResult = HistoryAnswer | NotKept | NotYet | NoMemory | Damaged
+
+
+class HistoryReader:
+    """Answers from one snapshot of the store as long as that goes far enough, then from another."""
+
+    def __init__(self, folder: Path, settings: CoordinatorSettings) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._reader: RocksLogReader | None = None
+        self._image = TopicImage()
+
+    def read(self, request: HistoryRequest) -> HistoryResult:
+        """Never raises but for bugs."""
+        try:
+            return self._read(request)
+        except BeyondHistory as error:
+            return NotKept(error.start)
+        except InFuture as error:
+            return NotYet(error.last)
+        except MemoryError:
+            return NoMemory()
+        except (StoreError, CodecError) as error:
+            return Damaged(str(error))
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _read(self, request: HistoryRequest) -> HistoryAnswer:
+        if self._reader is not None:
+            try:
+                return self._read_from(self._reader, request)
+            except LogTooShort:
+                self.close()
+        self._reader = open_store_reader(self._folder)
+        self._image = _read_image(self._reader)
+        try:
+            return self._read_from(self._reader, request)
+        except LogTooShort:
+            question = request.question
+            raise StoreCorrupt(
+                f"log partition {question.partition} was durable up to {question.end} and ends "
+                "before that"
+            ) from None
+
+    def _read_from(self, reader: RocksLogReader, request: HistoryRequest) -> HistoryAnswer:
+        # Only what is kept is asked for, which the reader has.
+        start = read_history_start(cast(LogStore, reader), request.question.partition)
+        history = fold_group(reader, request.question, start)
+        group = PastGroup(reader, history, self._settings, self._image)
+        responses = tuple(_answer(group, command) for command in request.commands)
+        return HistoryAnswer(history.position, responses)
+
+
+def _answer(group: PastGroup, command: HistoryCommand) -> HistoryResponse | GroupError:
+    try:
+        return group.answer(command)
+    except GroupError as error:
+        return error
+
+
+def _read_image(reader: RocksLogReader) -> TopicImage:
+    topics = []
+    for key, value in reader.side():
+        match decode_side(key, value):
+            case (TopicSideKey(name), TopicSideValue(topic_id, partitions, racks)):
+                topics.append(Topic(name, topic_id, partitions, racks))
+            case _:
+                pass
+    by_name = {topic.name: topic for topic in topics}
+    return TopicImage(0, by_name, {topic.topic_id: topic for topic in topics})
+
+
+# ------------------------------------------------------------------------------------- the process
+
+
+def run_worker(requests: Iterator[bytes], answers: BinaryIO) -> None:
+    """Until there are no more requests."""
+    orders = pickle.loads(next(requests))  # of the process that started this one
+    assert isinstance(orders, WorkerOrders)
+    resource.setrlimit(resource.RLIMIT_DATA, (orders.data_bytes, orders.data_bytes))
+    reader = HistoryReader(orders.folder, orders.settings)
+    for request in requests:
+        result = reader.read(pickle.loads(request))
+        data = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        answers.write(LENGTH.pack(len(data)) + data)
+        answers.flush()
+    reader.close()
+
+
+def read_messages(source: BinaryIO) -> Iterator[bytes]:
+    """The messages of a pipe until it ends."""
+    while len(head := source.read(LENGTH.size)) == LENGTH.size:
+        (length,) = LENGTH.unpack(head)
+        yield source.read(length)
+
+
+def _watch(requests: SimpleQueue[bytes]) -> None:
+    """The parent holds the pipe: when it is gone, whatever is being read is for nobody."""
+    for message in read_messages(sys.stdin.buffer):
+        requests.put(message)
+    if tempfile.tempdir is not None:
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+    os._exit(0)
+
+
+def main(folder: str) -> None:
+    """``folder`` is this process's own, for what it must write; it is removed in the end."""
+    tempfile.tempdir = folder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    # What else prints must not get between the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_watch, args=(requests,), daemon=True).start()
+    run_worker(iter(requests.get, None), answers)

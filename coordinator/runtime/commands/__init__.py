@@ -1,0 +1,1 @@
+"""Commands at run time: their turns, their replay, their answers, and reads of groups."""

@@ -1,0 +1,154 @@
+"""Reading the groups in memory: lists and descriptions, in slices where they are long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from coordinator.core.groups.group_description import (
+    begin_description,
+    describe_classic_group,
+    list_groups,
+)
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.loop.slices import Slices, Steps
+from model.commands import (
+    ConsumerGroupDescribe,
+    DescribeGroups,
+    ListGroups,
+    PlanMigration,
+    ReadCommand,
+)
+from model.errors import GroupError, UnknownServerError
+from model.ids import GroupId, compute_log_partition
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+    DescribedMember,
+    DescribeGroupsResponse,
+    ListedGroup,
+    ListGroupsResponse,
+)
+from translator.plan import compute_migration_plan
+
+SLICE = 500
+"""Members, or groups, that are described in one turn, each in some 10 µs."""
+
+
+class GroupReads:
+    """Answers reads. ``answer`` is given the answer of these groups when it is known."""
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        slices: Slices,
+        writer: Writer,
+        durability: Durability,
+        *,
+        answer: Callable[[tuple[GroupId, ...], Reply, Answer], None],
+    ) -> None:
+        self._shards = shards
+        self._slices = slices
+        self._writer = writer
+        self._durability = durability
+        self._answer = answer
+
+    def submit(self, command: ReadCommand, reply: Reply) -> None:
+        """Read; the answer comes when what it shows is durable."""
+        group_ids = () if isinstance(command, ListGroups) else command.group_ids
+        self._slices.run(
+            self._read(command, group_ids, reply),
+            lambda bug: self._answer(group_ids, reply, UnknownServerError(repr(bug))),
+        )
+
+    def _read(
+        self, command: ReadCommand, group_ids: tuple[GroupId, ...], reply: Reply
+    ) -> Steps[None]:
+        answer = yield from read_groups(self._shards, command)
+        # What was read in earlier turns is durable by then, too.
+        if isinstance(command, ListGroups):
+            generation = self._durability.generation_of_all()
+            self._writer.answer_when_durable(generation, reply, answer)
+        else:
+            self._answer(group_ids, reply, answer)
+
+
+def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
+    """The answer as memory has it, durable or not. Each group is shown as it is at one time."""
+
+    def shard_of(group_id: GroupId) -> Shard:
+        return shards[compute_log_partition(group_id, len(shards))]
+
+    match command:
+        case ListGroups():
+            return (yield from _list_groups(shards, command))
+        case ConsumerGroupDescribe(_, ids):
+            return (yield from _describe_consumer_groups(shard_of, ids))
+        case DescribeGroups(_, ids):
+            return (yield from _describe_classic_groups(shard_of, ids))
+        case PlanMigration(_, (group_id,)):
+            try:
+                return compute_migration_plan(shard_of(group_id), group_id)
+            except GroupError as error:
+                return error
+
+
+def _describe_classic_groups(
+    shard_of: Callable[[GroupId], Shard], group_ids: Sequence[GroupId]
+) -> Steps[DescribeGroupsResponse]:
+    groups = []
+    left = SLICE
+    for group_id in group_ids:
+        group = describe_classic_group(shard_of(group_id), group_id)
+        groups.append(group)
+        left -= 1 + len(group.members)
+        if left <= 0:
+            left = SLICE
+            yield
+    return DescribeGroupsResponse(tuple(groups))
+
+
+def _describe_consumer_groups(
+    shard_of: Callable[[GroupId], Shard], group_ids: Sequence[GroupId]
+) -> Steps[ConsumerGroupDescribeResponse]:
+    groups: list[DescribedConsumerGroup] = []
+    left = SLICE
+    for group_id in group_ids:
+        group, rest = begin_description(shard_of(group_id), group_id)
+        members: list[DescribedMember] = []
+        while taken := list(islice(rest, left)):
+            members += taken
+            left -= len(taken)
+            if left == 0:
+                left = SLICE
+                yield
+        groups.append(replace(group, members=tuple(members)))
+        left -= 1
+        if left == 0:
+            left = SLICE
+            yield
+    return ConsumerGroupDescribeResponse(tuple(groups))
+
+
+def _list_groups(shards: Sequence[Shard], command: ListGroups) -> Steps[ListGroupsResponse]:
+    states = {state.lower().strip() for state in command.states}
+    types = {kind.lower() for kind in command.types}
+    listed: list[ListedGroup] = []
+    left = SLICE
+    for shard in shards:
+        groups = list(list_groups(shard))
+        listed += (
+            group
+            for group in groups
+            if (not states or group.state.lower() in states)
+            and (not types or group.group_type in types)
+        )
+        left -= len(groups)
+        if left <= 0:
+            left = SLICE
+            yield
+    return ListGroupsResponse(tuple(listed))

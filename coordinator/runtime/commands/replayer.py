@@ -1,0 +1,97 @@
+"""Records of a command into memory, and what the shell keeps beside them: liveness, counts."""
+
+from __future__ import annotations
+
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.replay.client_assignor_records import replay_local
+from coordinator.core.replay.group_records import replay, replay_conversion, replay_prepared_target
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.writer import NOTHING_WAITED, Waited, Writer
+from coordinator.runtime.loop.stats import Stats
+from model.ids import GroupId, MemberId, ProducerId
+from model.log.records import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    OffsetCommitKey,
+    RecordKey,
+    RecordValue,
+)
+
+
+class Replayer:
+    """Replays what a command of a group comes to, as part of the batch that is gathered."""
+
+    def __init__(
+        self, writer: Writer, durability: Durability, liveness: Liveness, stats: Stats
+    ) -> None:
+        self._writer = writer
+        self._durability = durability
+        self._liveness = liveness
+        self._stats = stats
+
+    def replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> Waited:
+        """For whom offsets waited that the records take with their tombstones."""
+        waited = _find_waited(shard, outcome) if shard.open_transactions else NOTHING_WAITED
+        self._replay(shard, group_id, outcome)
+        return waited
+
+    def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:
+        generation = self._writer.generation
+        if isinstance(outcome.records[0].key, OffsetCommitKey):
+            self._durability.note_offsets(group_id, generation)
+            are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
+            if are_all_offsets and not shard.open_transactions:
+                return
+        if outcome.prepared is not None:
+            replay_prepared_target(shard, group_id, outcome.records, outcome.prepared)
+            self.replay_side(shard, outcome)
+            self._durability.note_group(group_id, generation)
+            return
+        records = outcome.records
+        if outcome.converted is not None:
+            replay_conversion(shard, group_id, records, outcome.converted)
+            for member_id in outcome.converted.gone:
+                self._note_member(group_id, member_id, None)
+            self._stats.group_epoch_bumps += isinstance(outcome.converted.group, ConsumerGroup)
+            records = records[outcome.converted.count :]
+        for record in records:
+            if outcome.converted is None:
+                replay(shard, record)
+            if isinstance(record.key, ConsumerGroupMemberMetadataKey):
+                self._note_member(group_id, record.key.member_id, record.value)
+            elif record.value is not None and isinstance(record.key, ConsumerGroupMetadataKey):
+                self._stats.group_epoch_bumps += 1
+        self.replay_side(shard, outcome)
+        self._durability.note_group(group_id, generation)
+
+    def replay_side(self, shard: Shard, outcome: Outcome) -> None:
+        """What of it is of client-side assignors; after the records, which make its members."""
+        for record in outcome.side:
+            replay_local(shard, record)
+
+    def _note_member(
+        self, group_id: GroupId, member_id: MemberId, metadata: RecordValue | None
+    ) -> None:
+        """Deadlines are those of the protocol that the member speaks now, or it has none."""
+        is_consumer = is_classic = False
+        if isinstance(metadata, ConsumerGroupMemberMetadataValue):
+            is_classic = metadata.classic_member_metadata is not None
+            is_consumer = not is_classic
+        if not is_consumer:
+            self._liveness.remove(group_id, member_id)
+        if not is_classic:
+            self._liveness.classic.cancel_member(group_id, member_id)
+
+
+def _find_waited(shard: Shard, outcome: Outcome) -> Waited:
+    found: dict[RecordKey, tuple[ProducerId, ...]] = {}
+    for key, value in outcome.records:
+        if value is None and isinstance(key, OffsetCommitKey):
+            producers = shard.open_transactions.producers_of(key)
+            if producers:
+                found[key] = tuple(producers)
+    return found

@@ -1,0 +1,1 @@
+"""Group commit: the writer, batches, and what is durable."""

@@ -1,0 +1,286 @@
+"""Records of one log partition made into batches, and into what they do to ``latest``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, TypeAlias, assert_never
+
+from coordinator.core.state.conversion import RecordBlock
+from coordinator.core.state.steps import Steps, take_slices
+from coordinator.runtime.commit.pending_offsets import PendingOffsets, compute_committed
+from model.ids import LogOffset, LogPartition, ProducerId
+from model.log.commit_rows import CommitRows, NamedPartitions
+from model.log.records import OffsetCommits, Record
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
+from storage.codec.batches import (
+    HEADER_SIZE,
+    encode_batch,
+    encode_marker,
+    encode_records,
+    frame_records,
+)
+from storage.codec.commit_encoder import CommitEncoder
+from storage.codec.hot import encode_commit_values
+from storage.codec.record_codec import encode_key, encode_value
+from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_latest_rows
+
+BATCH_BYTES_MAX = 1 << 20
+RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
+BLOCK_SLICE = 200
+"""Records that are encoded in one turn, each in some 5 µs."""
+RECORD_OVERHEAD_MAX = 21
+"""Lengths, deltas, attributes and the count of headers, beside a record's key and value."""
+
+Commit: TypeAlias = tuple[CommitEncoder, int, int, int, int]
+"""One offset: how to encode it, partition, offset, leader epoch and commit timestamp (wall ms)."""
+
+
+class CommitBlock(NamedTuple):
+    """Many offsets of one commit."""
+
+    encoder: CommitEncoder
+    named: NamedPartitions
+    rows: CommitRows
+    timestamp: int
+
+
+def encode_lone_commit(
+    log_partition: LogPartition, first: LogOffset, commit: Commit | CommitBlock, wall_ms: int
+) -> PartitionAppend:
+    """What a ``PartitionEncoder`` makes of one commit and nothing else, in a third of the time."""
+    if isinstance(commit, CommitBlock):
+        return _encode_lone_block(log_partition, first, commit, wall_ms)
+    encoder, partition, offset, leader_epoch, timestamp = commit
+    batch, value = encoder.encode_batch(first, wall_ms, partition, offset, leader_epoch, timestamp)
+    latest = {encoder.encode_key(partition): pack_latest(first, wall_ms, value)}
+    return PartitionAppend(log_partition, first, batch, 1, latest)
+
+
+def _encode_lone_block(
+    log_partition: LogPartition, first: LogOffset, block: CommitBlock, wall_ms: int
+) -> PartitionAppend:
+    encoder, named, rows, timestamp = block
+    batch, values = encoder.encode_rows(first, wall_ms, named.partitions, rows, timestamp)
+    latest = dict(zip(named.keys, pack_latest_rows(first, wall_ms, values), strict=True))
+    return PartitionAppend(log_partition, first, batch, len(named.keys), latest)
+
+
+def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
+    """Very many records, none of them a commit, as batches that are made in slices."""
+    blocks: list[RecordBlock] = []
+    pairs: list[tuple[bytes, bytes | None]] = []
+    parts: list[bytes] = []
+    size = 0
+    for part in take_slices(records, BLOCK_SLICE):
+        begin = len(pairs)
+        for record in part:
+            key = encode_key(record.key)
+            value = None if record.value is None else encode_value(record.value)
+            added = len(key) + len(value or b"") + RECORD_OVERHEAD_MAX
+            if pairs and size + added > RECORDS_BYTES_MAX:
+                parts.append(encode_records(pairs[begin:], begin))
+                blocks.append(RecordBlock(pairs, b"".join(parts)))
+                pairs, parts, size, begin = [], [], 0, 0
+            pairs.append((key, value))
+            size += added
+        parts.append(encode_records(pairs[begin:], begin))
+        yield
+    blocks.append(RecordBlock(pairs, b"".join(parts)))
+    return tuple(blocks)
+
+
+class PartitionEncoder:
+    """Takes records in their order; a batch is at most 1 MiB, but for one record that is larger.
+
+    Plain records share batches; what a transaction wrote, and each marker, has its own. The
+    ``store`` is read for what waits for a marker, and only where one comes.
+    """
+
+    __slots__ = (
+        "_appends",
+        "_first",
+        "_latest",
+        "_offset",
+        "_pairs",
+        "_partition",
+        "_pending",
+        "_pending_deletes",
+        "_size",
+        "_store",
+        "_wall_ms",
+    )
+
+    def __init__(
+        self, partition: LogPartition, first: LogOffset, wall_ms: int, store: LogStore
+    ) -> None:
+        self._partition = partition
+        self._store = store
+        self._pending: PendingOffsets | None = None
+        self._pending_deletes: dict[tuple[int, bytes], bytes | None] = {}
+        self._first: int = first
+        self._offset: int = first
+        self._wall_ms = wall_ms
+        self._size = 0
+        self._pairs: list[tuple[bytes, bytes | None]] = []
+        self._latest: dict[bytes, bytes | None] = {}
+        self._appends: list[PartitionAppend] = []
+
+    def add_record(self, record: Record, waited: Collection[ProducerId] = ()) -> None:
+        """One record, or tombstone, which takes what ``waited`` there for these producers."""
+        value = None if record.value is None else encode_value(record.value)
+        self.add_encoded(encode_key(record.key), value, waited)
+
+    def add_encoded(
+        self, key: bytes, value: bytes | None, waited: Collection[ProducerId] = ()
+    ) -> None:
+        """One record, or tombstone, whose key and value are encoded already."""
+        if value is None:
+            self._make_room(len(key) + RECORD_OVERHEAD_MAX)
+            self._pairs.append((key, None))
+            # Of the core's own keys none is a legacy one: a key is its own key in ``latest``.
+            self._latest[key] = None
+            self._offset += 1
+            for producer_id in waited:
+                self._open_pending().drop(producer_id, key)
+                self._pending_deletes[producer_id, key] = None
+        else:
+            self._add(key, value)
+
+    def add_block(self, block: RecordBlock) -> None:
+        """Records, none of them a commit, that are a batch of their own."""
+        if self._pairs:
+            self._cut()
+        first, wall_ms = self._first, self._wall_ms
+        latest = {
+            key: None if value is None else pack_latest(offset, wall_ms, value)
+            for offset, (key, value) in enumerate(block.pairs, first)
+        }
+        count = len(block.pairs)
+        self._offset += count
+        self._append(frame_records(first, block.body, count, wall_ms), count, latest, {})
+
+    def add_commits(self, commits: OffsetCommits) -> None:
+        """One record for each offset."""
+        for key, value in encode_commit_values(commits):
+            self._add(key, value)
+
+    def add_commit(self, commit: Commit | CommitBlock) -> None:
+        """The offsets of one commit."""
+        if isinstance(commit, CommitBlock):
+            encoder, named, rows, timestamp = commit
+            offsets, leader_epochs = rows.offsets.tolist(), rows.leader_epochs.tolist()
+            for key, offset, leader_epoch in zip(named.keys, offsets, leader_epochs, strict=True):
+                self._add(key, encoder.encode_value(offset, leader_epoch, timestamp))
+            return
+        encoder, partition, offset, leader_epoch, timestamp = commit
+        value = encoder.encode_value(offset, leader_epoch, timestamp)
+        self._add(encoder.encode_key(partition), value)
+
+    def _add(self, key: bytes, value: bytes) -> None:
+        added = len(key) + len(value) + RECORD_OVERHEAD_MAX
+        size = self._size + added
+        if size > RECORDS_BYTES_MAX and self._pairs:
+            self._cut()
+            size = added
+        self._size = size
+        self._pairs.append((key, value))
+        self._latest[key] = pack_latest(self._offset, self._wall_ms, value)
+        self._offset += 1
+
+    def _make_room(self, size: int) -> None:
+        if self._size + size > RECORDS_BYTES_MAX and self._pairs:
+            self._cut()
+        self._size += size
+
+    def _cut(self) -> None:
+        batch = encode_batch(self._first, self._pairs, self._wall_ms)
+        self._append(batch, len(self._pairs), self._latest, self._pending_deletes)
+        self._pairs, self._latest, self._size, self._pending_deletes = [], {}, 0, {}
+
+    def _append(
+        self,
+        batch: bytes,
+        records: int,
+        latest: dict[bytes, bytes | None],
+        pending: dict[tuple[int, bytes], bytes | None],
+    ) -> None:
+        first = LogOffset(self._first)
+        self._appends.append(
+            PartitionAppend(self._partition, first, batch, records, latest, pending)
+        )
+        self._first = self._offset
+
+    def finish(self) -> list[PartitionAppend]:
+        """What is to be written, in the order of offsets."""
+        if self._pairs:
+            self._cut()
+        return self._appends
+
+    # --------------------------------------------------------------------------- transactions
+
+    def add_transaction(self, record: TransactionRecord) -> None:
+        """Offsets that wait for a marker, or the marker."""
+        if self._pairs:
+            self._cut()
+        match record:
+            case TransactionalOffsets():
+                self._add_transactional_offsets(record)
+            case TransactionMarker():
+                self._add_marker(record)
+            case _:
+                assert_never(record)
+
+    def _open_pending(self) -> PendingOffsets:
+        if self._pending is None:
+            self._pending = PendingOffsets(self._store, self._partition)
+        return self._pending
+
+    def _add_transactional_offsets(self, offsets: TransactionalOffsets) -> None:
+        pairs: list[tuple[bytes, bytes | None]] = []
+        size = 0
+        for record in offsets.records:
+            assert record.value is not None, "a tombstone waits for nobody"
+            key, value = encode_key(record.key), encode_value(record.value)
+            added = len(key) + len(value) + RECORD_OVERHEAD_MAX
+            if pairs and size + added > RECORDS_BYTES_MAX:
+                self._append_transactional(offsets, pairs)
+                pairs, size = [], 0
+            pairs.append((key, value))
+            size += added
+        self._append_transactional(offsets, pairs)
+
+    def _append_transactional(
+        self, offsets: TransactionalOffsets, pairs: list[tuple[bytes, bytes | None]]
+    ) -> None:
+        pending: dict[tuple[int, bytes], bytes | None] = {}
+        producer_id, put = offsets.producer_id, self._open_pending().put
+        for offset, (key, value) in enumerate(pairs, self._offset):
+            assert value is not None
+            pending[producer_id, key] = packed = pack_latest(offset, self._wall_ms, value)
+            put(producer_id, key, packed)
+        self._offset += len(pairs)
+        batch = encode_batch(
+            self._first,
+            pairs,
+            self._wall_ms,
+            producer_id=offsets.producer_id,
+            producer_epoch=offsets.producer_epoch,
+            is_transactional=True,
+        )
+        self._append(batch, len(pairs), {}, pending)
+
+    def _add_marker(self, marker: TransactionMarker) -> None:
+        waited = self._open_pending().end(marker.producer_id)
+        latest: dict[bytes, bytes | None] = {}
+        if marker.committed:
+            latest.update(compute_committed(self._store, self._partition, self._appends, waited))
+        batch = encode_marker(
+            self._offset,
+            self._wall_ms,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            committed=marker.committed,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        self._offset += 1
+        self._append(batch, 1, latest, {(marker.producer_id, key): None for key in waited})

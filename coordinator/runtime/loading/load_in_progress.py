@@ -1,0 +1,128 @@
+"""What is answered while shards are loading: COORDINATOR_LOAD_IN_PROGRESS, to reads as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TypeVar
+
+from coordinator.core.groups.group_description import (
+    compute_failed_classic_description,
+    compute_failed_description,
+)
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.loop.stats import Stats
+from model.commands import (
+    AbortTransaction,
+    Command,
+    ConsumerGroupDescribe,
+    DescribeGroupConfigs,
+    DescribeGroups,
+    ExpireProducers,
+    ListGroupConfigs,
+    ListGroups,
+    ListTransactions,
+    PlanMigration,
+    TopicCommand,
+    WriteTxnMarkers,
+)
+from model.errors import CoordinatorLoadInProgress, ErrorCode
+from model.ids import GroupId, LogPartition, compute_log_partition
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    DescribedClassicGroup,
+    DescribedConsumerGroup,
+    DescribeGroupsResponse,
+)
+
+MESSAGE = "The coordinator is loading the group: try again."
+
+G = TypeVar("G", DescribedClassicGroup, DescribedConsumerGroup)
+
+
+class LoadInProgress:
+    """Answers what cannot be handled yet. ``left`` are the shards that are loading."""
+
+    def __init__(self, left: Collection[LogPartition], partitions: int, stats: Stats) -> None:
+        self._left = left
+        self._partitions = partitions
+        self._stats = stats
+
+    def refuse(
+        self, command: Command, reply: Reply, submit: Callable[[Command, Reply], None]
+    ) -> bool:
+        """Answer a command that needs what is not loaded; ``False`` where it may be handled.
+
+        A list is refused as long as anything is loading, for it would lack groups. Of groups that
+        are described together those that are loaded are submitted, and the answers are merged.
+        """
+        match command:
+            case ListGroups() | ListTransactions():
+                is_loading = bool(self._left)
+            case ConsumerGroupDescribe() | DescribeGroups():
+                return self._describe_loaded(command, reply, submit)
+            case PlanMigration():
+                is_loading = self._is_loading(*command.group_ids)
+            case WriteTxnMarkers() | ExpireProducers() | AbortTransaction():
+                is_loading = command.partition in self._left
+            case DescribeGroupConfigs() | ListGroupConfigs():
+                is_loading = False
+            case _ if isinstance(command, TopicCommand):
+                is_loading = False
+            case _:
+                is_loading = self._is_loading(command.group_id)
+        if is_loading:
+            self._stats.count_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name)
+            reply(CoordinatorLoadInProgress(MESSAGE))
+        return is_loading
+
+    def _is_loading(self, group_id: GroupId) -> bool:
+        return compute_log_partition(group_id, self._partitions) in self._left
+
+    def _describe_loaded(
+        self,
+        command: ConsumerGroupDescribe | DescribeGroups,
+        reply: Reply,
+        submit: Callable[[Command, Reply], None],
+    ) -> bool:
+        group_ids = command.group_ids
+        loaded = tuple(group_id for group_id in group_ids if not self._is_loading(group_id))
+        if len(loaded) == len(group_ids):
+            return False
+
+        def merge(answer: Answer) -> None:
+            match answer:
+                case ConsumerGroupDescribeResponse():
+                    consumers = _merge(group_ids, loaded, answer.groups, _describe_consumer)
+                    reply(ConsumerGroupDescribeResponse(consumers))
+                case DescribeGroupsResponse():
+                    classic = _merge(group_ids, loaded, answer.groups, _describe_classic)
+                    reply(DescribeGroupsResponse(classic))
+                case _:
+                    reply(answer)
+
+        submit(replace(command, group_ids=loaded), merge)
+        return True
+
+
+def _describe_consumer(group_id: GroupId) -> DescribedConsumerGroup:
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return compute_failed_description(group_id, code, MESSAGE)
+
+
+def _describe_classic(group_id: GroupId) -> DescribedClassicGroup:
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return compute_failed_classic_description(group_id, MESSAGE, code, state="")
+
+
+def _merge(
+    group_ids: tuple[GroupId, ...],
+    loaded: tuple[GroupId, ...],
+    described: tuple[G, ...],
+    describe_loading: Callable[[GroupId], G],
+) -> tuple[G, ...]:
+    known = dict(zip(loaded, described, strict=True))
+    return tuple(
+        known[group_id] if group_id in known else describe_loading(group_id)
+        for group_id in group_ids
+    )

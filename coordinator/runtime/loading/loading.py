@@ -1,0 +1,272 @@
+"""Loading the groups at a start, in slices between which the loop serves those that are loaded.
+
+A shard appears whole, when the records of all its groups have been replayed. Until then what asks
+for it is refused with COORDINATOR_LOAD_IN_PROGRESS, a read too (Kafka's ``CoordinatorRuntime`` does
+likewise), so nobody sees half a group. The sessions of its members begin then, and no sooner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from coordinator.core.classic.classic_rebalance import compute_group_deadlines_at_load
+from coordinator.core.consumer.refresh import needs_epoch_for_topics
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.state.classic_group import ClassicMember
+from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.outcome import ArmClassicDeadline
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.loading.shard_loader import ShardLoader
+from coordinator.runtime.loop.stats import Stats
+from model.commands import ClassicDeadline
+from model.ids import GroupId, LogPartition, MemberId
+from model.log.records import MemberState
+from storage.log_store import LogStore
+from translator.translated_sync import compute_deadlines_at_load
+
+SLICE_COST = 3_000
+"""Of one turn of the loop. Costs are in about microseconds."""
+
+TURN_SLICES = 4
+"""How many slices a shard gets before it is the next one's turn, at first."""
+
+SESSION_COST = 2
+GROUP_COST = 5
+
+
+class Loading:
+    """Puts loaded shards into ``shards``, in the place of empty ones.
+
+    ``make_shard`` makes one against the topics as they are. ``arm_timers`` is called where sessions
+    have begun. ``on_loaded`` is told of each shard,
+    with the groups whose topics have changed and those that lack a target; ``on_finished`` once
+    all are there.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        liveness: Liveness,
+        shards: list[Shard],
+        *,
+        make_shard: Callable[[LogPartition], Shard],
+        arm_timers: Callable[[], None],
+        on_loaded: Callable[[Collection[GroupId], Collection[GroupId]], None],
+        on_finished: Callable[[], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._liveness = liveness
+        self._shards = shards
+        self._make_shard = make_shard
+        self._arm_timers = arm_timers
+        self._on_loaded = on_loaded
+        self._on_finished = on_finished
+        self._began_ms = clock.monotonic_ms()
+        self._is_stopped = False
+        self._failure: BaseException | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._turns = deque(
+            _ShardInTurn(self._load_shard(LogPartition(number), store))
+            for number in range(store.partitions)
+        )
+        self._left = dict.fromkeys(map(LogPartition, range(store.partitions)))
+
+    # -------------------------------------------------------------------------------- loading
+
+    def begin(self) -> None:
+        """Load in slices."""
+        self._request_slice()
+
+    def finish(self) -> None:
+        """Load all that is left, at once. Raises what the store raises."""
+        while self._turns:
+            self._load(SLICE_COST)
+        self._end(None)
+
+    def stop(self) -> None:
+        """Load no more."""
+        self._is_stopped = True
+
+    async def wait(self) -> None:
+        """Until all is loaded. Raises what the store raises; then what is left never will be."""
+        if self._turns and self._failure is None:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def left(self) -> Collection[LogPartition]:
+        """The shards that are not there yet."""
+        return self._left.keys()
+
+    def _load_slice(self) -> None:
+        if self._is_stopped or not self._turns:
+            return
+        try:
+            self._load(SLICE_COST)
+        except Exception as failure:  # noqa: BLE001 - it is the process that must end
+            self._end(failure)
+            return
+        if self._turns:
+            self._request_slice()
+        else:
+            self._end(None)
+
+    def _request_slice(self) -> None:
+        self._scheduler.call_soon(self._load_slice)
+
+    def _load(self, cost: int) -> None:
+        """Shards take turns that grow: a small one is not kept waiting by a large one, and large
+        ones come one after another and not all at the end."""
+        while cost > 0 and self._turns:
+            shard = self._turns[0]
+            cost -= shard.load(cost)
+            if shard.is_loaded:
+                self._turns.popleft()
+            elif shard.is_turn_over():
+                self._turns.rotate(-1)
+
+    def _load_shard(self, partition: LogPartition, store: LogStore) -> Iterator[int]:
+        """What each step cost."""
+        loader = ShardLoader(store, self._make_shard(partition))
+        shard = loader.shard
+        yield from loader.steps()
+        unsettled = []
+        for group in shard.consumer_groups.values():
+            if needs_epoch_for_topics(shard, group) or lacks_target(group):
+                unsettled.append(group)
+            yield GROUP_COST
+        self._show(shard, unsettled)
+        self._stats.records_loaded += loader.records
+        yield from self._begin_sessions(shard)
+
+    def _show(self, shard: Shard, groups: list[ConsumerGroup]) -> None:
+        image = self._make_shard(shard.partition).image
+        if shard.image is not image:
+            # Topics changed meanwhile: whatever was found of the groups may be otherwise now.
+            shard.image = image
+            groups = list(shard.consumer_groups.values())
+        self._shards[shard.partition] = shard
+        del self._left[shard.partition]
+        to_refresh = [group.group_id for group in groups if needs_epoch_for_topics(shard, group)]
+        without_target = {group.group_id for group in groups if lacks_target(group)}
+        self._on_loaded(to_refresh, without_target.difference(to_refresh))
+
+    def _begin_sessions(self, shard: Shard) -> Iterator[int]:
+        """The sessions of all members, and the rebalance timeouts of those who must give up.
+
+        The shard is served already: some may have been heard from, or have gone.
+        """
+        for group in list(shard.consumer_groups.values()):
+            for member_id in list(group.entries):
+                member = group.member(member_id)
+                if member is not None and shard.consumer_groups.get(group.group_id) is group:
+                    self._begin_session(group.group_id, member)
+                yield SESSION_COST
+            self._arm_timers()
+        for group_id in list(shard.classic_groups):
+            classic = shard.classic_group(group_id)
+            for classic_member in list(classic.members.values()) if classic is not None else ():
+                self._begin_classic_session(shard, group_id, classic_member)
+                yield SESSION_COST
+            self._begin_group_deadlines(shard, group_id)
+            self._check_classic_size(shard, group_id)
+            self._arm_timers()
+
+    def _begin_group_deadlines(self, shard: Shard, group_id: GroupId) -> None:
+        group = shard.classic_group(group_id)
+        effects = () if group is None else compute_group_deadlines_at_load(group)
+        self._arm_missing(effects)
+
+    def _arm_missing(self, effects: Iterable[ArmClassicDeadline]) -> None:
+        liveness, now_ms = self._liveness, self._clock.monotonic_ms()
+        for effect in effects:
+            arguments = effect.group_id, effect.deadline, effect.member_id
+            if not liveness.classic.is_armed(*arguments):
+                liveness.arm_classic(*arguments, effect.timeout_ms, now_ms)
+
+    def _check_classic_size(self, shard: Shard, group_id: GroupId) -> None:
+        """Facts of ``GroupMetadataManager.onLoaded``: the size may have been changed."""
+        group, size = shard.classic_group(group_id), ClassicDeadline.SIZE
+        if group is not None and len(group.members) > shard.settings_of(group_id).group_max_size:
+            self._liveness.arm_classic(group_id, size, MemberId(""), 0, self._clock.monotonic_ms())
+
+    def _begin_classic_session(
+        self, shard: Shard, group_id: GroupId, member: ClassicMember
+    ) -> None:
+        group, member_id = shard.classic_group(group_id), member.member_id
+        liveness, session = self._liveness, ClassicDeadline.SESSION
+        is_there = group is not None and member_id in group.members
+        if is_there and liveness.classic.get(group_id, session, member_id) is None:
+            timeout_ms, now_ms = member.session_timeout_ms, self._clock.monotonic_ms()
+            liveness.arm_classic(group_id, session, member_id, timeout_ms, now_ms)
+
+    def _begin_session(self, group_id: GroupId, member: Member) -> None:
+        liveness, now_ms = self._liveness, self._clock.monotonic_ms()
+        self._arm_missing(compute_deadlines_at_load(group_id, member))
+        if member.classic is not None:
+            return
+        entry = liveness.get(group_id, member.member_id)
+        if entry is None:
+            entry = liveness.heard(group_id, member.member_id, now_ms)
+        liveness.note_loaded(entry, now_ms)
+        must_give_up = member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch >= 0
+        if must_give_up and entry.rebalance is None and member.metadata is not None:
+            timeout_ms = member.metadata.rebalance_timeout_ms
+            liveness.arm_rebalance(
+                group_id, member.member_id, member.member_epoch, timeout_ms, now_ms
+            )
+
+    def _end(self, failure: BaseException | None) -> None:
+        self._stats.load_seconds = (self._clock.monotonic_ms() - self._began_ms) / 1000
+        self._failure = failure
+        if failure is None:
+            self._on_finished()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class _ShardInTurn:
+    """One shard on its way, in steps."""
+
+    def __init__(self, steps: Iterator[int]) -> None:
+        self.is_loaded = False
+        self._steps = steps
+        self._turn_cost = TURN_SLICES * SLICE_COST
+        self._turn_left = self._turn_cost
+
+    def load(self, cost: int) -> int:
+        """Load for so much; what it came to."""
+        spent = 0
+        for step in self._steps:
+            spent += step
+            if spent >= cost:
+                break
+        else:
+            self.is_loaded = True
+        self._turn_left -= spent
+        return spent + GROUP_COST
+
+    def is_turn_over(self) -> bool:
+        """Whether the others come first now; the next turn is longer."""
+        if self._turn_left > 0:
+            return False
+        self._turn_cost *= TURN_SLICES
+        self._turn_left = self._turn_cost
+        return True
+
+
+def lacks_target(group: ConsumerGroup) -> bool:
+    """Whether a target was still to be computed when the process ended."""
+    return group.member_count > 0 and group.target_epoch < group.group_epoch

@@ -1,0 +1,1 @@
+"""Time, slices of long work, counters, and what the machine has left."""

@@ -1,0 +1,50 @@
+"""Room on the disk: below ``log.min.free.bytes`` nothing is written any more.
+
+Nor where nobody can tell: a data folder that was renamed or deleted takes writes for as long as its
+files are open, and loses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from coordinator.runtime.loop.stats import Stats
+from model.errors import CoordinatorNotAvailable
+
+log = structlog.get_logger()
+
+CHECK_MS = 1_000
+
+
+class Space:
+    """Looks at the disk at most once a second. Without ``free_bytes`` there is always room."""
+
+    def __init__(self, free_bytes: Callable[[], int] | None, min_free_bytes: int) -> None:
+        self._free_bytes = free_bytes
+        self._min_free_bytes = min_free_bytes
+        self._checked_ms = -CHECK_MS
+        self._is_low = False
+
+    def check(self, monotonic_ms: int, stats: Stats) -> None:
+        """Raises, and counts it, where there is too little room to write."""
+        if self.is_low(monotonic_ms):
+            stats.writes_refused += 1
+            raise CoordinatorNotAvailable(
+                "The disk of the coordinator is almost full, or its data folder is gone: nothing "
+                "can be written."
+            )
+
+    def is_low(self, monotonic_ms: int) -> bool:
+        """Whether there is too little room to write, or none that can be asked for."""
+        if monotonic_ms - self._checked_ms >= CHECK_MS and self._free_bytes is not None:
+            self._checked_ms = monotonic_ms
+            try:
+                is_low, cause = self._free_bytes() < self._min_free_bytes, None
+            except OSError as error:
+                is_low, cause = True, str(error)
+            if is_low != self._is_low:
+                self._is_low = is_low
+                log.warning("disk_space", low=is_low, cause=cause)
+        return self._is_low

@@ -1,0 +1,79 @@
+"""Counters of the runtime, read by metrics. Plain numbers: counting must cost nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator.runtime.loop.refused_joins import RefusedJoins
+
+
+class Histogram:
+    """Counts of values in buckets with fixed upper bounds, in seconds."""
+
+    BOUNDS_S = (
+        0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+        5.0, 10.0,
+    )  # fmt: skip
+
+    __slots__ = ("counts", "sum_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(self.BOUNDS_S) + 1)
+        self.sum_s = 0.0
+
+    def add(self, value_s: float) -> None:
+        """Count one value."""
+        for index, bound in enumerate(self.BOUNDS_S):
+            if value_s <= bound:
+                self.counts[index] += 1
+                break
+        else:
+            self.counts[-1] += 1
+        self.sum_s += value_s
+
+
+@dataclass(slots=True)
+class Stats:
+    """What happened since the process started."""
+
+    commands: dict[str, int] = field(default_factory=dict)
+    """Commands handled, by the name of the command."""
+    errors: dict[str, int] = field(default_factory=dict)
+    """Error answers, by the name of Kafka's error code."""
+    records_written: int = 0
+    bytes_written: int = 0
+    flushes: int = 0
+    flush_seconds: Histogram = field(default_factory=Histogram)
+    assignor_seconds: Histogram = field(default_factory=Histogram)
+    assignor_failures_by_reason: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("raised", "junk", "late", "missing"), 0)
+    )
+    """Targets that an assignor failed to compute: it raised, what it answered was no assignment,
+    it was too late, or there is none of that name."""
+    group_epoch_bumps: int = 0
+    targets_installed: int = 0
+    members_expired: dict[str, int] = field(default_factory=dict)
+    """Members removed by a deadline, by the name of the deadline."""
+    offsets_committed: int = 0
+    offsets_expired: int = 0
+    groups_expired: int = 0
+    transactions_timed_out: int = 0
+    history_bytes: int = 0
+    history_age_ms: int = 0
+    """How old the oldest batch of the history was when it was last looked at."""
+    history_trimmed_bytes: int = 0
+    history_partitions_left: int = 0
+    """Partitions of the log that are not trimmed any more, as they cannot be read."""
+    load_seconds: float = 0.0
+    records_loaded: int = 0
+    stalled_ms: int = 0
+    writes_refused: int = 0
+    refused_joins: RefusedJoins = field(default_factory=RefusedJoins)
+
+    @property
+    def assignor_failures(self) -> int:
+        """For whatever reason."""
+        return sum(self.assignor_failures_by_reason.values())
+
+    def count_error(self, name: str) -> None:
+        self.errors[name] = self.errors.get(name, 0) + 1

@@ -1,0 +1,66 @@
+"""Effects that begin and end deadlines, and signs of life."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.state.outcome import (
+    ArmClassicDeadline,
+    ArmRebalanceTimeout,
+    BeginClassicSessions,
+    CancelClassicDeadline,
+    CancelRebalanceTimeout,
+)
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.members.timers import Timers
+from model.ids import GroupId, MemberId
+
+DeadlineEffect: TypeAlias = (
+    ArmRebalanceTimeout
+    | CancelRebalanceTimeout
+    | ArmClassicDeadline
+    | BeginClassicSessions
+    | CancelClassicDeadline
+)
+
+
+class Deadlines:
+    """Notes them in ``Liveness`` and sees to it that the timer comes in time."""
+
+    def __init__(self, liveness: Liveness, timers: Timers, clock: SteadyClock) -> None:
+        self._liveness = liveness
+        self._timers = timers
+        self._clock = clock
+
+    def heard(self, group_id: GroupId, member_id: MemberId) -> None:
+        """A member of a consumer group was heard from."""
+        now_ms = self._clock.monotonic_ms()
+        entry = self._liveness.get(group_id, member_id)
+        if entry is not None:
+            self._liveness.touch(entry, now_ms)
+        else:
+            self._liveness.heard(group_id, member_id, now_ms)
+            self._timers.arm()
+
+    def carry_out(self, effect: DeadlineEffect) -> None:
+        """A deadline begins, or ends."""
+        now_ms = self._clock.monotonic_ms()
+        match effect:
+            case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):
+                self._liveness.arm_rebalance(group_id, member_id, epoch, timeout_ms, now_ms)
+                self._timers.arm()
+            case CancelRebalanceTimeout(group_id, member_id):
+                self._liveness.cancel_rebalance(group_id, member_id)
+            case ArmClassicDeadline(group_id, deadline, member_id, timeout_ms, stays):
+                if stays and self._liveness.classic.is_armed(group_id, deadline, member_id):
+                    return
+                self._liveness.arm_classic(group_id, deadline, member_id, timeout_ms, now_ms)
+                self._timers.arm()
+            case BeginClassicSessions(group_id, sessions):
+                self._liveness.begin_classic_sessions(group_id, sessions, now_ms)
+                self._timers.arm()
+            case CancelClassicDeadline(group_id, deadline, member_id):
+                self._liveness.classic.cancel(group_id, deadline, member_id)
+            case _:
+                assert_never(effect)

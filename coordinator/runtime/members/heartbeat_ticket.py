@@ -1,0 +1,41 @@
+"""Tickets: what makes a repeated heartbeat cheap (``coordinator.runtime.api.MemberTicket``)."""
+
+from __future__ import annotations
+
+from coordinator.core.deadlines.liveness import Liveness, MemberLiveness
+from coordinator.core.state.consumer_group import ConsumerGroup
+
+
+class Ticket:
+    """A member whose heartbeat would be answered as the last one was, while the group rests."""
+
+    __slots__ = ("_entry", "_group", "_liveness", "_revision")
+
+    def __init__(self, group: ConsumerGroup, entry: MemberLiveness, liveness: Liveness) -> None:
+        self._group = group
+        self._revision = group.revision
+        self._entry = entry
+        self._liveness = liveness
+
+    def touch(self, monotonic_ms: int) -> bool:
+        entry = self._entry
+        if self._group.revision != self._revision or entry.is_gone or entry.must_go:
+            return False
+        self._liveness.touch(entry, monotonic_ms)
+        return True
+
+    def is_valid(self) -> bool:
+        return self._group.revision == self._revision and not self._entry.is_gone
+
+
+def make_ticket(
+    group: ConsumerGroup | None, entry: MemberLiveness | None, liveness: Liveness
+) -> Ticket | None:
+    """A ticket for a member that is there.
+
+    None while the group waits for a target: each heartbeat asks for it anew, for the last try may
+    have failed.
+    """
+    if group is None or entry is None or group.target_epoch < group.group_epoch:
+        return None
+    return Ticket(group, entry, liveness)

@@ -1,0 +1,1 @@
+"""Offsets at run time: reads, deletion, expiry, and transactions that nobody ends."""

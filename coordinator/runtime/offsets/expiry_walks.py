@@ -1,0 +1,257 @@
+"""Expiry in the background: walks over all groups and their offsets, slice by slice.
+
+A walk reads the store, which shows what is written; what a decision rests on is written first and
+looked at again in the turn that decides, so that no commit in between is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+import structlog
+
+from coordinator.core.offsets.offset_expiry import (
+    ExpiryRule,
+    compute_expiry_rule,
+    is_expired,
+    is_removable,
+)
+from coordinator.core.offsets.producers import PRODUCER_EXPIRATION_MS, find_expired_producers
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.offsets.offset_reads import (
+    StoredOffset,
+    decode_stored_offsets,
+    encode_offset_group_prefix,
+)
+from model.commands import INTERNAL, Command, ExpireOffsets, ExpireProducers
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupError
+from model.ids import GroupId, LogPartition
+from storage.codec.errors import CodecError
+from storage.log_store import LatestEntry, LogStore, StoreError
+
+log = structlog.get_logger()
+
+SLICE = 300
+"""Offsets and groups that are looked at in one turn, and the most that one command expires."""
+REMOVAL_COST = 10
+"""What it takes to decide that a group goes, counted in offsets that are looked at."""
+PRODUCERS_PER_COST = 50
+"""Producers that are looked at for the price of one offset."""
+PAUSE_MS = 5
+STALL_RETRY_MS = 5
+HOLD_MS = 1_000
+MS_PER_MINUTE = 60_000
+
+
+class _Found(NamedTuple):
+    """An offset as the walk has seen it."""
+
+    entry: LatestEntry
+    stored: StoredOffset
+
+
+def compute_retention_ms(shard: Shard, group_id: GroupId) -> int:
+    """How long the offsets of the group are kept."""
+    return shard.settings_of(group_id).offsets_retention_minutes * MS_PER_MINUTE
+
+
+class OffsetExpiry:
+    """Looks every ``offsets.retention.check.interval.ms`` for what is past its retention.
+
+    ``write_gathered`` writes what is gathered, and says whether the store could take it.
+    ``is_held`` says that nothing may be written now. ``imported_at_ms`` is the wall time of the
+    last import, or of a start after a long silence: everything is kept for one retention since.
+    ``on_expired`` is told of each group that durably lost offsets.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        settings: CoordinatorSettings,
+        shards: Sequence[Shard],
+        *,
+        write_gathered: Callable[[], bool],
+        submit: Callable[[Command, Reply], None],
+        is_held: Callable[[], bool],
+        imported_at_ms: Callable[[], int],
+        on_expired: Callable[[GroupId], None],
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._shards = shards
+        self._is_on = settings.offsets_expiry == "on"
+        self._interval_ms = settings.offsets_retention_check_interval_ms
+        self._write_gathered = write_gathered
+        self._submit = submit
+        self._is_held = is_held
+        self._imported_at_ms = imported_at_ms
+        self._on_expired = on_expired
+        self._next_ms = 0
+        self._is_stopped = False
+        self._now_ms = 0
+
+    def begin(self) -> None:
+        """The first walk is one interval from now."""
+        if self._is_on:
+            self._next_ms = self._clock.monotonic_ms() + self._interval_ms
+            self._scheduler.call_later_ms(self._interval_ms, self._check)
+
+    def stop(self) -> None:
+        """Nothing expires any more."""
+        self._is_stopped = True
+
+    def _check(self) -> None:
+        if self._is_stopped:
+            return
+        self._step(self._walk())
+
+    def _wait(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._next_ms = max(self._next_ms + self._interval_ms, now_ms)
+        self._scheduler.call_later_ms(self._next_ms - now_ms, self._check)
+
+    def _step(self, walk: Iterator[int]) -> None:
+        if self._is_stopped:
+            return
+        if self._is_held():
+            # Another walk then: the cursors of this one would keep files that compaction has
+            # replaced, which may be all the room that there is to come.
+            self._scheduler.call_later_ms(HOLD_MS, self._check)
+            return
+        # What is only gathered the store does not show, and nothing else comes in this turn.
+        if not self._write_gathered():
+            self._scheduler.call_later_ms(STALL_RETRY_MS, partial(self._step, walk))
+            return
+        self._now_ms = self._clock.now().wall_ms
+        left = SLICE
+        try:
+            for cost in walk:
+                left -= cost
+                if left <= 0:
+                    self._scheduler.call_later_ms(PAUSE_MS, partial(self._step, walk))
+                    return
+        except (StoreError, CodecError) as error:
+            log.error("expiry_failed", cause=str(error))
+        self._wait()
+
+    # --------------------------------------------------------------------------------- the walk
+
+    def _walk(self) -> Iterator[int]:
+        """Yields the cost of each piece of work; an offset that is looked at costs 1."""
+        for shard in self._shards:
+            for group_id in self._store.offset_group_ids(shard.partition):
+                yield 1
+                rule = compute_expiry_rule(shard, group_id)
+                if rule is not None and not self._is_in_grace(shard, group_id):
+                    yield from self._walk_offsets(shard, group_id, rule)
+            for group_id in [*shard.consumer_groups, *shard.all_classic_groups()]:
+                yield 1
+                if (
+                    group_id not in shard.offset_groups
+                    and is_removable(shard, group_id)
+                    and not self._is_in_grace(shard, group_id)
+                ):
+                    yield self._expire(shard, group_id, [])
+            yield self._expire_producers(shard)
+
+    def _expire_producers(self, shard: Shard) -> int:
+        if self._now_ms - self._imported_at_ms() < PRODUCER_EXPIRATION_MS:
+            return 1
+        producer_ids = find_expired_producers(shard, self._now_ms)
+        if producer_ids:
+            self._submit(ExpireProducers(INTERNAL, shard.partition, producer_ids), _ignore)
+        return 1 + len(shard.producers) // PRODUCERS_PER_COST
+
+    def _walk_offsets(self, shard: Shard, group_id: GroupId, rule: ExpiryRule) -> Iterator[int]:
+        found: list[_Found] = []
+        retention_ms = compute_retention_ms(shard, group_id)
+        for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
+            yield 1
+            for stored in decode_stored_offsets((entry,)):
+                if self._is_expired(rule, stored, retention_ms):
+                    found.append(_Found(entry, stored))
+            if len(found) == SLICE:
+                yield self._expire(shard, group_id, found)
+                found = []
+        if found:
+            yield self._expire(shard, group_id, found)
+
+    def _is_in_grace(self, shard: Shard, group_id: GroupId) -> bool:
+        """Whether the log was imported less than one retention of the group ago."""
+        since_ms = self._now_ms - self._imported_at_ms()
+        return since_ms < compute_retention_ms(shard, group_id)
+
+    def _is_expired(self, rule: ExpiryRule, stored: StoredOffset, retention_ms: int) -> bool:
+        return is_expired(rule, stored.topic, stored.value, self._now_ms, retention_ms)
+
+    # ----------------------------------------------------------------------------- one decision
+
+    def _expire(self, shard: Shard, group_id: GroupId, found: list[_Found]) -> int:
+        """What it cost. The walk may have found them long ago: what counts is how they are now."""
+        partition = shard.partition
+        waiting = shard.open_transactions.unstable(group_id)
+        rule = compute_expiry_rule(shard, group_id)
+        retention_ms = compute_retention_ms(shard, group_id)
+        keys = [entry.key for entry, _ in found]
+        expired = {
+            entry.key: stored
+            for (entry, stored), current in zip(
+                found, self._store.get_many_latest(partition, keys), strict=True
+            )
+            if current is not None
+            and current.offset == entry.offset
+            and (stored.topic, stored.partition) not in waiting
+            and rule is not None
+            and self._is_expired(rule, stored, retention_ms)
+        }
+        removes_group = (
+            is_removable(shard, group_id)
+            and not waiting
+            and not self._has_others(partition, group_id, expired.keys())
+        )
+        if expired or removes_group:
+            offsets = tuple((stored.topic, stored.partition) for stored in expired.values())
+            command = ExpireOffsets(INTERNAL, group_id, offsets, removes_group)
+            if removes_group:
+                # That these are its last is known here alone.
+                shard.offset_groups.discard(group_id)
+            self._submit(command, partial(self._note, shard, command))
+        return REMOVAL_COST + len(found)
+
+    def _has_others(
+        self,
+        partition: LogPartition,
+        group_id: GroupId,
+        keys: Collection[bytes],
+    ) -> bool:
+        """Whether the group has offsets beside these."""
+        prefix = encode_offset_group_prefix(group_id)
+        left = islice(self._store.latest(partition, prefix), len(keys) + 1)
+        return any(entry.key not in keys for entry in left)
+
+    def _note(self, shard: Shard, command: ExpireOffsets, answer: Answer) -> None:
+        group_id = command.group_id
+        if isinstance(answer, GroupError):
+            log.warning("expiry_refused", group_id=group_id, cause=answer.message)
+            if command.offsets:
+                shard.offset_groups.add(group_id)
+            return
+        self._stats.offsets_expired += len(command.offsets)
+        self._stats.groups_expired += command.removes_group
+        self._on_expired(group_id)
+
+
+def _ignore(answer: Answer) -> None:
+    """A refusal comes again with the next walk."""

@@ -1,0 +1,244 @@
+"""Deleting groups and offsets at run time: what there is, is in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import structlog
+
+from coordinator.core.groups.group_deletion import (
+    check_delete_group,
+    check_delete_offsets,
+    check_not_being_deleted,
+    compute_offset_tombstones,
+    handle_delete_group,
+    handle_delete_offsets,
+)
+from coordinator.core.state.open_transactions import OffsetPlace
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.loop.slices import Slices, Steps
+from coordinator.runtime.offsets.offset_reads import encode_offset_group_prefix, fits_in_key
+from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
+from model.errors import GroupError, UnknownServerError
+from model.ids import GroupId, TopicName, compute_log_partition
+from model.log.records import OffsetCommitKey
+from model.responses import OffsetDeleteResponse, PartitionResult, TopicResult
+from storage.codec.record_codec import decode_key, encode_key
+from storage.log_store import LogStore, StoreError
+
+log = structlog.get_logger()
+
+
+SLICE = 1_000
+"""So many offsets of a group are deleted in one turn, each in some 5 µs; fewer go with it."""
+
+
+class OffsetDeletion:
+    """Carries out the commands.
+
+    ``check_space`` raises where nothing may be written; ``carry_out`` replays and gathers what a
+    command of a group comes to; ``answer_error`` answers when what an error shows is durable.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        shards: Sequence[Shard],
+        writer: Writer,
+        durability: Durability,
+        slices: Slices,
+        *,
+        check_space: Callable[[Outcome], None],
+        carry_out: Callable[[Shard, GroupId, DeletionCommand, Outcome, Reply], None],
+        answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
+    ) -> None:
+        self._store = store
+        self._shards = shards
+        self._writer = writer
+        self._durability = durability
+        self._slices = slices
+        self._check_space = check_space
+        self._carry_out = carry_out
+        self._answer_error = answer_error
+
+    def submit(self, command: DeletionCommand, reply: Reply) -> None:
+        """Handle, replay and gather; the answer comes when it is durable."""
+        group_ids = (command.group_id,)
+        self._slices.run(
+            self._delete(command, reply),
+            lambda bug: self._answer_error(group_ids, reply, UnknownServerError(repr(bug))),
+        )
+
+    def _delete(self, command: DeletionCommand, reply: Reply) -> Steps[None]:
+        group_id = command.group_id
+        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        try:
+            if isinstance(command, DeleteGroup):
+                check_delete_group(shard, group_id)
+                check_not_being_deleted(shard, group_id)
+                if not command.validate_only:
+                    yield from self._delete_very_many(shard, command)
+                outcome = self._handle(shard, command)
+            else:
+                outcome = yield from self._delete_offsets(shard, command)
+            self._check_space(outcome)
+        except GroupError as error:
+            self._answer_error((group_id,), reply, error)
+            return
+        except StoreError as damage:
+            log.critical("store_read_failed", group_id=group_id, cause=str(damage))
+            failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
+            self._answer_error((group_id,), reply, failure)
+            return
+        if isinstance(command, DeleteGroup) and not command.validate_only:
+            # That these are its last is known here alone.
+            shard.offset_groups.discard(group_id)
+
+        def answer_and_forget(answer: Answer) -> None:
+            try:
+                self.forget_if_offsetless(group_id)
+            finally:
+                reply(answer)
+
+        if not outcome.records and isinstance(command, DeleteGroup):
+            assert outcome.response is not None
+            generation = self._durability.generation_of_offsets(group_id)
+            self._writer.answer_when_durable(generation, answer_and_forget, outcome.response)
+            return
+        self._carry_out(shard, group_id, command, outcome, answer_and_forget)
+
+    def _delete_very_many(self, shard: Shard, command: DeleteGroup) -> Steps[None]:
+        """The offsets of the group, if one batch of them would hold the loop for long.
+
+        Nobody joins meanwhile; what is committed goes with the group. A crash leaves the group,
+        with those of its offsets that were not deleted.
+        """
+        group_id = command.group_id
+        self._writer.check_written()
+        places = self._scan(shard, group_id)
+        left = list(islice(places, SLICE + 1))
+        if len(left) <= SLICE:
+            return
+        shard.being_deleted.add(group_id)
+        try:
+            while len(left) > SLICE:
+                outcome = compute_offset_tombstones(group_id, left[:SLICE])
+                self._check_space(outcome)
+                self._carry_out(shard, group_id, command, outcome, _ignore)
+                self._writer.write_if_full()
+                yield
+                left = [*left[SLICE:], *islice(places, SLICE)]
+        finally:
+            shard.being_deleted.discard(group_id)
+        # It may be nothing but offsets, the last of which have expired: it is not gone before.
+        shard.offset_groups.add(group_id)
+
+    def _delete_offsets(self, shard: Shard, command: DeleteOffsets) -> Steps[Outcome]:
+        """What the last part comes to, with the answer for all; those before it are gathered.
+
+        Of very many each part is deleted for itself: one that is refused leaves what went before.
+        """
+        group_id = command.group_id
+        topics: list[TopicResult] = []
+        rows: list[PartitionResult] = []
+        before: Outcome | None = None
+        for part in _split(command.topics):
+            if before is not None:
+                self._check_space(before)
+                self._carry_out(shard, group_id, command, before, _ignore)
+                self._writer.write_if_full()
+                yield
+            asked = tuple((command.topics[index][0], partitions) for index, partitions in part)
+            outcome = self._handle(shard, replace(command, topics=asked))
+            assert isinstance(outcome.response, OffsetDeleteResponse)
+            for (index, _), result in zip(part, outcome.response.topics, strict=True):
+                if index < len(topics):
+                    # The rest of a topic, part of which was in the part before.
+                    rows += result.partitions
+                    topics[index] = replace(result, partitions=tuple(rows))
+                else:
+                    topics.append(result)
+                    rows = list(result.partitions)
+            before = outcome
+        assert before is not None, "there is one part at least"
+        return replace(before, response=OffsetDeleteResponse(tuple(topics)))
+
+    def _handle(self, shard: Shard, command: DeletionCommand) -> Outcome:
+        group_id = command.group_id
+        match command:
+            case DeleteGroup():
+                check_delete_group(shard, group_id)
+                return handle_delete_group(shard, command, self._find_all(shard, group_id))
+            case DeleteOffsets():
+                check_delete_offsets(shard, group_id)
+                return handle_delete_offsets(shard, command, self._find(shard, command))
+
+    def _find_all(self, shard: Shard, group_id: GroupId) -> list[OffsetPlace]:
+        """All offsets of the group, also what cannot be read and what waits for a marker."""
+        self._writer.check_written()
+        places = dict.fromkeys(self._scan(shard, group_id))
+        places.update(dict.fromkeys(shard.open_transactions.unstable(group_id)))
+        return list(places)
+
+    def _scan(self, shard: Shard, group_id: GroupId) -> Iterator[OffsetPlace]:
+        """The offsets that the store shows now."""
+        for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
+            key = decode_key(entry.key)
+            assert isinstance(key, OffsetCommitKey), "the prefix is that of offsets"
+            yield key.topic, key.partition
+
+    def _find(self, shard: Shard, command: DeleteOffsets) -> set[OffsetPlace]:
+        """Those of the offsets asked for that are there."""
+        self._writer.check_written()
+        places: list[tuple[TopicName, int]] = [
+            (name, partition)
+            for name, partitions in command.topics
+            if fits_in_key(name)
+            for partition in dict.fromkeys(partitions)
+            if partition >= 0
+        ]
+        keys = [encode_key(OffsetCommitKey(command.group_id, *place)) for place in places]
+        found = self._store.get_many_latest(shard.partition, keys)
+        return {
+            *(place for place, entry in zip(places, found, strict=True) if entry is not None),
+            *shard.open_transactions.unstable(command.group_id),
+        }
+
+    def forget_if_offsetless(self, group_id: GroupId) -> None:
+        """The group lost offsets: see whether it has any left. Kept by the shell, for only the
+        store knows."""
+        if self._durability.offsets.get(group_id, 0) > self._writer.durable_generation:
+            # The store may not show it yet. Should it be a tombstone, its answer comes here too.
+            return
+        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        prefix = encode_offset_group_prefix(group_id)
+        if next(iter(self._store.latest(shard.partition, prefix)), None) is None:
+            shard.offset_groups.discard(group_id)
+
+
+def _split(
+    topics: Sequence[tuple[TopicName, tuple[int, ...]]],
+) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+    """The indexes of topics and partitions of them, in parts of a slice; at least one part."""
+    part: list[tuple[int, tuple[int, ...]]] = []
+    left = SLICE
+    for index, (_, partitions) in enumerate(topics):
+        # A topic without partitions is one more thing to do, too.
+        for begin in range(0, max(len(partitions), 1), SLICE):
+            taken = partitions[begin : begin + SLICE]
+            if left < max(len(taken), 1):
+                yield part
+                part, left = [], SLICE
+            part.append((index, taken))
+            left -= max(len(taken), 1)
+    yield part
+
+
+def _ignore(answer: Answer) -> None:
+    """Only what comes last is answered."""

@@ -1,0 +1,1 @@
+"""When targets are computed, by which assignor, and how they are installed."""

@@ -1,0 +1,156 @@
+"""Running assignors: here or in a thread, for no longer than the time limit, and what fails.
+
+Built-in assignors share a thread. One that is somebody else's gets a thread of its own, which
+nothing waits for: it may never end. A thread cannot be ended from outside, so that one that is late
+goes on until it returns. A few may run at a time; where all of these hang, the others are late too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from assignors.answer import BadAnswer
+from assignors.registry import Assignors
+from assignors.rules import compute_assignment
+from coordinator.core.target.target_assignment import InstallTarget, TargetProblem, compute_install
+from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
+from coordinator.runtime.loop.stats import Stats
+
+log = structlog.get_logger()
+
+MOST_CUSTOM: Final = 8
+"""Custom assignors that run at a time, those that are late among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no assignment. ``reason`` is one of ``Stats.assignor_failures_by_reason``."""
+
+    reason: str
+    cause: str
+
+
+Result = InstallTarget | Failure
+
+
+class Assignments:
+    """Runs the assignors of this server, counts how long they take, and reports what fails."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        time_limit_ms: int,
+        assignors: Assignors,
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._time_limit_ms = time_limit_ms
+        self._assignors = assignors
+        self._running = 0
+        self._queue: deque[_Computation] = deque()
+
+    def is_custom(self, name: str) -> bool:
+        """Whether the assignor is somebody else's, or nobody's."""
+        assignor = self._assignors.get(name)
+        return assignor is None or assignor.is_custom
+
+    def is_search(self, name: str) -> bool:
+        """Whether sizes alone do not tell how long the assignor takes, whatever the group."""
+        assignor = self._assignors.get(name)
+        return assignor is None or assignor.is_search
+
+    def run(self, problem: TargetProblem) -> Result:
+        """Compute now."""
+        began_ms = self._clock.monotonic_ms()
+        try:
+            assignor = self._assignors[problem.assignor]
+            found = compute_assignment(assignor, problem.problem, problem.rules)
+            return compute_install(problem, found.target, found.moves_left)
+        except BadAnswer as error:
+            return Failure("junk", str(error))
+        except Exception as error:  # noqa: BLE001 - an assignor may fail; the group goes on
+            return Failure("raised", repr(error))
+        finally:
+            self._stats.assignor_seconds.add((self._clock.monotonic_ms() - began_ms) / 1000)
+
+    def start(self, problem: TargetProblem, done: Callable[[Result], None]) -> None:
+        """Compute elsewhere. ``done`` gets the result once, by the time limit at the latest."""
+        if problem.assignor not in self._assignors:
+            cause = "this server has no assignor of that name"
+            self._scheduler.call_soon(lambda: done(Failure("missing", cause)))
+            return
+        computation = _Computation(partial(self.run, problem), done)
+        computation.arm(self._scheduler, self._time_limit_ms)
+        if not self.is_custom(problem.assignor):
+            self._scheduler.run_computing(computation.work, computation.finish)
+            return
+        self._queue.append(computation)
+        self._start_next()
+
+    def _start_next(self) -> None:
+        while self._queue and self._running < MOST_CUSTOM:
+            computation = self._queue.popleft()
+            if not computation.is_late:
+                self._running += 1
+                self._scheduler.run_apart(computation.work, partial(self._ended, computation))
+
+    def _ended(self, computation: _Computation, result: Result | BaseException) -> None:
+        self._running -= 1
+        computation.finish(result)
+        self._start_next()
+
+    def count(self, failure: Failure) -> None:
+        """There is no target for now."""
+        counts = self._stats.assignor_failures_by_reason
+        counts[failure.reason] = counts.get(failure.reason, 0) + 1
+
+    def report(self, problem: TargetProblem, failure: Failure) -> None:
+        """The target in force stays: count it, and say why."""
+        self.count(failure)
+        log.error(
+            "assignor_failed",
+            group_id=problem.group_id,
+            assignor=problem.assignor,
+            group_epoch=problem.group_epoch,
+            reason=failure.reason,
+            cause=failure.cause,
+        )
+
+
+class _Computation:
+    """One run of an assignor in a thread, and the timer beside it."""
+
+    def __init__(self, work: Callable[[], Result], done: Callable[[Result], None]) -> None:
+        self.is_late = False
+        self._work = work
+        self._done = done
+        self._timer: Cancellable | None = None
+
+    def arm(self, scheduler: Scheduler, time_limit_ms: int) -> None:
+        self._timer = scheduler.call_later_ms(time_limit_ms, lambda: self._give_up(time_limit_ms))
+
+    def work(self) -> Result:
+        """Nothing where it has waited for so long that it is late already."""
+        return Failure("late", "it did not begin in time") if self.is_late else self._work()
+
+    def _give_up(self, time_limit_ms: int) -> None:
+        self.is_late = True
+        self._done(Failure("late", f"no answer within {time_limit_ms} ms"))
+
+    def finish(self, result: Result | BaseException) -> None:
+        if self.is_late:
+            return
+        assert self._timer is not None
+        self._timer.cancel()
+        if isinstance(result, BaseException):
+            result = Failure("raised", repr(result))
+        self._done(result)

@@ -1,0 +1,285 @@
+"""Computing targets: in the flush where it is quick, in a thread where it is not.
+
+One computation is in flight a group. The target in force stays so until a new one is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import islice
+
+import structlog
+
+from assignors.registry import Assignors
+from coordinator.core.state.shard import Shard
+from coordinator.core.target.target_assignment import (
+    InstallTarget,
+    TargetProblem,
+    find_target_problem,
+)
+from coordinator.core.target.target_steps import ContinueMoves
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.targets.assignor_runs import Assignments, Failure, Result
+from coordinator.runtime.targets.client_assignments import LocalAssignments
+from coordinator.runtime.targets.move_budgets import MoveSteps
+from coordinator.runtime.targets.target_installs import TargetInstalls
+from coordinator.runtime.targets.target_rests import TargetRests
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.ids import GroupId
+
+log = structlog.get_logger()
+
+ALWAYS_INLINE_SIZE = 20_000
+"""Members and partitions of a problem that is quick whatever a cold or busy machine measured."""
+
+ALWAYS_INLINE_SIZE_OF_SEARCHES = 2_000
+"""The same of a search, as it always is where members subscribe to different topics."""
+
+INLINE_SIZE = 300_000
+"""The same for a problem that was never timed."""
+
+INLINE_TOPICS = 1_000
+"""More take as long to install as to encode, and so are given turns of their own."""
+
+GROUPS_IN_A_BATCH = 100
+"""Most groups that get a target in one batch; a small one costs some 0.2 ms."""
+
+FIRST_WAIT_MS = 1_000
+LONGEST_WAIT_MS = 5_000
+"""How long after a failure an assignor is asked again; twice as long with each failure."""
+
+
+class Targets:
+    """Which groups need a target, and the work on it.
+
+    ``submit`` takes what comes of it; ``request_flush`` asks for a turn that calls ``compute_due``.
+    ``local`` has what members compute.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        settings: CoordinatorSettings,
+        assignors: Assignors,
+        *,
+        shard_of: Callable[[GroupId], Shard],
+        submit: Callable[[InstallTarget | ContinueMoves], None],
+        request_flush: Callable[[], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._assignments = Assignments(
+            scheduler, clock, stats, settings.assignor_time_limit_ms, assignors
+        )
+        self._moves = MoveSteps(self._assignments, shard_of, submit)
+        self._stats = stats
+        self._inline_budget_ms = settings.assignor_inline_budget_ms
+        self._shard_of = shard_of
+        self.local = LocalAssignments(
+            scheduler,
+            clock,
+            stats,
+            settings.assignor_time_limit_ms,
+            shard_of=shard_of,
+            mark=lambda group_id: self.mark(group_id, 0),
+        )
+        self._installs = TargetInstalls(scheduler, shard_of=shard_of, submit=submit)
+        self._request_flush = request_flush
+        self._marked: dict[GroupId, None] = {}
+        self._later: set[GroupId] = set()
+        self._in_flight: set[GroupId] = set()
+        self._last_ms: dict[GroupId, float] = {}
+        self._failures: dict[GroupId, int] = {}
+        """How often in a row the assignor of a group has failed."""
+        self._rests = TargetRests()
+        self._put_off_until_ms: dict[GroupId, int] = {}
+        """Of groups whose assignor is to be asked again: the monotonic time."""
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Install nothing any more: the store is about to be closed."""
+        self._is_stopped = True
+        self._installs.stop()
+        self.local.stop()
+
+    def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
+        """All groups are loaded; these have settings of their own."""
+        self._moves.begin(group_settings)
+
+    def look_at(self, group_ids: Collection[GroupId]) -> None:
+        """These have changed durably: their next steps may begin, or they are gone."""
+        self._moves.look_at(group_ids)
+        for group_id in group_ids:
+            if group_id not in self._shard_of(group_id).consumer_groups:
+                self._forget(group_id)
+
+    def _forget(self, group_id: GroupId) -> None:
+        self._last_ms.pop(group_id, None)
+        self._failures.pop(group_id, None)
+        self._put_off_until_ms.pop(group_id, None)
+        self._rests.forget(group_id)
+
+    @property
+    def in_flight(self) -> int:
+        """How many targets are computed in the thread or being installed."""
+        return len(self._in_flight)
+
+    def mark(self, group_id: GroupId, not_before_ms: int) -> None:
+        """The group needs a target; not before that wall time (KIP-1263)."""
+        wait_ms = not_before_ms - self._clock.now().wall_ms
+        if wait_ms <= 0:
+            self._marked[group_id] = None
+            self._request_flush()
+        else:
+            self._mark_later(group_id, wait_ms)
+
+    def _mark_later(self, group_id: GroupId, wait_ms: int) -> None:
+        if group_id not in self._later:
+            self._later.add(group_id)
+            self._scheduler.call_later_ms(wait_ms, lambda: self._interval_passed(group_id))
+
+    def _interval_passed(self, group_id: GroupId) -> None:
+        self._later.discard(group_id)
+        self._marked[group_id] = None
+        self._request_flush()
+
+    def compute_due(self) -> None:
+        """Compute, or begin to compute, what was marked."""
+        left = GROUPS_IN_A_BATCH
+        while self._marked and not self._is_stopped:
+            if not left:
+                # A topic of very many groups changed: the others are for the next batch.
+                self._scheduler.call_soon(self._request_flush)
+                return
+            group_ids = tuple(islice(self._marked, left))
+            left -= len(group_ids)
+            for group_id in group_ids:
+                del self._marked[group_id]
+                if group_id not in self._in_flight:
+                    self._compute_alone(group_id)
+
+    def _compute_alone(self, group_id: GroupId) -> None:
+        """What fails is this group's alone: the batch has those of others, and what they wrote."""
+        try:
+            self._compute_rested(group_id)
+        except Exception as bug:
+            log.exception("computing_target_failed", group_id=group_id)
+            self._in_flight.discard(group_id)
+            self._ask_again(group_id, bug)
+
+    def _compute_rested(self, group_id: GroupId) -> None:
+        wait_ms = self._compute_wait_ms(group_id)
+        if wait_ms > 0:
+            self._mark_later(group_id, wait_ms)
+        else:
+            self._compute(group_id)
+
+    def _compute_wait_ms(self, group_id: GroupId) -> int:
+        put_off_ms = self._put_off_until_ms.get(group_id, 0) - self._now_ms()
+        if put_off_ms > 0:
+            return put_off_ms
+        self._put_off_until_ms.pop(group_id, None)
+        group = self._shard_of(group_id).consumer_groups.get(group_id)
+        return self._rests.compute_wait_ms(group_id, group, self._now_ms())
+
+    def _compute(self, group_id: GroupId) -> None:
+        if self.local.takes(group_id):
+            return
+        problem = find_target_problem(self._shard_of(group_id), group_id)
+        if problem is None:
+            return
+        if self._is_quick(problem):
+            self._done(problem, self._run(problem))
+            return
+        self._in_flight.add(group_id)
+        self._assignments.start(problem, partial(self._done_in_thread, problem, self._now_ms()))
+
+    def _is_quick(self, problem: TargetProblem) -> bool:
+        if (
+            not self._inline_budget_ms
+            or self._assignments.is_custom(problem.assignor)
+            or len(problem.topics) > INLINE_TOPICS
+        ):
+            return False
+        size = _compute_size(problem)
+        is_search = not problem.problem.subscriptions.is_homogeneous or self._assignments.is_search(
+            problem.assignor
+        )
+        if size <= (ALWAYS_INLINE_SIZE_OF_SEARCHES if is_search else ALWAYS_INLINE_SIZE):
+            return True
+        last_ms = self._last_ms.get(problem.group_id)
+        if last_ms is None:
+            return not is_search and size <= INLINE_SIZE
+        return last_ms <= self._inline_budget_ms
+
+    def _run(self, problem: TargetProblem) -> Result:
+        began_ms = self._now_ms()
+        result = self._assignments.run(problem)
+        self._last_ms[problem.group_id] = self._now_ms() - began_ms
+        return result
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def _done_in_thread(self, problem: TargetProblem, began_ms: int, result: Result) -> None:
+        self._in_flight.discard(problem.group_id)
+        self._last_ms[problem.group_id] = self._now_ms() - began_ms
+        if self._is_stopped:
+            return
+        try:
+            self._done(problem, result)
+        except Exception as bug:
+            log.exception("installing_target_failed", group_id=problem.group_id)
+            self._ask_again(problem.group_id, bug)
+        self._request_flush()
+
+    def _done(self, problem: TargetProblem, command: Result) -> None:
+        if problem.group_id not in self._shard_of(problem.group_id).consumer_groups:
+            # It went while this was computed.
+            self._forget(problem.group_id)
+            return
+        if isinstance(command, Failure):
+            self._assignments.report(problem, command)
+            self._put_off(problem, command)
+            return
+        self._failures.pop(problem.group_id, None)
+        if _compute_size(problem) > ALWAYS_INLINE_SIZE:
+            self._rests.begin(problem, self._now_ms())
+        self._stats.targets_installed += 1
+        if self._installs.install(command, lambda bug: self._installed(command, bug)):
+            self._moves.note(command)
+        else:
+            self._in_flight.add(command.group_id)
+
+    def _installed(self, command: InstallTarget, bug: Exception | None) -> None:
+        self._in_flight.discard(command.group_id)
+        if bug is not None:
+            self._ask_again(command.group_id, bug)
+        else:
+            self._moves.note(command)
+        self._request_flush()
+
+    def _ask_again(self, group_id: GroupId, bug: Exception) -> None:
+        """The target in force stays; whatever is in the way may be gone later."""
+        self._assignments.count(Failure("raised", repr(bug)))
+        self._wait(group_id)
+
+    def _put_off(self, problem: TargetProblem, failure: Failure) -> None:
+        """Custom assignors, and what takes too long, are asked again by themselves, and later."""
+        if failure.reason == "late" or self._assignments.is_custom(problem.assignor):
+            self._wait(problem.group_id)
+
+    def _wait(self, group_id: GroupId) -> None:
+        failures = self._failures[group_id] = self._failures.get(group_id, 0) + 1
+        wait_ms = min(FIRST_WAIT_MS << min(failures - 1, 8), LONGEST_WAIT_MS)
+        self._put_off_until_ms[group_id] = self._now_ms() + wait_ms
+        self._mark_later(group_id, wait_ms)
+
+
+def _compute_size(problem: TargetProblem) -> int:
+    """How many members and partitions it has."""
+    return problem.problem.members + problem.problem.partitions

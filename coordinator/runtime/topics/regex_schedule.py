@@ -1,0 +1,299 @@
+"""Patterns of groups: when they are resolved, in whose rights, and that this is off the loop.
+
+A group's patterns are resolved together: when a member brings a new one, when a topic that one of
+them matches comes or goes, and again after an interval, for rights may have changed (KAFKA-18961).
+Between two resolutions of a group there is a least time, which doubles while they follow each
+other. Who may describe what is asked in the
+rights of all members of a pattern that were heard from: what one of them may not see none of
+them gets by it. Rights are not in the log, so that a group is not resolved after a start before
+one of its members is heard from; it goes on with what the log has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import TypeAlias
+
+import structlog
+
+from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.shard import Shard
+from coordinator.core.subscriptions.regex_resolution import InstallRegexes
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.authorizer import AllowAll, Authorizer, Operation, ResourceType
+from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
+from coordinator.runtime.loop.slices import Steps
+from coordinator.runtime.topics.regex_matches import SLICE_TOPICS, MatchingLane, RegexMatches, Slice
+from model.commands import ConsumerGroupHeartbeat
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupError
+from model.ids import GroupId, MemberId, TopicName
+from model.topics import TopicImage
+
+log = structlog.get_logger()
+
+RETRY_MS = 1_000
+
+LONGEST_INTERVAL_MS = 10_000
+"""Between two resolutions of a group, where one is due as soon as the last is over: Kafka's."""
+
+Right: TypeAlias = tuple[str, str]
+"""Principal and host."""
+
+_ANYBODY: Right = ("", "")
+"""Stands for all, where all may do everything."""
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """A group with patterns. ``rights`` are those of its members, each with its pattern.
+
+    ``regexes`` and ``asked`` are the patterns, and the rights with them, of the last resolution.
+    """
+
+    rights: dict[MemberId, tuple[str, Right]] = field(default_factory=dict)
+    regexes: frozenset[str] = frozenset()
+    asked: frozenset[tuple[str, Right]] = frozenset()
+    began_ms: int | None = None
+    interval_ms: int = 0
+    is_in_flight: bool = False
+    is_due: bool = False
+    timer: Cancellable | None = None
+
+
+class Regexes:
+    """Resolves the patterns of groups in the matching lane.
+
+    ``find_group`` gives a group by its id, ``image`` the topics as they are. ``install`` takes
+    what was found.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        settings: CoordinatorSettings,
+        authorizer: Authorizer,
+        *,
+        find_group: Callable[[GroupId], ConsumerGroup | None],
+        image: Callable[[], TopicImage],
+        install: Callable[[InstallRegexes, Reply], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._settings = settings
+        self._authorizer = None if isinstance(authorizer, AllowAll) else authorizer
+        self._find_group = find_group
+        self._image = image
+        self._install = install
+        self._matches = RegexMatches()
+        self._lane = MatchingLane(scheduler)
+        self._groups: dict[GroupId, _Group] = {}
+        self._groups_by_regex: dict[str, set[GroupId]] = {}
+        self._changed_topics: set[TopicName] = set()
+        self._is_looking_at_topics = False
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Resolve nothing any more."""
+        self._is_stopped = True
+
+    # --------------------------------------------------------------------------------- occasions
+
+    def heard(self, shard: Shard, command: ConsumerGroupHeartbeat) -> None:
+        """A member sent a heartbeat; the first of a group with patterns has them resolved."""
+        group = shard.consumer_groups.get(command.group_id)
+        if group is None or not group.regexes:
+            return
+        member = group.member(command.member_id)
+        regex = regex_of(member.metadata) if member is not None else ""
+        if not regex:
+            return
+        known = self._groups.setdefault(group.group_id, _Group())
+        right = _ANYBODY
+        if self._authorizer is not None:
+            right = command.caller.principal, command.caller.client_host
+            known.rights[command.member_id] = regex, right
+        if (regex, right) not in known.asked:
+            self.request(group.group_id)
+
+    def request(self, group_id: GroupId) -> None:
+        """Resolve the patterns of the group as soon as may be."""
+        known = self._groups.get(group_id)
+        if known is None or known.is_due:
+            return
+        known.is_due = True
+        if not known.is_in_flight:
+            self._scheduler.call_soon(lambda: self._look(group_id))
+
+    def topic_changed(self, name: TopicName) -> None:
+        """A topic came, grew or went: groups whose patterns match its name are to look."""
+        if not self._groups_by_regex:
+            return
+        self._changed_topics.add(name)
+        if not self._is_looking_at_topics:
+            self._is_looking_at_topics = True
+            self._scheduler.call_soon(self._look_at_topics)
+
+    def _look_at_topics(self) -> None:
+        names, self._changed_topics = self._changed_topics, set()
+        self._lane.run(_find_matching(tuple(self._groups_by_regex), names), self._topics_looked_at)
+
+    def _topics_looked_at(self, found: list[str] | BaseException) -> None:
+        self._is_looking_at_topics = False
+        if isinstance(found, BaseException):
+            log.error("matching_topics_failed", cause=repr(found))
+            found = list(self._groups_by_regex)
+        for regex in found:
+            for group_id in sorted(self._groups_by_regex.get(regex, ())):
+                self.request(group_id)
+        if self._changed_topics:
+            self._is_looking_at_topics = True
+            self._look_at_topics()
+
+    # --------------------------------------------------------------------------------- resolving
+
+    def _look(self, group_id: GroupId) -> None:
+        """Begin, or wait until it may begin."""
+        known = self._groups.get(group_id)
+        if self._is_stopped or known is None or known.is_in_flight or not known.is_due:
+            return
+        if known.timer is not None:
+            known.timer.cancel()
+            known.timer = None
+        group = self._find_group(group_id)
+        if group is None or not group.regexes:
+            self._forget(group_id, known)
+            return
+        wait_ms = self._compute_wait_ms(known)
+        if wait_ms > 0:
+            self._look_later(group_id, known, wait_ms)
+        else:
+            self._begin(group, known)
+
+    def _compute_wait_ms(self, known: _Group) -> int:
+        if known.began_ms is None:
+            return 0
+        return known.began_ms + known.interval_ms - self._clock.monotonic_ms()
+
+    def _note_begun(self, known: _Group) -> None:
+        """The more often a group is resolved, the longer until the next time.
+
+        Each time may write all names that its patterns match, and make an epoch.
+        """
+        least_ms = self._settings.group_consumer_regex_batch_refresh_min_interval_ms
+        now_ms, before_ms = self._clock.monotonic_ms(), known.began_ms
+        known.began_ms = now_ms
+        if before_ms is None or now_ms - before_ms >= 2 * known.interval_ms:
+            known.interval_ms = least_ms
+        else:
+            known.interval_ms = max(min(2 * known.interval_ms, LONGEST_INTERVAL_MS), least_ms)
+
+    def _look_later(self, group_id: GroupId, known: _Group, delay_ms: int) -> None:
+        def look() -> None:
+            known.is_due = True
+            self._look(group_id)
+
+        known.timer = self._scheduler.call_later_ms(delay_ms, look)
+
+    def _begin(self, group: ConsumerGroup, known: _Group) -> None:
+        known.is_due = False
+        known.is_in_flight = True
+        self._note_begun(known)
+        known.asked = self._compute_asked(group, known)
+        self._note_regexes(group.group_id, known, frozenset(group.regexes))
+        rights: dict[str, list[Right]] = {}
+        for regex, right in sorted(known.asked):
+            rights.setdefault(regex, []).append(right)
+        image, timestamp_ms = self._image(), self._clock.now().wall_ms
+        group_id = group.group_id
+
+        def resolve() -> Steps[InstallRegexes]:
+            topics = yield from self._resolve(rights, image)
+            hashes = yield from self._matches.find_hashes(topics.values(), image)
+            return InstallRegexes(group_id, topics, image.version, timestamp_ms, hashes)
+
+        self._lane.run(resolve(), partial(self._resolved, group_id, known))
+
+    def _compute_asked(self, group: ConsumerGroup, known: _Group) -> frozenset[tuple[str, Right]]:
+        if self._authorizer is None:
+            return frozenset((regex, _ANYBODY) for regex in group.regexes)
+        for member_id in [each for each in known.rights if group.member(each) is None]:
+            del known.rights[member_id]
+        return frozenset(known.rights.values())
+
+    def _resolve(
+        self, rights: Mapping[str, list[Right]], image: TopicImage
+    ) -> Steps[dict[str, frozenset[TopicName]]]:
+        """Runs in the matching lane."""
+        found = yield from self._matches.find(rights, image)
+        if self._authorizer is None:
+            return found
+        shown = {}
+        for regex, topics in found.items():
+            seen: list[TopicName] = []
+            left, at_once = iter(topics), SLICE_TOPICS // len(rights[regex]) + 1
+            while taken := list(islice(left, at_once)):
+                seen += (topic for topic in taken if self._may_describe(topic, rights[regex]))
+                if len(taken) == at_once:
+                    yield
+            shown[regex] = frozenset(seen)
+        return shown
+
+    def _may_describe(self, topic: TopicName, rights: Iterable[Right]) -> bool:
+        assert self._authorizer is not None, "else all may"
+        authorize = self._authorizer.authorize
+        return all(
+            authorize(principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+            for principal, host in rights
+        )
+
+    def _resolved(
+        self, group_id: GroupId, known: _Group, found: InstallRegexes | BaseException
+    ) -> None:
+        known.is_in_flight = False
+        if self._is_stopped:
+            return
+        if isinstance(found, BaseException):
+            log.error("resolving_patterns_failed", group_id=group_id, cause=repr(found))
+            self._look_later(group_id, known, RETRY_MS)
+            return
+        self._install(found, partial(self._installed, group_id, known))
+        if known.is_due:
+            self._look(group_id)
+        elif known.timer is None:
+            interval_ms = self._settings.group_consumer_regex_refresh_interval_ms
+            self._look_later(group_id, known, interval_ms)
+
+    def _installed(self, group_id: GroupId, known: _Group, answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            self._scheduler.call_later_ms(RETRY_MS, lambda: self.request(group_id))
+
+    # ----------------------------------------------------------------------------------- groups
+
+    def _note_regexes(self, group_id: GroupId, known: _Group, regexes: frozenset[str]) -> None:
+        for regex in known.regexes - regexes:
+            groups = self._groups_by_regex[regex]
+            groups.discard(group_id)
+            if not groups:
+                del self._groups_by_regex[regex]
+        for regex in regexes - known.regexes:
+            self._groups_by_regex.setdefault(regex, set()).add(group_id)
+        known.regexes = regexes
+
+    def _forget(self, group_id: GroupId, known: _Group) -> None:
+        self._note_regexes(group_id, known, frozenset())
+        del self._groups[group_id]
+
+
+def _find_matching(regexes: Iterable[str], names: Collection[TopicName]) -> Steps[list[str]]:
+    """Those of the patterns that match any of the names."""
+    rest = Slice()
+    found = []
+    for regex in regexes:
+        if (yield from rest.match(regex, names)):
+            found.append(regex)
+    return found

@@ -1,0 +1,255 @@
+"""The offsets of deleted topics: found in the store in slices, tombstoned, and then forgotten.
+
+That a topic is being deleted is durable, so that a restart goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from itertools import islice
+
+from coordinator.core.offsets.deleted_topics import is_of_deleted_topic
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import Scheduler
+from coordinator.runtime.offsets.offset_reads import StoredOffset, decode_stored_offsets
+from model.commands import INTERNAL, Command, DeleteTopicOffsets, ForgetDeletedTopic
+from model.errors import GroupError
+from model.ids import (
+    GroupId,
+    LogPartition,
+    ProducerId,
+    TopicId,
+    TopicName,
+    compute_log_partition,
+)
+from model.log.records import OffsetCommitKey, TopicDeletionValue
+from model.topics import TopicImage
+from storage.codec.record_codec import encode_key
+from storage.log_store import LatestEntry, LogStore
+
+SLICE = 500
+RETRY_MS = 1_000
+STALL_RETRY_MS = 5
+_OFFSET_KEYS = b"\x00\x01"
+
+
+class _Deletion:
+    """One deleted topic."""
+
+    __slots__ = ("held", "topic_id", "value", "was_refused")
+
+    def __init__(self, topic_id: TopicId, value: TopicDeletionValue) -> None:
+        self.topic_id = topic_id
+        self.value = value
+        self.held: list[StoredOffset] = []
+        """Offsets under whose keys there is one of a later topic, too."""
+        self.was_refused = False
+
+
+class _Walk:
+    """One walk over offsets, for as many deleted topics as there were when it began."""
+
+    __slots__ = ("by_name", "deletions", "has_ended", "offsets", "waiting")
+
+    def __init__(self, deletions: list[_Deletion], offsets: Iterator[StoredOffset]) -> None:
+        self.deletions = deletions
+        self.offsets = offsets
+        self.by_name: dict[TopicName, list[_Deletion]] = {}
+        for deletion in deletions:
+            self.by_name.setdefault(deletion.value.topic, []).append(deletion)
+        self.has_ended = False
+        self.waiting = 0
+        """Commands that are not answered yet."""
+
+
+class TopicDeletion:
+    """Walks over all committed offsets, once for all topics that are deleted by then.
+
+    ``deleted`` gives those whose offsets are still there, ``image`` the topics, durable or not,
+    ``producers_of`` those that have an offset waiting under a key. ``write_gathered`` writes what
+    is gathered, and says whether the store could take it. ``on_deleted`` is told of each group that
+    durably lost offsets.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        *,
+        deleted: Callable[[], Iterable[tuple[TopicId, TopicDeletionValue]]],
+        image: Callable[[], TopicImage],
+        producers_of: Callable[[OffsetCommitKey], Collection[ProducerId]],
+        write_gathered: Callable[[], bool],
+        submit: Callable[[Command, Reply], None],
+        on_deleted: Callable[[GroupId], None],
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._deleted = deleted
+        self._image = image
+        self._producers_of = producers_of
+        self._write_gathered = write_gathered
+        self._submit = submit
+        self._on_deleted = on_deleted
+        self._running: set[TopicId] = set()
+        self._is_walking = False
+        self._is_stopped = False
+
+    def begin(self) -> None:
+        """Topics may have been deleted. Those that are while others are walked for wait."""
+        if self._is_walking:
+            return
+        found = [
+            _Deletion(topic_id, value)
+            for topic_id, value in self._deleted()
+            if topic_id not in self._running
+        ]
+        if found:
+            self._is_walking = True
+            self._running.update(deletion.topic_id for deletion in found)
+            walk = _Walk(found, self._walk())
+            self._scheduler.call_soon(lambda: self._step(walk))
+
+    def stop(self) -> None:
+        """Look no more: the store is about to be closed. The next start goes on."""
+        self._is_stopped = True
+
+    def _walk(self) -> Iterator[StoredOffset]:
+        """First all that is pending: a marker may make it a committed offset, to be met then.
+
+        What is pending later than this walk began is of a later topic.
+        """
+        partitions = [LogPartition(number) for number in range(self._store.partitions)]
+        for partition in partitions:
+            pending = self._store.pending(partition)
+            yield from decode_stored_offsets(entry for _, entry in pending)
+        for partition in partitions:
+            yield from decode_stored_offsets(self._store.latest(partition, _OFFSET_KEYS))
+        # What was deleted meanwhile has a walk of its own.
+        self._is_walking = False
+
+    def _step(self, walk: _Walk) -> None:
+        if self._is_stopped:
+            return
+        # What is only gathered the store does not show: an offset of this topic would be missed,
+        # and one of a new topic of its name would be followed by the tombstone of the old.
+        if not self._write_gathered():
+            self._scheduler.call_later_ms(STALL_RETRY_MS, lambda: self._step(walk))
+            return
+        seen = list(islice(walk.offsets, SLICE))
+        found: dict[tuple[GroupId, TopicName], list[int]] = {}
+        for stored in self._select(seen, walk):
+            found.setdefault((stored.group_id, stored.topic), []).append(stored.partition)
+        for (group_id, topic), partitions in found.items():
+            walk.waiting += 1
+            self._submit(
+                DeleteTopicOffsets(INTERNAL, group_id, topic, tuple(partitions)),
+                partial(self._note, walk, group_id, topic),
+            )
+        if len(seen) == SLICE:
+            self._scheduler.call_soon(lambda: self._step(walk))
+        else:
+            walk.has_ended = True
+            self._end_if_answered(walk)
+            self.begin()
+
+    def _select(self, seen: Iterable[StoredOffset], walk: _Walk) -> Iterator[StoredOffset]:
+        """Those whose key can be tombstoned, each key once, as the store has it now.
+
+        A tombstone takes all that stands and waits under its key, of every producer. Where an
+        offset of a later topic is among that, the key is held until markers have left only one of
+        the two; nobody sees the old one meanwhile.
+        """
+        candidates = {
+            OffsetCommitKey(stored.group_id, stored.topic, stored.partition): stored
+            for stored in seen
+            if stored.topic in walk.by_name and self._find_deletion(stored, walk) is not None
+        }
+        entries = self._read_all_under(candidates)
+        for key, stored in candidates.items():
+            found = [
+                self._find_deletion(each, walk) for each in decode_stored_offsets(entries[key])
+            ]
+            if found and all(found):
+                yield stored
+                continue
+            for deletion in dict.fromkeys(found):
+                if deletion is not None:
+                    deletion.held.append(stored)
+
+    def _find_deletion(self, stored: StoredOffset, walk: _Walk) -> _Deletion | None:
+        """The deleted topic that the offset is of."""
+        for deletion in walk.by_name.get(stored.topic, ()):
+            if is_of_deleted_topic(
+                self._image(),
+                deletion.value,
+                stored.topic,
+                stored.value,
+                compute_log_partition(stored.group_id, self._store.partitions),
+                stored.log_offset,
+            ):
+                return deletion
+        return None
+
+    def _read_all_under(
+        self, keys: Iterable[OffsetCommitKey]
+    ) -> dict[OffsetCommitKey, list[LatestEntry]]:
+        """What stands and what waits, of every producer. Each producer is read once."""
+        found: dict[OffsetCommitKey, list[LatestEntry]] = {}
+        by_encoded: dict[bytes, list[LatestEntry]] = {}
+        producers: dict[tuple[LogPartition, ProducerId], None] = {}
+        for key in keys:
+            partition = compute_log_partition(key.group, self._store.partitions)
+            encoded = encode_key(key)
+            entry = self._store.get_latest(partition, encoded)
+            found[key] = by_encoded[encoded] = [] if entry is None else [entry]
+            for producer_id in self._producers_of(key):
+                producers[partition, producer_id] = None
+        for partition, producer_id in producers:
+            for _, entry in self._store.pending(partition, producer_id):
+                if entry.key in by_encoded:
+                    by_encoded[entry.key].append(entry)
+        return found
+
+    def _note(self, walk: _Walk, group_id: GroupId, topic: TopicName, answer: Answer) -> None:
+        walk.waiting -= 1
+        if isinstance(answer, GroupError):
+            for deletion in walk.by_name[topic]:
+                deletion.was_refused = True
+        else:
+            self._on_deleted(group_id)
+        self._end_if_answered(walk)
+
+    def _end_if_answered(self, walk: _Walk) -> None:
+        if walk.has_ended and not walk.waiting:
+            for deletion in walk.deletions:
+                self._end(deletion)
+
+    def _end(self, deletion: _Deletion) -> None:
+        if deletion.was_refused:
+            self._retry(deletion)
+        elif deletion.held:
+            self._scheduler.call_later_ms(RETRY_MS, lambda: self._look_again(deletion))
+        else:
+            self._submit(
+                ForgetDeletedTopic(INTERNAL, deletion.topic_id), partial(self._forgotten, deletion)
+            )
+
+    def _look_again(self, deletion: _Deletion) -> None:
+        """At what was held: a transaction under each key was open, and times out at the latest."""
+        held, deletion.held = deletion.held, []
+        self._step(_Walk([deletion], iter(held)))
+
+    def _forgotten(self, deletion: _Deletion, answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            self._retry(deletion)
+        else:
+            self._running.discard(deletion.topic_id)
+
+    def _retry(self, deletion: _Deletion) -> None:
+        def retry() -> None:
+            self._running.discard(deletion.topic_id)
+            self.begin()
+
+        self._scheduler.call_later_ms(RETRY_MS, retry)

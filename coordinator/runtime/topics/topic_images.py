@@ -1,0 +1,214 @@
+"""The topics that are kept here, at run time: commands in, side records out, an image for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from coordinator.core.groups.topic_records import (
+    Catalogue,
+    handle_config_command,
+    handle_topic_command,
+    replay_side,
+)
+from coordinator.core.offsets.deleted_topics import DeletedTopics
+from coordinator.core.state.outcome import Outcome
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.writer import Entry, Writer
+from coordinator.runtime.loading.shard_loader import load_catalogue
+from model.commands import (
+    AllocateProducerId,
+    AlterGroupConfigs,
+    ConfigCommand,
+    DeleteTopic,
+    DescribeGroupConfigs,
+    ListGroupConfigs,
+    TopicCommand,
+)
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.ids import GroupId, LogOffset, LogPartition, TopicId
+from model.log.records import (
+    ImportGraceKey,
+    ImportGraceValue,
+    SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
+)
+from model.responses import Done, ProducerIdResponse
+from model.topics import Topic, TopicImage, compute_settled_image
+from storage.log_store import LogStore
+
+CATALOGUE = GroupId("\0catalogue")
+"""Under this name the catalogue's durability is kept; it cannot be a group of anybody's."""
+
+NO_PARTITION = LogPartition(0)
+"""Entries with side records alone touch no partition."""
+
+log = structlog.get_logger()
+
+TopicsCallback = Callable[[Sequence[Topic]], None]
+"""Gets the topics that are gone."""
+
+
+class TopicCatalogueRuntime:
+    """One writer of the topics, as each shard is of its groups."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        writer: Writer,
+        durability: Durability,
+        clock: SteadyClock,
+        settings: CoordinatorSettings,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._durability = durability
+        self._clock = clock
+        self._state = Catalogue(settings)
+        self._images: dict[int, TopicImage] = {}
+        self._callbacks: list[TopicsCallback] = []
+        load_catalogue(store, self._state)
+        self.durable_image = self._state.image
+        self._deleted: DeletedTopics | None = None
+        self._gone: dict[int, list[Topic]] = {}
+        """The topics that are deleted in a generation."""
+        self._unsettled: dict[TopicId, int] = {}
+        """The generations of deletions that are not durable yet."""
+        self._next_producer_id = self._state.producer_id_end
+
+    @property
+    def image(self) -> TopicImage:
+        """The topics as they are in memory, durable or not: what groups are handled against."""
+        return self._state.image
+
+    @property
+    def deleted(self) -> list[tuple[TopicId, TopicDeletionValue]]:
+        """Topics whose committed offsets are still to be tombstoned."""
+        return list(self._state.deleted.items())
+
+    @property
+    def deleted_topics(self) -> DeletedTopics:
+        """Those of whose offsets nobody is to see any, as far as that is durable."""
+        if self._deleted is None:
+            settled = [each for each in self.deleted if each[0] not in self._unsettled]
+            self._deleted = DeletedTopics(self.durable_image, settled)
+        return self._deleted
+
+    @property
+    def imported_at_ms(self) -> int:
+        """The wall time of the last import of a log; 0 where there was none."""
+        return self._state.imported_at_ms
+
+    @property
+    def longest_session_timeouts_ms(self) -> Mapping[GroupId, int]:
+        """Those that were in force in groups whose session timeout was shortened."""
+        return self._state.longest_session_timeouts_ms
+
+    @property
+    def group_settings(self) -> Mapping[GroupId, CoordinatorSettings]:
+        """What is in force for groups that have settings of their own; changes as they do."""
+        return self._state.group_settings
+
+    def on_changed(self, callback: TopicsCallback) -> None:
+        """Call after each durable change, with the topics that are gone."""
+        self._callbacks.append(callback)
+
+    def submit(
+        self,
+        command: TopicCommand | ConfigCommand,
+        reply: Reply,
+        check: Callable[[Outcome], None],
+    ) -> Outcome:
+        """Handle, replay and append. Raises a ``GroupError``, having changed nothing."""
+        match command:
+            case AllocateProducerId():
+                return self._allocate_producer_id(command, reply, check)
+            case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
+                outcome = handle_config_command(self._state, command)
+            case DeleteTopic():
+                log_ends = self._read_log_ends()
+                outcome = handle_topic_command(self._state, command, self._clock.now(), log_ends)
+            case _:
+                outcome = handle_topic_command(self._state, command, self._clock.now())
+        check(outcome)
+        self._append(outcome, reply)
+        return outcome
+
+    def _read_log_ends(self) -> tuple[LogOffset, ...]:
+        """The ends of all log partitions, with what is gathered: that is of the topic, too."""
+        self._writer.check_written()
+        numbers = range(self._store.partitions)
+        return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
+
+    def _append(self, outcome: Outcome, reply: Reply) -> None:
+        assert outcome.response is not None
+        if not outcome.side:
+            generation = self._durability.generation_of_groups((CATALOGUE,))
+            self._writer.answer_when_durable(generation, reply, outcome.response)
+            return
+        before = self._state.image
+        generation = self._writer.generation
+        for record in outcome.side:
+            replay_side(self._state, record)
+            if isinstance(record.key, TopicDeletionKey) and record.value is not None:
+                topic_id = record.key.topic_id
+                self._unsettled[topic_id] = generation
+                self._gone.setdefault(generation, []).append(before.by_id[topic_id])
+        self._deleted = None
+        self._durability.note_group(CATALOGUE, generation)
+        if self._state.image is not before:
+            self._images[generation] = self._state.image
+        self._writer.append(Entry(NO_PARTITION, (), outcome.side, reply, outcome.response))
+
+    def _allocate_producer_id(
+        self, command: AllocateProducerId, reply: Reply, check: Callable[[Outcome], None]
+    ) -> Outcome:
+        if self._next_producer_id < self._state.producer_id_end:
+            outcome = Outcome(response=ProducerIdResponse(self._next_producer_id))
+            self._next_producer_id += 1
+        else:
+            outcome = handle_topic_command(self._state, command, self._clock.now())
+            check(outcome)
+            self._next_producer_id = self._state.producer_id_end + 1
+        self._append(outcome, reply)
+        return outcome
+
+    def begin_grace(self) -> None:
+        """As after an import: all offsets are kept for one retention from now on."""
+        grace = SideRecord(ImportGraceKey(), ImportGraceValue(self._clock.now().wall_ms))
+        self._append(Outcome(side=(grace,), response=Done()), _ignore)
+
+    def settle(self, generation: int) -> bool:
+        """The generation is durable: show its image. Whether ``image`` is another object now."""
+        self._settle_deletions(generation)
+        image = self._images.pop(generation, None)
+        if image is None:
+            return False
+        is_last = image is self._state.image
+        if is_last:
+            image = self._state.image = compute_settled_image(image)
+        self.durable_image = image
+        self._deleted = None
+        gone = self._gone.pop(generation, ())
+        for callback in self._callbacks:
+            try:
+                callback(gone)
+            except Exception:
+                # Others follow the topics too, and more becomes durable after this.
+                log.exception("telling_of_topics_failed")
+        return is_last
+
+    def _settle_deletions(self, generation: int) -> None:
+        if self._unsettled:
+            self._deleted = None
+            self._unsettled = {
+                topic_id: since for topic_id, since in self._unsettled.items() if since > generation
+            }
+
+
+def _ignore(answer: Answer) -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,1 @@
+"""AdminService and BackupService: what people and tools ask."""

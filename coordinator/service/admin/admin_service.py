@@ -1,0 +1,331 @@
+"""``muster.v1.AdminService``: what people and tools ask; errors are statuses with details."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TypeAlias, TypeVar
+
+import grpc.aio
+
+from coordinator.runtime.authorizer import Operation
+from coordinator.service.admin import description_messages
+from coordinator.service.admin.group_administration import GroupAdministration
+from coordinator.service.calls.grpc_caller import compute_caller
+from coordinator.service.calls.guard import Guard
+from coordinator.service.calls.past_positions import decode_as_of, encode_position, read_past
+from coordinator.service.wire.answer_slices import run_steps
+from coordinator.service.wire.decode import check_topic_name, decode_any_group_id, decode_racks
+from coordinator.service.wire.error_statuses import InvalidField
+from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
+from model.commands import (
+    Caller,
+    ConsumerGroupDescribe,
+    CreateTopic,
+    DeleteTopic,
+    DescribeGroups,
+    GrowTopic,
+    ListGroups,
+    SetTopicRacks,
+    TopicCommand,
+)
+from model.errors import ErrorCode, GroupError, TopicAuthorizationFailed
+from model.ids import ZERO_TOPIC_ID, GroupId, TopicId, TopicName
+from model.responses import (
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+    DescribeGroupsResponse,
+    ListGroupsResponse,
+    Response,
+    TopicResponse,
+)
+from model.topics import Topic
+from muster.v1 import admin_pb2, admin_pb2_grpc
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+_Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
+
+
+class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
+    """See ``coordinator.service.wire.error_statuses`` for the statuses."""
+
+    # -------------------------------------------------------------------------------- groups
+
+    async def ListGroups(  # noqa: N802
+        self,
+        request: admin_pb2.ListGroupsRequest,
+        context: _Context[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse],
+    ) -> admin_pb2.ListGroupsResponse:
+        async with Guard(context):
+            states = description_messages.decode_states(request.states)
+            types = description_messages.decode_types(request.types)
+            page = self._page(request, (states, types))
+            caller = compute_caller(context.peer(), "")
+            response = await self._coordinator.call(ListGroups(caller, states, types))
+            assert isinstance(response, ListGroupsResponse)
+            groups = sorted(response.groups, key=lambda group: group.group_id)
+            if not self._access.may_cluster(caller, Operation.DESCRIBE):
+                groups = [group for group in groups if self._may_list(caller, group.group_id)]
+            shown, more = compute_slice([group.group_id for group in groups], page)
+            listed = groups[shown]
+            return admin_pb2.ListGroupsResponse(
+                groups=[description_messages.encode_summary(group) for group in listed],
+                next_page_token=(
+                    compute_page_token(listed[-1].group_id, (states, types)) if more else ""
+                ),
+            )
+
+    async def DescribeGroup(  # noqa: N802
+        self,
+        request: admin_pb2.DescribeGroupRequest,
+        context: _Context[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse],
+    ) -> admin_pb2.DescribeGroupResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_any_group_id(request.group_id, self._door.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            if not request.HasField("as_of"):
+                return admin_pb2.DescribeGroupResponse(group=await self._describe(caller, group_id))
+            as_of = decode_as_of(request.as_of)
+            commands = (
+                ConsumerGroupDescribe(caller, (group_id,)),
+                DescribeGroups(caller, (group_id,)),
+            )
+            past = await read_past(self._door, group_id, as_of, commands)
+            consumer, classic = past.responses
+            group = await self._encode_consumer_group(caller, consumer)
+            return admin_pb2.DescribeGroupResponse(
+                group=group or await self._encode_classic_group(consumer, classic),
+                position=encode_position(past.position),
+            )
+
+    async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
+        consumer = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
+        group = await self._encode_consumer_group(caller, consumer)
+        if group is None:
+            # It may be a classic group, or one that has offsets and never had members.
+            classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
+            group = await self._encode_classic_group(consumer, classic)
+            self._check_topics_of_members(caller, group)
+        return group
+
+    def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
+        return self._access.may_group(caller, Operation.DESCRIBE, group_id)
+
+    async def _encode_consumer_group(
+        self, caller: Caller, response: Response | GroupError
+    ) -> admin_pb2.Group | None:
+        """``None`` where there is no such consumer group."""
+        assert isinstance(response, ConsumerGroupDescribeResponse)
+        (group,) = response.groups
+        if group.error is ErrorCode.NONE:
+            self._check_topics_of(caller, group)
+            return await run_steps(description_messages.encode_consumer_group(group))
+        if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        raise _as_error(group.error, group.error_message or "")
+
+    async def _encode_classic_group(
+        self, consumer: Response | GroupError, response: Response | GroupError
+    ) -> admin_pb2.Group:
+        """Raises the error of the description as a consumer group where it is neither."""
+        assert isinstance(response, DescribeGroupsResponse)
+        (classic,) = response.groups
+        if classic.error is ErrorCode.NONE and classic.state != "Dead":
+            steps = description_messages.encode_classic_group(classic, self._coordinator.image)
+            return await run_steps(steps)
+        assert isinstance(consumer, ConsumerGroupDescribeResponse)
+        (group,) = consumer.groups
+        message = group.error_message or ""
+        if message.endswith("is not a consumer group."):
+            message = f"{message[:-1]}, nor a classic one: it is listed, and not described."
+        raise _as_error(group.error, message)
+
+    def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
+        """Of a classic group, as of a consumer group: what its bytes name is shown by name here."""
+        names = {name for member in group.members for name in member.subscribed_topic_names}
+        names.update(given.topic_name for member in group.members for given in member.assignment)
+        self._access.check_topics(caller, Operation.DESCRIBE, map(TopicName, names))
+
+    def _check_topics_of(self, caller: Caller, group: DescribedConsumerGroup) -> None:
+        names = {
+            topic.topic_name
+            for member in group.members
+            for topics in (member.assignment, member.pending_revocation, member.target_assignment)
+            for topic in topics
+        }
+        names.update(name for member in group.members for name in member.subscribed_topic_names)
+        # A topic that is gone may have no name.
+        names.discard(TopicName(""))
+        self._access.check_topics(caller, Operation.DESCRIBE, names)
+
+    # -------------------------------------------------------------------------------- topics
+
+    async def ListTopics(  # noqa: N802
+        self,
+        request: admin_pb2.ListTopicsRequest,
+        context: _Context[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse],
+    ) -> admin_pb2.ListTopicsResponse:
+        async with Guard(context):
+            page = self._page(request, ())
+            caller = compute_caller(context.peer(), "")
+            by_name = self._coordinator.image.by_name
+            names = sorted(
+                name for name in by_name if self._access.may_topic(caller, Operation.DESCRIBE, name)
+            )
+            shown, more = compute_slice(names, page)
+            listed = names[shown]
+            return admin_pb2.ListTopicsResponse(
+                topics=[description_messages.encode_topic(by_name[name]) for name in listed],
+                next_page_token=compute_page_token(listed[-1], ()) if more else "",
+            )
+
+    async def CreateTopic(  # noqa: N802
+        self,
+        request: admin_pb2.CreateTopicRequest,
+        context: _Context[admin_pb2.CreateTopicRequest, admin_pb2.CreateTopicResponse],
+    ) -> admin_pb2.CreateTopicResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            name = self._check_topic(request.topic_name, request.num_partitions)
+            caller = compute_caller(context.peer(), "")
+            if not self._access.may_cluster(caller, Operation.CREATE):
+                self._access.check_topics(caller, Operation.CREATE, (name,))
+
+            async def carry_out() -> admin_pb2.CreateTopicResponse:
+                topic_id = _make_topic_id()
+                command = CreateTopic(
+                    caller, name, topic_id, request.num_partitions, request.validate_only
+                )
+                topic = await self._change_topic(command)
+                if request.validate_only:
+                    topic.topic_id = b""
+                return admin_pb2.CreateTopicResponse(topic=topic)
+
+            return await self._once(caller, request, admin_pb2.CreateTopicResponse, carry_out)
+
+    async def GrowTopic(  # noqa: N802
+        self,
+        request: admin_pb2.GrowTopicRequest,
+        context: _Context[admin_pb2.GrowTopicRequest, admin_pb2.GrowTopicResponse],
+    ) -> admin_pb2.GrowTopicResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            name = self._check_topic(request.topic_name, request.num_partitions)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_topics(caller, Operation.ALTER, (name,))
+
+            async def carry_out() -> admin_pb2.GrowTopicResponse:
+                command = GrowTopic(caller, name, request.num_partitions, request.validate_only)
+                return admin_pb2.GrowTopicResponse(topic=await self._change_topic(command))
+
+            return await self._once(caller, request, admin_pb2.GrowTopicResponse, carry_out)
+
+    async def SetTopicRacks(  # noqa: N802
+        self,
+        request: admin_pb2.SetTopicRacksRequest,
+        context: _Context[admin_pb2.SetTopicRacksRequest, admin_pb2.SetTopicRacksResponse],
+    ) -> admin_pb2.SetTopicRacksResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            check_topic_name(request.topic_name)
+            name = TopicName(request.topic_name)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_topics(caller, Operation.ALTER, (name,))
+            racks = decode_racks(request.replica_racks, self._door.limits)
+
+            async def carry_out() -> admin_pb2.SetTopicRacksResponse:
+                command = SetTopicRacks(caller, name, racks, request.validate_only)
+                return admin_pb2.SetTopicRacksResponse(topic=await self._change_topic(command))
+
+            return await self._once(caller, request, admin_pb2.SetTopicRacksResponse, carry_out)
+
+    async def DeleteTopic(  # noqa: N802
+        self,
+        request: admin_pb2.DeleteTopicRequest,
+        context: _Context[admin_pb2.DeleteTopicRequest, admin_pb2.DeleteTopicResponse],
+    ) -> admin_pb2.DeleteTopicResponse:
+        async with Guard(context, topic_name=request.topic_name):
+            caller = compute_caller(context.peer(), "")
+
+            async def carry_out() -> admin_pb2.DeleteTopicResponse:
+                topic = self._find_topic(caller, request)
+                if request.validate_only:
+                    return admin_pb2.DeleteTopicResponse(
+                        topic=description_messages.encode_topic(topic)
+                    )
+                command = DeleteTopic(caller, topic.name, topic.topic_id)
+                return admin_pb2.DeleteTopicResponse(topic=await self._change_topic(command))
+
+            kind = admin_pb2.DeleteTopicResponse
+            answer = await self._once(caller, request, kind, carry_out)
+            # The topic of a repeated request is gone; its name is still not for everybody.
+            self._check_deletable(caller, TopicName(answer.topic.topic_name), request)
+            return answer
+
+    async def _change_topic(self, command: TopicCommand) -> admin_pb2.Topic:
+        response = await self._coordinator.call(command)
+        assert isinstance(response, TopicResponse)
+        return description_messages.encode_topic(response.topic)
+
+    def _check_topic(self, name: str, partitions: int) -> TopicName:
+        check_topic_name(name)
+        if partitions < 1:
+            raise InvalidField("num_partitions", "num_partitions must be at least 1")
+        return TopicName(name)
+
+    def _find_topic(self, caller: Caller, request: admin_pb2.DeleteTopicRequest) -> Topic:
+        """The topic meant; a topic that the caller may not describe is as if it were not there."""
+        image = self._coordinator.image
+        if request.topic_id:
+            topic = image.by_id.get(TopicId(request.topic_id))
+        elif request.topic_name:
+            topic = image.by_name.get(TopicName(request.topic_name))
+        else:
+            raise InvalidField("topic_name", "name the topic by topic_name or by topic_id")
+        if topic is None:
+            raise _compute_missing(request)
+        self._check_deletable(caller, topic.name, request)
+        if request.topic_name and topic.name != request.topic_name:
+            raise _as_error(
+                ErrorCode.INCONSISTENT_TOPIC_ID, "topic_id and topic_name mean different topics"
+            )
+        return topic
+
+    def _check_deletable(
+        self, caller: Caller, name: TopicName, request: admin_pb2.DeleteTopicRequest
+    ) -> None:
+        if not self._access.may_topic(caller, Operation.DESCRIBE, name):
+            raise _compute_missing(request)
+        if not self._access.may_topic(caller, Operation.DELETE, name):
+            raise TopicAuthorizationFailed(f"{caller.principal} may not DELETE this topic")
+
+    def _page(
+        self,
+        request: admin_pb2.ListGroupsRequest | admin_pb2.ListTopicsRequest,
+        filters: tuple[object, ...],
+    ) -> Page:
+        settings = self._door.settings
+        return compute_page(
+            request.page_size,
+            request.page_token,
+            filters,
+            settings.grpc_page_size,
+            settings.grpc_page_size_max,
+        )
+
+
+def _make_topic_id() -> TopicId:
+    """Random, as Kafka's; never the id that means none."""
+    topic_id = TopicId(uuid.uuid4().bytes)
+    assert topic_id != ZERO_TOPIC_ID
+    return topic_id
+
+
+def _compute_missing(request: admin_pb2.DeleteTopicRequest) -> GroupError:
+    by_id = bool(request.topic_id)
+    code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _as_error(code, "there is no such topic")
+
+
+def _as_error(code: ErrorCode, message: str) -> GroupError:
+    error = GroupError(message)
+    error.code = code
+    return error

@@ -1,0 +1,83 @@
+"""``muster.v1.BackupService``: backups of the log, for operators on the server's machine."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import TypeAlias
+
+import grpc.aio
+import structlog
+
+from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.retention.backups import Backups
+from coordinator.service.calls.access import Access
+from coordinator.service.calls.grpc_caller import compute_caller
+from coordinator.service.calls.guard import Guard
+from coordinator.service.wire.error_statuses import InvalidField
+from model.errors import ClusterAuthorizationFailed, ErrorCode, GroupError
+from muster.v1 import backup_pb2, backup_pb2_grpc
+from storage.log_store import StoreError
+from storage.transfer.backup import BackupRefused
+
+log = structlog.get_logger()
+
+_Context: TypeAlias = grpc.aio.ServicerContext[
+    backup_pb2.CreateBackupRequest, backup_pb2.CreateBackupResponse
+]
+
+
+class BackupService(backup_pb2_grpc.BackupServiceServicer):
+    """See ``coordinator.service.wire.error_statuses`` for the statuses."""
+
+    def __init__(self, access: Access, backups: Backups | None) -> None:
+        self._access = access
+        self._backups = backups
+
+    async def CreateBackup(  # noqa: N802
+        self, request: backup_pb2.CreateBackupRequest, context: _Context
+    ) -> backup_pb2.CreateBackupResponse:
+        async with Guard(context):
+            caller = compute_caller(context.peer(), "")
+            self._access.check_cluster(caller, Operation.ALTER)
+            # It writes where the caller says. Nobody is asked who they are, but where.
+            if not is_local(caller.client_host):
+                raise ClusterAuthorizationFailed("backups are made for callers on this machine")
+            folder = _decode_folder(request.folder)
+            if self._backups is None:
+                raise _as_error(ErrorCode.UNSUPPORTED_VERSION, "this server keeps no store")
+            try:
+                made = await self._backups.create(folder)
+            except BackupRefused as error:
+                raise _as_error(ErrorCode.POLICY_VIOLATION, str(error)) from error
+            except StoreError as error:
+                raise _as_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+            log.info("backup_made", folder=str(folder), bytes=made.bytes)
+            return backup_pb2.CreateBackupResponse(
+                folder=str(folder),
+                cluster_id=made.cluster_id,
+                bytes=made.bytes,
+                files=len(made.files),
+                next_offsets=made.next_offsets,
+            )
+
+
+def is_local(client_host: str) -> bool:
+    """Whether a caller's host is this machine, by its loopback address or a socket of its own."""
+    try:
+        return ipaddress.ip_address(client_host.removeprefix("/")).is_loopback
+    except ValueError:
+        return False
+
+
+def _decode_folder(text: str) -> Path:
+    folder = Path(text)
+    if not text or "\0" in text or not folder.is_absolute():
+        raise InvalidField("folder", "folder must be an absolute path on the server's machine")
+    return folder
+
+
+def _as_error(code: ErrorCode, message: str) -> GroupError:
+    error = GroupError(message)
+    error.code = code
+    return error

@@ -1,0 +1,206 @@
+"""Groups, members and topics as AdminService shows them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.core.state.embedded_protocol import (
+    PROTOCOL_TYPE,
+    decode_assigned_partitions,
+    decode_subscribed_topics,
+)
+from coordinator.runtime.loop.slices import Steps
+from coordinator.service.wire.answer_slices import make_rows
+from coordinator.service.wire.encode import encode_named
+from model.responses import (
+    DescribedClassicGroup,
+    DescribedClassicMember,
+    DescribedConsumerGroup,
+    DescribedMember,
+    ListedGroup,
+    MigrationPlan,
+    MigrationReason,
+)
+from model.topics import Topic, TopicImage
+from muster.v1 import admin_pb2, types_pb2
+
+_STATES: Final = {
+    "Empty": admin_pb2.GROUP_STATE_EMPTY,
+    "Assigning": admin_pb2.GROUP_STATE_ASSIGNING,
+    "Reconciling": admin_pb2.GROUP_STATE_RECONCILING,
+    "Stable": admin_pb2.GROUP_STATE_STABLE,
+    "Dead": admin_pb2.GROUP_STATE_DEAD,
+    "PreparingRebalance": admin_pb2.GROUP_STATE_PREPARING_REBALANCE,
+    "CompletingRebalance": admin_pb2.GROUP_STATE_COMPLETING_REBALANCE,
+    "NotReady": admin_pb2.GROUP_STATE_NOT_READY,
+}
+_STATE_NAMES: Final = {value: name for name, value in _STATES.items()}
+_TYPES: Final = {
+    "consumer": admin_pb2.GROUP_TYPE_CONSUMER,
+    "classic": admin_pb2.GROUP_TYPE_CLASSIC,
+    "share": admin_pb2.GROUP_TYPE_SHARE,
+    "streams": admin_pb2.GROUP_TYPE_STREAMS,
+}
+_TYPE_NAMES: Final = {value: name for name, value in _TYPES.items()}
+_MEMBER_STATES: Final = {
+    "STABLE": admin_pb2.MEMBER_STATE_STABLE,
+    "UNREVOKED_PARTITIONS": admin_pb2.MEMBER_STATE_UNREVOKED_PARTITIONS,
+    "UNRELEASED_PARTITIONS": admin_pb2.MEMBER_STATE_UNRELEASED_PARTITIONS,
+}
+
+
+def decode_states(states: Iterable[admin_pb2.GroupState]) -> tuple[str, ...]:
+    """Kafka's names; a state that this version does not know matches no group."""
+    return tuple(_STATE_NAMES.get(state, "Unknown") for state in states)
+
+
+def decode_types(types: Iterable[admin_pb2.GroupType]) -> tuple[str, ...]:
+    """Kafka's names; a type that this version does not know matches no group."""
+    return tuple(_TYPE_NAMES.get(kind, "unknown") for kind in types)
+
+
+def encode_summary(group: ListedGroup) -> admin_pb2.GroupSummary:
+    return admin_pb2.GroupSummary(
+        group_id=group.group_id,
+        group_type=_TYPES.get(group.group_type, admin_pb2.GROUP_TYPE_UNSPECIFIED),
+        state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type=group.protocol_type,
+        members=group.members,
+        group_epoch=group.group_epoch,
+    )
+
+
+def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Group]:
+    encoded = admin_pb2.Group(
+        group_id=group.group_id,
+        group_type=admin_pb2.GROUP_TYPE_CONSUMER,
+        state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type="consumer",
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor_name,
+    )
+    members = sorted(group.members, key=lambda member: member.member_id)
+    yield from make_rows(encoded.members.extend, _encode_member, members)
+    return encoded
+
+
+def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> Steps[admin_pb2.Group]:
+    is_consumer = group.protocol_type == PROTOCOL_TYPE
+    encoded = admin_pb2.Group(
+        group_id=group.group_id,
+        group_type=admin_pb2.GROUP_TYPE_CLASSIC,
+        state=_STATES.get(group.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type=group.protocol_type,
+        group_epoch=group.generation,
+        protocol=group.protocol,
+    )
+
+    def encode(member: DescribedClassicMember) -> admin_pb2.GroupMember:
+        return _encode_classic_member(member, is_consumer, image)
+
+    members = sorted(group.members, key=lambda member: member.member_id)
+    yield from make_rows(encoded.members.extend, encode, members)
+    return encoded
+
+
+def _encode_classic_member(
+    member: DescribedClassicMember, is_consumer: bool, image: TopicImage
+) -> admin_pb2.GroupMember:
+    """Topics and partitions where the members are consumers, whose bytes can be read."""
+    encoded = admin_pb2.GroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id or "",
+        client_id=member.client_id,
+        client_host=member.client_host,
+        classic_metadata=member.metadata,
+        classic_assignment=member.assignment,
+        protocol=admin_pb2.MEMBER_PROTOCOL_CLASSIC,
+    )
+    if is_consumer:
+        encoded.subscribed_topic_names.extend(decode_subscribed_topics(member.metadata) or ())
+        for given in decode_assigned_partitions(member.assignment) or ():
+            topic = image.by_name.get(given.topic)
+            encoded.assignment.append(
+                types_pb2.TopicPartitions(
+                    topic_name=given.topic,
+                    topic_id=b"" if topic is None else topic.topic_id,
+                    partitions=given.partitions,
+                )
+            )
+    return encoded
+
+
+_VERDICTS: Final = {
+    "READY": admin_pb2.MIGRATION_VERDICT_READY,
+    "WARN": admin_pb2.MIGRATION_VERDICT_WARN,
+    "BLOCKED": admin_pb2.MIGRATION_VERDICT_BLOCKED,
+}
+
+
+def encode_plan(plan: MigrationPlan) -> admin_pb2.PlanMigrationResponse:
+    return admin_pb2.PlanMigrationResponse(
+        group_id=plan.group_id,
+        group_type=_TYPES.get(plan.group_type, admin_pb2.GROUP_TYPE_UNSPECIFIED),
+        state=_STATES.get(plan.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
+        protocol_type=plan.protocol_type,
+        protocol=plan.protocol_name,
+        policy=plan.policy,
+        verdict=_VERDICTS[plan.verdict],
+        reasons=_encode_reasons(plan.reasons),
+        members=[
+            admin_pb2.PlannedMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id or "",
+                client_id=member.client_id,
+                verdict=_VERDICTS[member.verdict],
+                reasons=_encode_reasons(member.reasons),
+                changes=[
+                    admin_pb2.ClientChange(name=each.name, value=each.value, reason=each.reason)
+                    for each in member.changes
+                ],
+            )
+            for member in plan.members
+        ],
+    )
+
+
+def _encode_reasons(reasons: Iterable[MigrationReason]) -> list[admin_pb2.MigrationReason]:
+    return [
+        admin_pb2.MigrationReason(
+            kind=reason.kind, detail=reason.detail, is_blocking=reason.is_blocking
+        )
+        for reason in reasons
+    ]
+
+
+def encode_topic(topic: Topic) -> admin_pb2.Topic:
+    return admin_pb2.Topic(
+        topic_name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=topic.partitions,
+        replica_racks=[admin_pb2.ReplicaRacks(names=names) for names in topic.racks],
+    )
+
+
+def _encode_member(member: DescribedMember) -> admin_pb2.GroupMember:
+    return admin_pb2.GroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id or "",
+        rack_id=member.rack_id or "",
+        member_epoch=member.member_epoch,
+        state=_MEMBER_STATES.get(member.state, admin_pb2.MEMBER_STATE_UNSPECIFIED),
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex or "",
+        assignment=encode_named(member.assignment),
+        pending_revocation=encode_named(member.pending_revocation),
+        target_assignment=encode_named(member.target_assignment),
+        protocol=(
+            admin_pb2.MEMBER_PROTOCOL_CONSUMER
+            if member.member_type
+            else admin_pb2.MEMBER_PROTOCOL_CLASSIC
+        ),
+    )

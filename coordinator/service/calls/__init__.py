@@ -1,0 +1,1 @@
+"""How any call is taken: its caller, its rights, its order, and what repeats it."""

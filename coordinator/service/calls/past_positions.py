@@ -1,0 +1,48 @@
+"""Questions about the past: ``as_of`` in requests, the position in answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.runtime.as_of.history_answers import HistoryCommand
+from coordinator.runtime.as_of.history_worker import HistoryAnswer
+from coordinator.service.calls.door import Door
+from coordinator.service.wire.error_statuses import InvalidField
+from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
+from model.errors import UnsupportedVersion
+from model.ids import GroupId, LogOffset
+from muster.v1 import types_pb2
+
+
+def decode_as_of(as_of: types_pb2.AsOf) -> AsOf:
+    """Raises ``InvalidField`` for what is no position."""
+    match as_of.WhichOneof("position"):
+        case "timestamp_ms":
+            if as_of.timestamp_ms < 0:
+                raise InvalidField("as_of.timestamp_ms", "as_of.timestamp_ms must not be below 0")
+            return AsOfTimestamp(as_of.timestamp_ms)
+        case "offset":
+            if as_of.offset < 0:
+                raise InvalidField("as_of.offset", "as_of.offset must not be below 0")
+            return AsOfOffset(LogOffset(as_of.offset))
+        case _:
+            raise InvalidField("as_of", "as_of needs a timestamp_ms or an offset")
+
+
+def encode_position(position: LogPosition) -> types_pb2.LogPosition:
+    """An offset or a time of -1 is left out."""
+    offset, timestamp_ms = position.offset, position.timestamp_ms
+    return types_pb2.LogPosition(
+        partition=position.partition,
+        offset=offset if offset >= 0 else None,
+        timestamp_ms=timestamp_ms if timestamp_ms >= 0 else None,
+    )
+
+
+async def read_past(
+    door: Door, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
+) -> HistoryAnswer:
+    """Answers to commands about one group as it was. Raises ``GroupError``."""
+    if door.history is None:
+        raise UnsupportedVersion("the log of this server is not on a disk: it has no past")
+    return await door.history.read(group_id, as_of, commands)

@@ -1,0 +1,1 @@
+"""ClassicService: classic groups over gRPC."""

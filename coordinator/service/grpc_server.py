@@ -1,0 +1,152 @@
+"""The gRPC server: services, health and reflection on one port."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc.aio
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+from coordinator.runtime.api import Coordinator
+from coordinator.runtime.as_of.history_reads import HistoryReads
+from coordinator.runtime.authorizer import Authorizer
+from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
+from coordinator.runtime.retention.backups import Backups
+from coordinator.service.admin.admin_service import AdminService
+from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.calls.access import Access
+from coordinator.service.calls.door import Door
+from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
+from coordinator.service.calls.waits import Waits
+from coordinator.service.classic.classic_service import ClassicService
+from coordinator.service.session.group_service import GroupService
+from coordinator.service.settings import GrpcSettings, compute_server_options
+from coordinator.service.streams.backlog import Backlog
+from coordinator.service.streams.pinger import Pinger
+from coordinator.service.streams.session_turns import Turns
+from coordinator.service.streams.sessions import SessionRegistry
+from coordinator.service.wire.limits import compute_limits
+from model.configs.coordinator_settings import CoordinatorSettings
+from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
+
+_GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
+_CLASSIC_SERVICE = classic_pb2.DESCRIPTOR.services_by_name["ClassicService"]
+_ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+_BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
+_HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
+_REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
+_LISTENERS_GRACE_S = 0.1
+SERVICES = (
+    _GROUP_SERVICE.full_name,
+    _CLASSIC_SERVICE.full_name,
+    _ADMIN_SERVICE.full_name,
+    _BACKUP_SERVICE.full_name,
+)
+
+
+def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSettings) -> int:
+    """How long a session may be silent: thrice fits into the shortest timeout of any group.
+
+    A group may have a timeout of its own, and not below the least that is permitted. Unless it is
+    set, it fits six times where heartbeats are not rarer: what becomes of a connection HTTP/2
+    finds out by itself, and a Ping and its answer are all that a stream at rest costs.
+    """
+    least_ms = min(
+        coordinator.group_consumer_min_session_timeout_ms,
+        coordinator.group_consumer_session_timeout_ms,
+    )
+    wanted_ms = grpc.grpc_ping_interval_ms or max(
+        coordinator.group_consumer_heartbeat_interval_ms, least_ms // 6
+    )
+    return min(wanted_ms, max(least_ms // 3, 1))
+
+
+class GrpcServer:
+    """Serves a coordinator over gRPC. Made on the loop that it serves on."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        authorizer: Authorizer,
+        settings: GrpcSettings,
+        history: HistoryReads | None = None,
+        backups: Backups | None = None,
+    ) -> None:
+        self._coordinator = coordinator
+        self._sessions = SessionRegistry()
+        self._waits = Waits()
+        ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
+        answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
+        door = Door(
+            coordinator,
+            Access(authorizer),
+            compute_limits(coordinator.settings, settings),
+            settings,
+            self._sessions,
+            Pinger(ping_interval_ms / 1000),
+            ping_interval_ms,
+            Turns(),
+            Backlog(answers_max, asyncio.get_running_loop().call_soon),
+            history,
+        )
+        self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]
+        self._server = grpc.aio.server(options=compute_server_options(settings))
+        self._calls = CallsInFlight()
+        handlers = (
+            make_handler(_GROUP_SERVICE, GroupService(door), self._calls),
+            make_handler(_CLASSIC_SERVICE, ClassicService(door, self._waits), self._calls),
+            make_handler(_ADMIN_SERVICE, AdminService(door), self._calls),
+            make_handler(_BACKUP_SERVICE, BackupService(door.access, backups), self._calls),
+        )
+        self._server.add_generic_rpc_handlers(handlers)
+        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]
+        self._server.add_generic_rpc_handlers(
+            (
+                make_foreign_handler(_HEALTH_SERVICE, self._health),
+                make_foreign_handler(_REFLECTION_SERVICE, reflector),
+            )
+        )
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            bound = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address}: is the port in use?") from error
+        await self.set_serving(self._coordinator.ready())
+        await self._server.start()
+        return bound
+
+    async def set_serving(self, is_serving: bool) -> None:
+        """What the health service says, overall and of each service."""
+        status = (
+            health_pb2.HealthCheckResponse.SERVING
+            if is_serving
+            else health_pb2.HealthCheckResponse.NOT_SERVING
+        )
+        for name in ("", *SERVICES):
+            await self._health.set(name, status)
+
+    async def stop(self, grace_s: float) -> None:
+        """Says NOT_SERVING, takes no more calls, tells sessions, and answers what is owed.
+
+        Nothing is left after ``grace_s``. The coordinator must still be running.
+        """
+        await self._health.enter_graceful_shutdown()
+        ending = asyncio.create_task(self._server.stop(grace_s))
+        # It gets to run, and so refuses calls, before clients are told to go elsewhere.
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(grace_s):
+                self._sessions.stop()
+                self._waits.stop()
+                await self._calls.wait_until_none()
+        except TimeoutError:
+            pass
+        await asyncio.wait((ending,), timeout=_LISTENERS_GRACE_S)
+        # What is left now only listens: health watchers, reflection.
+        await self._server.stop(None)
+        await ending

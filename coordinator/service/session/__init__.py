@@ -1,0 +1,1 @@
+"""GroupService: session streams with their members, and the unary calls of members."""

@@ -1,0 +1,198 @@
+"""One member on one session: what to ask the coordinator, and what to tell the client; pure.
+
+A heartbeat is in flight (ASKING), or an assignment was told and waits to be acknowledged (TOLD), or
+nothing is to be done until there is news (WATCHING):
+
+    Join, news, Acknowledge -> ASKING -> an answer that says something new -> TOLD
+                                      -> an answer without news            -> WATCHING
+    Acknowledge that the core does not wait for                            -> WATCHING
+
+The core waits for an acknowledgement only where partitions had to be revoked; for others no
+heartbeat is made, which halves the work when every member of a group gets a new epoch.
+
+While an assignment is unacknowledged no heartbeat is sent for the member. So the core never goes
+more than one epoch ahead of what the client knows, which is what it forgives a member that was cut
+off, and a heartbeat never says "not owned" of a partition whose grant is still on its way to the
+client: that would let the core give it to somebody else (S2). For the same reason an
+acknowledgement counts only if it names the latest assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from coordinator.service.wire.error_statuses import FENCING, RETRIABLE
+from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, Unchanged
+from model.errors import GroupError
+from model.ids import GroupId, MemberId, TopicName
+from model.log.records import TopicPartitions
+from model.responses import ConsumerGroupHeartbeatResponse
+
+Owned: TypeAlias = tuple[TopicPartitions, ...] | None
+"""What a member says it owns; ``None`` while it is still at what it was told."""
+
+
+class Phase(Enum):
+    ASKING = "asking"
+    TOLD = "told"
+    WATCHING = "watching"
+    GONE = "gone"
+
+
+class Ask(NamedTuple):
+    """Submit this heartbeat."""
+
+    heartbeat: ConsumerGroupHeartbeat
+
+
+class Tell(NamedTuple):
+    """Push this answer to the client."""
+
+    response: ConsumerGroupHeartbeatResponse
+
+
+class Watch(NamedTuple):
+    """Wait for news."""
+
+
+class Fence(NamedTuple):
+    """Tell the client that the member is none any more, and forget it."""
+
+    error: GroupError
+
+
+class Refuse(NamedTuple):
+    """Tell the client of an error; the member is forgotten if it is ``GONE`` now."""
+
+    error: GroupError
+
+
+Reaction: TypeAlias = Ask | Tell | Watch | Fence | Refuse
+
+
+class Joining(NamedTuple):
+    """A Join that waits for the heartbeat in flight."""
+
+    join_id: int
+    heartbeat: ConsumerGroupHeartbeat
+
+
+class Acknowledgement(NamedTuple):
+    """An Acknowledge that waits for the heartbeat in flight."""
+
+    member_epoch: int
+    owned: Owned
+
+
+@dataclass(slots=True, eq=False)
+class SessionMember:
+    """A member and where it stands; ``member_epoch`` and ``owned`` are those last acknowledged.
+
+    ``is_awaited``: the core waits to hear what the member owns once it has done as it was told.
+    ``names_assignors``: it can be asked to compute. ``subscribed`` are the names that it joined by.
+    """
+
+    group_id: GroupId
+    member_id: MemberId
+    caller: Caller
+    join_id: int = 0
+    member_epoch: int = 0
+    owned: Owned = ()
+    assignment_id: int = 0
+    told_epoch: int = 0
+    is_awaited: bool = False
+    phase: Phase = Phase.TOLD
+    is_joining: bool = False
+    names_assignors: bool = False
+    subscribed: tuple[TopicName, ...] = ()
+    waiting: Joining | Acknowledgement | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the last Join was: from then on the client counts on being renewed."""
+        return not self.is_joining and not isinstance(self.waiting, Joining)
+
+    def handle_join(self, join_id: int, heartbeat: ConsumerGroupHeartbeat) -> Ask | None:
+        """The client joins or resumes the member. The full answer makes others superfluous."""
+        if self.phase is Phase.ASKING:
+            self.waiting = Joining(join_id, heartbeat)
+            return None
+        return self._join(join_id, heartbeat)
+
+    def handle_acknowledge(
+        self, assignment_id: int, member_epoch: int, owned: Owned
+    ) -> Ask | Watch | None:
+        """The client says how far it is with an assignment."""
+        if assignment_id != self.assignment_id or isinstance(self.waiting, Joining):
+            return None
+        if self.phase is Phase.ASKING:
+            self.waiting = Acknowledgement(member_epoch, owned)
+            return None
+        return self._acknowledge(Acknowledgement(member_epoch, owned))
+
+    def handle_news(self) -> Ask | None:
+        """A heartbeat would say something new."""
+        if self.phase is not Phase.WATCHING:
+            return None
+        return self._ask_as(Acknowledgement(self.member_epoch, self.owned))
+
+    def handle_answer(self, answer: ConsumerGroupHeartbeatResponse | GroupError) -> Reaction:
+        """The heartbeat in flight was answered."""
+        waiting, self.waiting = self.waiting, None
+        if isinstance(waiting, Joining):
+            return self._join(*waiting)
+        if isinstance(answer, GroupError):
+            return self._fail(answer)
+        if answer.news or self.is_joining:
+            # What waits acknowledges an older assignment: the client will acknowledge this one.
+            self.phase = Phase.TOLD
+            self.is_joining = False
+            self.assignment_id += 1
+            self.told_epoch = answer.member_epoch
+            self.is_awaited = not answer.parkable
+            return Tell(answer)
+        if waiting is not None:
+            return self._acknowledge(waiting)
+        self.phase = Phase.WATCHING
+        return Watch()
+
+    def _join(self, join_id: int, heartbeat: ConsumerGroupHeartbeat) -> Ask:
+        self.phase = Phase.ASKING
+        self.is_joining = True
+        self.join_id = join_id
+        self.caller = heartbeat.caller
+        self.member_epoch = heartbeat.member_epoch
+        self.owned = heartbeat.owned
+        if not isinstance(heartbeat.subscribed_topic_names, Unchanged):
+            self.subscribed = heartbeat.subscribed_topic_names or ()
+        self.names_assignors = heartbeat.local_assignors not in (UNCHANGED, ())
+        return Ask(heartbeat)
+
+    def _acknowledge(self, said: Acknowledgement) -> Ask | Watch:
+        is_report = self.is_awaited and said.owned is not None
+        if is_report or said.member_epoch != self.told_epoch:
+            return self._ask_as(said)
+        self.phase = Phase.WATCHING
+        self.member_epoch, self.owned = said
+        return Watch()
+
+    def _ask_as(self, said: Acknowledgement) -> Ask:
+        self.phase = Phase.ASKING
+        self.member_epoch, self.owned = said
+        return Ask(
+            ConsumerGroupHeartbeat(
+                self.caller, self.group_id, self.member_id, self.member_epoch, owned=self.owned
+            )
+        )
+
+    def _fail(self, error: GroupError) -> Fence | Refuse:
+        """A member that is on its way stays here if the error passes: the client asks again."""
+        if self.member_epoch > 0 and error.code in FENCING:
+            self.phase = Phase.GONE
+            return Fence(error)
+        passes = error.code in RETRIABLE and not self.is_joining
+        self.phase = Phase.TOLD if passes else Phase.GONE
+        self.is_awaited = True
+        return Refuse(error)

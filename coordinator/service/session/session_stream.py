@@ -1,0 +1,120 @@
+"""Carries one ``Session`` over its gRPC stream: a reader, a writer, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TypeAlias
+
+import grpc
+import grpc.aio
+
+from coordinator.service.calls.door import Door
+from coordinator.service.calls.handlers import MALFORMED, MALFORMED_MESSAGE
+from coordinator.service.session.session import Session, SessionViolation
+from coordinator.service.streams.session_turns import FIRST_ACTIONS
+from muster.v1 import group_pb2
+
+Context: TypeAlias = grpc.aio.ServicerContext[group_pb2.SessionRequest, group_pb2.SessionResponse]
+
+_LOG = logging.getLogger(__name__)
+
+
+class UnreadAnswers(Exception):
+    """All sessions hold too much that is not read, and this one the most."""
+
+
+class SessionStream:
+    """One call of ``GroupService.Session``."""
+
+    def __init__(self, door: Door, context: Context) -> None:
+        self._context = context
+        self._changed = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._turns = door.turns
+        self._cut = asyncio.Event()
+        self._share = door.backlog.open(self._cut.set)
+        self._session = Session(door, context.peer(), self._changed.set, self._share)
+
+    async def run(self) -> None:
+        """Returns when the stream is to end.
+
+        Raises ``SessionViolation`` where the client erred, ``UnreadAnswers``.
+        """
+        # Not with the first message: gRPC would send it again with the status of a stream that is
+        # ended in the middle of that write, fail, and leave the client without an end.
+        try:
+            await self._context.send_initial_metadata(())
+        except (grpc.aio.InternalError, grpc.aio.UsageError) as error:
+            _LOG.debug("session_begin_failed: %s", error)
+            return
+        reader = asyncio.create_task(self._read())
+        writer = asyncio.create_task(self._write())
+        cut = asyncio.create_task(self._cut.wait())
+        try:
+            await asyncio.wait((reader, writer, cut), return_when=asyncio.FIRST_COMPLETED)
+            if cut.done():
+                raise UnreadAnswers
+            if reader.done():
+                reader.result()
+                self._session.end()
+            await asyncio.wait((writer, cut), return_when=asyncio.FIRST_COMPLETED)
+            if not writer.done():
+                raise UnreadAnswers
+            writer.result()
+        finally:
+            self._session.close()
+            self._share.close()
+            for task in (reader, writer, cut):
+                task.cancel()
+            await asyncio.gather(reader, writer, cut, return_exceptions=True)
+
+    async def _read(self) -> None:
+        session = self._session
+        while not session.is_stopping:
+            request = await self._context.read()
+            if request is MALFORMED:
+                raise SessionViolation(MALFORMED_MESSAGE)
+            if not isinstance(request, group_pb2.SessionRequest):
+                return
+            if len(request.actions) > FIRST_ACTIONS:
+                await self._turns.take_if_others_wait()
+            for _ in session.receive(request):
+                await self._turns.take()
+            while session.is_busy:
+                # Not reading makes HTTP/2 hold the client back.
+                self._progress.clear()
+                await self._progress.wait()
+
+    async def _write(self) -> None:
+        session = self._session
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                while (message := session.next_message()) is not None:
+                    size = message.ByteSize()
+                    self._share.add(size)
+                    await self._context.write(message)
+                    self._share.add(-size)
+                    self._progress.set()
+                self._progress.set()
+                if session.is_ending and session.is_idle:
+                    if session.is_stopping:
+                        closing = group_pb2.SessionResponse(closing=group_pb2.Closing())
+                        await self._context.write(closing)
+                    return
+        except (grpc.aio.InternalError, grpc.aio.UsageError) as error:
+            # The client went away in the middle of a write.
+            _LOG.debug("session_write_failed: %s", error)
+
+
+async def serve_session(door: Door, context: Context) -> None:
+    """Serves one session stream until either side ends it."""
+    try:
+        await SessionStream(door, context).run()
+    except SessionViolation as violation:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(violation))
+    except UnreadAnswers:
+        message = "grpc.stream.total.bytes is reached, and this session holds the most"
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

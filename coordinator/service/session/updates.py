@@ -1,0 +1,90 @@
+"""What a member of a session is told, as messages; pure."""
+
+from __future__ import annotations
+
+from coordinator.service.session.assignor_messages import encode_local
+from coordinator.service.session.session_member import SessionMember
+from coordinator.service.wire.encode import encode_assignment
+from coordinator.service.wire.error_statuses import RETRIABLE, encode_error, encode_group_error
+from model.errors import ErrorCode, GroupError
+from model.responses import ConsumerGroupHeartbeatResponse
+from model.topics import TopicImage
+from muster.v1 import group_pb2
+
+_SUPERSEDED = "a newer session speaks for this member id"
+
+
+def make_assignment(
+    member: SessionMember,
+    response: ConsumerGroupHeartbeatResponse,
+    image: TopicImage,
+    heartbeat_interval_ms: int,
+    session_timeout_ms: int,
+) -> group_pb2.MemberUpdate:
+    """The answer to a heartbeat of the member, as its next step."""
+    content = None
+    if response.assignment is not None:
+        content = encode_assignment(response.assignment, image)
+    assignment = group_pb2.Assignment(
+        assignment_id=member.assignment_id,
+        member_epoch=response.member_epoch,
+        assignment=content,
+        heartbeat_interval_ms=heartbeat_interval_ms,
+        session_timeout_ms=session_timeout_ms,
+        local=None if response.local is None else encode_local(response.local, image),
+        unknown_topics=[name for name in member.subscribed if name not in image.by_name],
+    )
+    return group_pb2.MemberUpdate(
+        group_id=member.group_id,
+        member_id=member.member_id,
+        join_id=member.join_id,
+        assignment=assignment,
+    )
+
+
+def make_fenced(
+    group_id: str, member_id: str, join_id: int, error: GroupError
+) -> group_pb2.MemberUpdate:
+    """The member is none any more."""
+    fenced = group_pb2.Fenced(error=encode_group_error(error))
+    return group_pb2.MemberUpdate(
+        group_id=group_id, member_id=member_id, join_id=join_id, fenced=fenced
+    )
+
+
+def make_superseded(group_id: str, member_id: str, join_id: int) -> group_pb2.MemberUpdate:
+    """Another session speaks for the member."""
+    error = encode_error(ErrorCode.FENCED_MEMBER_EPOCH, _SUPERSEDED)
+    return group_pb2.MemberUpdate(
+        group_id=group_id,
+        member_id=member_id,
+        join_id=join_id,
+        fenced=group_pb2.Fenced(error=error, superseded=True),
+    )
+
+
+def make_refused(
+    group_id: str, member_id: str, join_id: int, error: GroupError
+) -> group_pb2.MemberUpdate:
+    """A Join or an Acknowledge failed."""
+    refused = group_pb2.Refused(error=encode_group_error(error), retriable=error.code in RETRIABLE)
+    return group_pb2.MemberUpdate(
+        group_id=group_id, member_id=member_id, join_id=join_id, refused=refused
+    )
+
+
+def make_left(
+    group_id: str, member_id: str, join_id: int, error: GroupError | None
+) -> group_pb2.MemberUpdate:
+    """The answer to a Leave."""
+    left = group_pb2.Left(error=None if error is None else encode_group_error(error))
+    return group_pb2.MemberUpdate(
+        group_id=group_id, member_id=member_id, join_id=join_id, left=left
+    )
+
+
+def make_commit_result(
+    group_id: str, member_id: str, result: group_pb2.CommitResult
+) -> group_pb2.MemberUpdate:
+    """The answer to a Commit."""
+    return group_pb2.MemberUpdate(group_id=group_id, member_id=member_id, commit_result=result)

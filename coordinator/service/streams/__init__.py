@@ -1,0 +1,1 @@
+"""What the session streams of the process share: bounds, turns, pings, who speaks for whom."""

@@ -1,0 +1,86 @@
+"""From responses to messages of ``muster.v1``; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.runtime.loop.slices import Steps
+from coordinator.service.wire.answer_slices import make_rows
+from coordinator.service.wire.error_statuses import encode_error
+from model.errors import ErrorCode
+from model.log.records import TopicPartitions
+from model.responses import (
+    FetchedOffset,
+    FetchedTopic,
+    NamedTopicPartitions,
+    OffsetCommitResponse,
+    TopicResult,
+)
+from model.topics import TopicImage
+from muster.v1 import types_pb2
+
+NO_OFFSET = -1
+"""Kafka's word for none; other offsets below 0 can be committed, and are shown."""
+
+
+def encode_assignment(
+    assignment: Sequence[TopicPartitions], image: TopicImage
+) -> types_pb2.PartitionSet:
+    """What a member may own, with the names of its topics as far as they still exist."""
+    topics = []
+    for entry in assignment:
+        topic = image.by_id.get(entry.topic_id)
+        topics.append(
+            types_pb2.TopicPartitions(
+                topic_name="" if topic is None else topic.name,
+                topic_id=entry.topic_id,
+                partitions=entry.partitions,
+            )
+        )
+    return types_pb2.PartitionSet(topics=topics)
+
+
+def encode_named(topics: Iterable[NamedTopicPartitions]) -> list[types_pb2.TopicPartitions]:
+    """Partitions of topics whose names the response already has."""
+    return [
+        types_pb2.TopicPartitions(
+            topic_name=entry.topic_name, topic_id=entry.topic_id, partitions=entry.partitions
+        )
+        for entry in topics
+    ]
+
+
+def encode_failures(response: OffsetCommitResponse) -> list[types_pb2.TopicFailures]:
+    """The partitions of a commit that failed; empty where all were committed."""
+    return [failures for topic in response.topics if (failures := _encode_topic(topic)) is not None]
+
+
+def _encode_topic(topic: TopicResult) -> types_pb2.TopicFailures | None:
+    failed = [
+        types_pb2.PartitionFailure(partition=result.partition, error=encode_error(result.error, ""))
+        for result in topic.partitions
+        if result.error is not ErrorCode.NONE
+    ]
+    if not failed:
+        return None
+    return types_pb2.TopicFailures(
+        topic_name=topic.name or "", topic_id=topic.topic_id or b"", partitions=failed
+    )
+
+
+def encode_fetched(topic: FetchedTopic) -> Steps[types_pb2.CommittedTopic]:
+    """Committed offsets of one topic."""
+    encoded = types_pb2.CommittedTopic(topic_name=topic.name or "", topic_id=topic.topic_id or b"")
+    yield from make_rows(encoded.partitions.extend, _encode_offset, topic.partitions)
+    return encoded
+
+
+def _encode_offset(offset: FetchedOffset) -> types_pb2.CommittedOffset:
+    failed = offset.error is not ErrorCode.NONE
+    return types_pb2.CommittedOffset(
+        partition=offset.partition,
+        offset=None if offset.offset == NO_OFFSET else offset.offset,
+        leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        error=encode_error(offset.error, "") if failed else None,
+    )

@@ -1,0 +1,58 @@
+"""Pages of a list that is sorted by name; pure.
+
+A page token says after which name to go on, so that a page is right however the list has changed
+since. It also says which filters it was made for: AIP-158 asks that it fails with others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import bisect
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator.service.wire.error_statuses import InvalidField
+
+
+class Page(NamedTuple):
+    """How many entries to give at most, and after which name to go on; ``None`` to begin."""
+
+    size: int
+    after: str | None
+
+
+def compute_page(
+    page_size: int, page_token: str, filters: Sequence[object], default: int, maximum: int
+) -> Page:
+    """What a request asks for. Raises ``InvalidField``."""
+    if page_size < 0:
+        raise InvalidField("page_size", "page_size is below 0")
+    size = min(page_size or default, maximum)
+    if not page_token:
+        return Page(size, None)
+    try:
+        raw = base64.urlsafe_b64decode(page_token.encode("ascii"))
+        digest, after = raw[:8], raw[8:].decode()
+    except (binascii.Error, ValueError) as error:
+        raise InvalidField("page_token", "page_token is not one of this server's") from error
+    if digest != _compute_digest(filters):
+        raise InvalidField("page_token", "page_token was made for another request")
+    return Page(size, after)
+
+
+def compute_page_token(after: str, filters: Sequence[object]) -> str:
+    """The token of the page that follows ``after``."""
+    raw = _compute_digest(filters) + after.encode()
+    return base64.urlsafe_b64encode(raw).decode("ascii")
+
+
+def compute_slice(names: Sequence[str], page: Page) -> tuple[slice, bool]:
+    """Which of the sorted names are on the page, and whether more follow."""
+    start = 0 if page.after is None else bisect.bisect_right(names, page.after)
+    return slice(start, start + page.size), start + page.size < len(names)
+
+
+def _compute_digest(filters: Sequence[object]) -> bytes:
+    return hashlib.blake2b(repr(list(filters)).encode(), digest_size=8).digest()

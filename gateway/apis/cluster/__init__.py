@@ -1,0 +1,1 @@
+"""APIs of the server itself: versions, configs, the cluster."""

@@ -1,0 +1,149 @@
+"""JoinGroup (11), versions 0 to 9: a member joins a classic group, or joins it again.
+
+Version 0 has one timeout for the session and the rebalance. From version 4 a new dynamic member is
+given its id first (KIP-394), from 5 there are static members (KIP-345), from 9 a leader that comes
+back can be told to assign nothing (KIP-814). The answer comes when all have joined. Needs READ on
+the group.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.codec.kio_schema import response_schema
+from gateway.heartbeats.heartbeat_checks import check_sizes
+from model.classic_commands import PROTOCOLS_MAX
+from model.commands import JoinGroup, JoinProtocol
+from model.errors import (
+    ErrorCode,
+    GroupError,
+    InvalidRequest,
+    MemberIdRequired,
+    MemberRemoved,
+)
+from model.ids import GroupId, InstanceId, MemberId
+from model.responses import JoinGroupResponse
+
+KEY = 11
+wire = response_schema(KEY)
+
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
+FIRST_VERSION_REQUIRING_MEMBER_ID: Final = 4
+FIRST_VERSION_WITH_PROTOCOL_TYPE: Final = 7
+FIRST_VERSION_SKIPPING_ASSIGNMENT: Final = 9
+
+NO_GENERATION: Final = -1
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Check, authorise and submit."""
+    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
+        context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
+        return
+    try:
+        check_join_sizes(context, request)
+    except InvalidRequest as error:
+        context.reply_failed(error.code, error.message)
+        return
+
+    def on_answer(answer: Answer) -> None:
+        if isinstance(answer, MemberIdRequired):
+            context.reply(_refuse(context, answer.code, answer.member_id))
+        elif isinstance(answer, MemberRemoved):
+            context.reply(_refuse(context, answer.code, ""))
+        elif isinstance(answer, GroupError):
+            context.reply_failed(answer.code, answer.message)
+        else:
+            assert isinstance(answer, JoinGroupResponse)
+            context.reply(_respond(context, answer))
+
+    context.submit_waiting(make_command(context, request), on_answer)
+
+
+def check_join_sizes(context: RequestContext, request: Any) -> None:
+    """What goes into the record of the group is bounded."""
+    if len(request.protocols) > PROTOCOLS_MAX:
+        raise InvalidRequest(f"There are more than {PROTOCOLS_MAX} protocols.")
+    check_sizes(
+        context.node.settings.gateway_id_max_bytes,
+        ("ClientId", context.caller.client_id),
+        ("MemberId", request.member_id),
+        ("GroupInstanceId", getattr(request, "group_instance_id", None)),
+        ("ProtocolType", request.protocol_type),
+        *(("A protocol's name", protocol.name) for protocol in request.protocols),
+    )
+
+
+def make_command(context: RequestContext, request: Any) -> JoinGroup:
+    """The command, without the wire's sentinels."""
+    version, session_timeout_ms = context.version, request.session_timeout
+    has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+    rebalance_timeout_ms = request.rebalance_timeout if has_rebalance_timeout else -1
+    instance_id = getattr(request, "group_instance_id", None)
+    return JoinGroup(
+        context.caller,
+        GroupId(request.group_id),
+        MemberId(request.member_id) if request.member_id else None,
+        MemberId(f"{instance_id or context.caller.client_id}-{uuid.uuid4()}"),
+        session_timeout_ms,
+        session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        request.protocol_type,
+        tuple(JoinProtocol(protocol.name, protocol.metadata) for protocol in request.protocols),
+        None if instance_id is None else InstanceId(instance_id),
+        version >= FIRST_VERSION_REQUIRING_MEMBER_ID,
+        version >= FIRST_VERSION_SKIPPING_ASSIGNMENT,
+        getattr(request, "reason", None),
+    )
+
+
+def _respond(context: RequestContext, answer: JoinGroupResponse) -> Any:
+    return wire.JoinGroupResponse(
+        throttle_time=0,
+        error_code=ErrorCode.NONE,
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=_protocol_name(context, answer.protocol_name),
+        leader=answer.leader or "",
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            wire.JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata,
+            )
+            for member in answer.members
+        ],
+    )
+
+
+def _protocol_name(context: RequestContext, name: str | None) -> str | None:
+    """Before version 7 it cannot be null."""
+    return "" if name is None and context.version < FIRST_VERSION_WITH_PROTOCOL_TYPE else name
+
+
+def _refuse(context: RequestContext, code: ErrorCode, member_id: str) -> Any:
+    return wire.JoinGroupResponse(
+        throttle_time=0,
+        error_code=code,
+        generation_id=NO_GENERATION,
+        protocol_type=None,
+        protocol_name=_protocol_name(context, None),
+        leader="",
+        skip_assignment=False,
+        member_id=member_id,
+        members=(),
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error. Who is not in the group any more is not told its id again."""
+    forgets = code in (ErrorCode.GROUP_MAX_SIZE_REACHED,)
+    return _refuse(context, code, "" if forgets else request.member_id)
+
+
+API = Api(key=KEY, name="JoinGroup", versions=range(10), handler=handle, failed=failed)

@@ -1,0 +1,75 @@
+"""ListGroups (16), versions 0 to 5: version 4 filters by state, version 5 by type.
+
+A caller with DESCRIBE on the cluster sees all groups, others those that they may describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.loop.slices import Steps
+from gateway.api import Api, RequestContext
+from gateway.codec.encoding import Encoded
+from gateway.codec.kio_schema import response_schema
+from gateway.long_answers import LongAnswer, reply_in_slices
+from model.commands import ListGroups
+from model.errors import ErrorCode, GroupError
+from model.responses import ListedGroup, ListGroupsResponse
+
+KEY = 16
+wire = response_schema(KEY)
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """List what the caller may see."""
+    command = ListGroups(
+        context.caller, getattr(request, "states_filter", ()), getattr(request, "types_filter", ())
+    )
+    sees_all = context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def on_answer(answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            context.reply_failed(answer.code, answer.message)
+            return
+        assert isinstance(answer, ListGroupsResponse)
+        seen = [
+            group
+            for group in answer.groups
+            if sees_all
+            or context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        ]
+        reply_in_slices(context, _make_list(context, seen))
+
+    context.submit(command, on_answer)
+
+
+def _make_list(context: RequestContext, seen: Sequence[ListedGroup]) -> Steps[Any]:
+    rows = map(_listed, seen)
+    groups = yield from LongAnswer(context).encode(wire.ListedGroup, ("groups",), len(seen), rows)
+    return _make(ErrorCode.NONE, groups)
+
+
+def _listed(group: ListedGroup) -> Any:
+    return wire.ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.state,
+        group_type=group.group_type,
+    )
+
+
+def _make(code: ErrorCode, groups: Encoded | Sequence[Any]) -> Any:
+    return wire.ListGroupsResponse(throttle_time=0, error_code=code, groups=groups)
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for the whole list."""
+    return _make(code, [])
+
+
+API = Api(
+    key=KEY, name="ListGroups", versions=range(6), handler=handle, failed=failed, is_large=True
+)

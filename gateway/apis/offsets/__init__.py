@@ -1,0 +1,1 @@
+"""APIs of committed offsets, in transactions and without."""

@@ -1,0 +1,161 @@
+"""WriteTxnMarkers (27), versions 1 and 2: a transaction coordinator ends transactions here.
+
+Of the log of groups and offsets alone: no topic that is kept here takes transactions. Needs
+CLUSTER_ACTION, or ALTER, on the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.loop.slices import Steps, run_at_once
+from gateway.api import Api, RequestContext
+from gateway.codec.kio_schema import response_schema
+from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace, reply_in_slices
+from gateway.topic_requests import Gather
+from model.commands import WriteTxnMarkers
+from model.errors import ErrorCode, GroupError
+from model.ids import LogPartition, ProducerId, TopicName
+
+KEY = 27
+wire = response_schema(KEY)
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+_NOT_NOW: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class _Place(NamedTuple):
+    """What one result is of."""
+
+    producer_id: int
+    topic: str
+    partition: int
+
+
+class _Result(NamedTuple):
+    place: _Place
+    error: ErrorCode
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Write each marker into each partition; each has its result."""
+    if not _is_allowed(context):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        context.reply(failed(context, request, code, "Not authorized to the cluster."))
+        return
+    gather = Gather[_Result](context, lambda results: reply_in_slices(context, _make(results)))
+    handle_in_slices(context, _submit(context, request, gather))
+
+
+def _submit(context: RequestContext, request: Any, gather: Gather[_Result]) -> Steps[None]:
+    wanted = ((marker, place) for marker in request.markers for place in _list_places(marker))
+    for (marker, place), is_slice_done in pace(wanted, COMMANDS_SLICE):
+        code = _check(context, place, marker.producer_epoch)
+        if code is ErrorCode.NONE:
+            gather.submit(_make_command(context, marker, place), _ToResult(place))
+        else:
+            gather.add(_Result(place, code))
+        if is_slice_done:
+            yield
+    gather.close()
+
+
+def _is_allowed(context: RequestContext) -> bool:
+    return any(
+        context.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        for operation in (Operation.CLUSTER_ACTION, Operation.ALTER)
+    )
+
+
+def _list_places(marker: Any) -> Iterator[_Place]:
+    """Each once, however often it comes."""
+    seen: set[_Place] = set()
+    for topic in marker.topics:
+        for partition in topic.partition_indexes:
+            place = _Place(marker.producer_id, topic.name, partition)
+            if place not in seen:
+                seen.add(place)
+                yield place
+
+
+def _check(context: RequestContext, place: _Place, producer_epoch: int) -> ErrorCode:
+    if place.topic != OFFSETS_TOPIC:
+        topic = context.node.coordinator.image.by_name.get(TopicName(place.topic))
+        if topic is None or not 0 <= place.partition < topic.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    if not 0 <= place.partition < context.node.coordinator.log_partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if place.producer_id < 0 or producer_epoch < 0:
+        # Kafka has no better word for it.
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.NONE
+
+
+def _make_command(context: RequestContext, marker: Any, place: _Place) -> WriteTxnMarkers:
+    return WriteTxnMarkers(
+        context.caller,
+        LogPartition(place.partition),
+        ProducerId(marker.producer_id),
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        getattr(marker, "transaction_version", 0),
+    )
+
+
+class _ToResult:
+    """Makes the result of one partition from the answer to its command."""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+
+    def __call__(self, answer: Answer) -> _Result:
+        code = answer.code if isinstance(answer, GroupError) else ErrorCode.NONE
+        # What a transaction coordinator knows, and tries again after.
+        return _Result(self._place, ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_NOW else code)
+
+
+def _make(results: Sequence[_Result]) -> Steps[Any]:
+    """Producers and topics in the order in which they come first."""
+    found: dict[int, dict[str, list[Any]]] = {}
+    for ((producer_id, topic, partition), error), is_slice_done in pace(results, SLICE):
+        row = wire.WritableTxnMarkerPartitionResult(partition_index=partition, error_code=error)
+        found.setdefault(producer_id, {}).setdefault(topic, []).append(row)
+        if is_slice_done:
+            yield
+    markers = []
+    for (producer_id, topics), is_slice_done in pace(found.items(), SLICE):
+        made = [
+            wire.WritableTxnMarkerTopicResult(name=name, partitions=rows)
+            for name, rows in topics.items()
+        ]
+        markers.append(wire.WritableTxnMarkerResult(producer_id=producer_id, topics=made))
+        if is_slice_done:
+            yield
+    return wire.WriteTxnMarkersResponse(markers=markers)
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every partition."""
+    places = (place for marker in request.markers for place in _list_places(marker))
+    return run_at_once(_make([_Result(place, code) for place in places]))
+
+
+API = Api(
+    key=KEY,
+    name="WriteTxnMarkers",
+    versions=range(1, 3),
+    handler=handle,
+    failed=failed,
+    is_large=True,
+)

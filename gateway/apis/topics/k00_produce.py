@@ -1,0 +1,199 @@
+"""Produce (0), versions 3 to 13: append record batches to partitions that are kept here.
+
+Needs WRITE on the topic. Transactional batches are refused. With acks 0 nothing is answered, and
+an error closes the connection, which is how such a producer learns of it in Kafka too. With acks
+1 and -1 the answer comes when the records are written; there is one replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, cast
+
+from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.loop.slices import Steps, run_at_once
+from gateway.api import Api, RequestContext
+from gateway.codec.kio_schema import response_schema
+from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
+from gateway.topic_requests import (
+    TopicRef,
+    check_partition,
+    compute_error_for_version,
+    find_topic_by_id,
+    find_topic_by_name,
+)
+from gateway.topics.log.produced import check_sent
+from gateway.topics.topic_catalogue import Append, AppendResult, TopicDataError
+from model.errors import ErrorCode
+
+KEY = 0
+wire = response_schema(KEY)
+by_name = response_schema(KEY, 12)
+"""The last version that has topic names; its fields are otherwise those of the newest."""
+
+TOPIC_ID_VERSION: Final = 13
+NO_ACKS: Final = 0
+ALL_ACKS: Final = (-1, 0, 1)
+PARTITIONS_SLICE: Final = 50
+"""Partitions to which is appended in one turn, each in some 50 µs."""
+
+
+class _Closing(Protocol):
+    def refuse(self, reason: str, detail: str) -> None: ...
+
+
+class _Slot:
+    """One partition of the request, and its result once it is there."""
+
+    __slots__ = ("index", "result")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.result = AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+class _Produce:
+    """A request from its first append to its answer."""
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self._context = context
+        self._request = request
+        self._slots: list[list[_Slot]] = []
+        self._missing = 1
+
+    def append(self) -> Steps[None]:
+        """Append what may be appended."""
+        context, request = self._context, self._request
+        appends: list[Append] = []
+        waiting: list[_Slot] = []
+        left = PARTITIONS_SLICE
+        for wanted in request.topic_data:
+            ref = _find_topic(context, wanted)
+            row: list[_Slot] = []
+            self._slots.append(row)
+            for data in wanted.partition_data:
+                slot = _Slot(data.index)
+                row.append(slot)
+                try:
+                    appends.append(_check(context, request, ref, data))
+                    waiting.append(slot)
+                except TopicDataError as error:
+                    slot.result = AppendResult(error.code, message=error.message)
+                left -= 1
+                if not left:
+                    self._append(appends, waiting)
+                    appends, waiting, left = [], [], PARTITIONS_SLICE
+                    yield
+        self._append(appends, waiting)
+        self._close()
+
+    def _append(self, appends: list[Append], waiting: list[_Slot]) -> None:
+        def on_done(results: Sequence[AppendResult]) -> None:
+            for slot, result in zip(waiting, results, strict=True):
+                slot.result = result
+            self._close()
+
+        self._missing += 1
+        self._context.node.topics.append(appends, on_done)
+
+    def _close(self) -> None:
+        """One more is done; the last answers."""
+        self._missing -= 1
+        if self._missing:
+            return
+        if self._request.acks == NO_ACKS:
+            _end_without_answer(self._context, self._slots)
+        else:
+            steps = _make_response(self._context, self._request, self._slots)
+            reply_in_slices(self._context, steps)
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Append what may be appended, answer for all."""
+    handle_in_slices(context, _Produce(context, request).append())
+
+
+def _find_topic(context: RequestContext, wanted: Any) -> TopicRef:
+    image = context.node.topics.image
+    if context.version >= TOPIC_ID_VERSION:
+        return find_topic_by_id(context, image, wanted.topic_id, Operation.WRITE)
+    return find_topic_by_name(context, image, wanted.name, Operation.WRITE)
+
+
+def _check(context: RequestContext, request: Any, ref: TopicRef, data: Any) -> Append:
+    key = check_partition(context.node.topics, ref, data.index)
+    records = check_sent(data.records, context.version)
+    if request.acks not in ALL_ACKS:
+        raise TopicDataError(
+            ErrorCode.INVALID_REQUIRED_ACKS, f"acks {request.acks}: use 0, 1 or -1"
+        )
+    return Append(key, records)
+
+
+def _make_response(
+    context: RequestContext, request: Any, slots: Sequence[Sequence[_Slot]]
+) -> Steps[Any]:
+    by_id = context.version >= TOPIC_ID_VERSION
+    schema = wire if by_id else by_name
+    responses = []
+    left = SLICE
+    for wanted, row in zip(request.topic_data, slots, strict=True):
+        partitions = []
+        for slot in row:
+            partitions.append(_make_partition(schema, slot, by_id))
+            left -= 1
+            if not left:
+                left = SLICE
+                yield
+        topic = {"topic_id": wanted.topic_id} if by_id else {"name": wanted.name}
+        responses.append(schema.TopicProduceResponse(**topic, partition_responses=partitions))
+    return schema.ProduceResponse(responses=responses, throttle_time=0)
+
+
+def _end_without_answer(context: RequestContext, slots: Sequence[Sequence[_Slot]]) -> None:
+    errors = [slot.result for row in slots for slot in row if slot.result.error]
+    if not errors:
+        context.reply_nothing()
+        return
+    detail = f"Produce with acks 0 failed with error {int(errors[0].error)}: {errors[0].message}"
+    cast(_Closing, context.door).refuse("produce-acks-0", detail)
+
+
+def _make_partition(schema: Any, slot: _Slot, by_id: bool) -> Any:
+    result = slot.result
+    return schema.PartitionProduceResponse(
+        index=slot.index,
+        error_code=compute_error_for_version(result.error, by_id),
+        base_offset=result.base_offset,
+        log_append_time=result.duplicate_timestamp,
+        log_start_offset=result.log_start_offset,
+        record_errors=[
+            schema.BatchIndexAndErrorMessage(
+                batch_index=index, batch_index_error_message=result.message
+            )
+            for index in result.rejected
+        ],
+        error_message=result.message,
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every partition."""
+    slots = [[_Slot(data.index) for data in wanted.partition_data] for wanted in request.topic_data]
+    for row in slots:
+        for slot in row:
+            slot.result = AppendResult(code, message=message)
+    return run_at_once(_make_response(context, request, slots))
+
+
+API = Api(
+    key=KEY,
+    name="Produce",
+    versions=range(3, 14),
+    handler=handle,
+    failed=failed,
+    # As Kafka does (KAFKA-18659): librdkafka takes a broker without version 0 for one that takes no
+    # compressed batches. A request below version 3 closes the connection, as any not served does.
+    least_advertised=0,
+    is_large=True,
+)

@@ -1,0 +1,243 @@
+"""Fetch (1), versions 4 to 18: read record batches, waiting for some where there are none.
+
+Needs READ on the topic. Fetch sessions are not kept: every answer says session 0, which tells a
+client to send full requests. This server has no followers, so a fetch with a replica id gets
+NOT_LEADER_OR_FOLLOWER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.loop.slices import Steps, run_at_once
+from gateway.api import Api, RequestContext
+from gateway.codec.kio_schema import response_schema
+from gateway.long_answers import SLICE, handle_in_slices, reply_in_slices
+from gateway.topic_requests import (
+    TopicRef,
+    check_leader_epoch,
+    check_partition,
+    compute_error_for_version,
+    find_topic_by_id,
+    find_topic_by_name,
+)
+from gateway.topics.topic_catalogue import DataWatch, PartitionKey, Read, ReadResult, TopicDataError
+from gateway.wire_clock import Timer
+from model.errors import ErrorCode
+
+KEY = 1
+wire = response_schema(KEY)
+by_name = response_schema(KEY, 12)
+"""The last version that has topic names."""
+
+TOPIC_ID_VERSION: Final = 13
+FULL_FETCH_EPOCHS: Final = (0, -1)
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+PARTITIONS_SLICE: Final = 200
+"""Partitions that are looked into in one turn, each in some 10 µs."""
+
+
+class _Slot:
+    """One partition of the request, and its result once it is there.
+
+    ``is_found``: there is such a partition, for this client, so that an error is one of reading.
+    """
+
+    __slots__ = ("index", "is_found", "result")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.is_found = False
+        self.result = ReadResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+class _Fetch:
+    """A fetch from the first look at the records to its answer."""
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self._context = context
+        self._request = request
+        self._topics = context.node.topics
+        self._slots: list[list[_Slot]] = []
+        self._waiting: list[_Slot] = []
+        self._reads: list[Read] = []
+        self._watch: DataWatch | None = None
+        self._timer: Timer | None = None
+
+    def start(self) -> Steps[None]:
+        """Read what is there, and wait if that is too little."""
+        is_follower = _compute_replica_id(self._request) >= 0
+        left = PARTITIONS_SLICE
+        for wanted in self._request.topics:
+            ref = _find_topic(self._context, wanted, is_follower)
+            row: list[_Slot] = []
+            self._slots.append(row)
+            for asked in wanted.partitions:
+                slot = _Slot(asked.partition)
+                row.append(slot)
+                try:
+                    key = check_partition(self._topics, ref, asked.partition)
+                    slot.is_found = True
+                    self._reads.append(self._check(key, asked, is_follower))
+                    self._waiting.append(slot)
+                except TopicDataError as error:
+                    slot.result = ReadResult(error.code)
+                left -= 1
+                if not left:
+                    left = PARTITIONS_SLICE
+                    yield
+        yield from self._read(self._on_first_read)
+
+    def _read(self, on_done: Callable[[Sequence[ReadResult]], None]) -> Steps[None]:
+        """A slice after the other, each when the one before is there."""
+        results: list[ReadResult] = []
+        most = left = min(self._request.max_bytes, self._topics.fetch_max_bytes)
+        reads = iter(self._reads)
+        while part := list(islice(reads, PARTITIONS_SLICE)):
+            done: list[ReadResult] = []
+            self._topics.read(part, left, done.extend, at_least_one=left == most)
+            while len(done) < len(part):
+                yield
+            left -= sum(len(result.records) for result in done)
+            results += done
+            if len(part) == PARTITIONS_SLICE:
+                yield
+        on_done(results)
+
+    def _check(self, key: PartitionKey, asked: Any, is_follower: bool) -> Read:
+        if is_follower:
+            raise TopicDataError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "there are no followers here")
+        if self._request.max_bytes < 0:
+            raise TopicDataError(ErrorCode.UNKNOWN_SERVER_ERROR, "max bytes is negative")
+        epoch = getattr(asked, "current_leader_epoch", -1)
+        if epoch >= 0:
+            check_leader_epoch(self._topics, key, epoch)
+        return Read(key, asked.fetch_offset, max(asked.partition_max_bytes, 0))
+
+    def _on_first_read(self, results: Sequence[ReadResult]) -> None:
+        wanted = min(self._request.min_bytes, self._request.max_bytes)
+        missing = wanted - sum(len(result.records) for result in results)
+        waits = self._request.max_wait > 0 and missing > 0 and bool(results)
+        if not waits or any(result.error for result in results):
+            self._reply(results)
+            return
+        keys: list[PartitionKey] = [read.key for read in self._reads]
+        clock = self._context.node.clock
+        self._watch = self._topics.watch(keys, missing, self._on_data)
+        self._timer = clock.call_later(self._request.max_wait / 1_000, self._finish)
+        self._context.on_abandoned(self._cancel)
+        self._context.on_drain(self._finish)
+
+    def _on_data(self) -> None:
+        """Enough was appended: read it once the append, and what came with it, is done."""
+        self._cancel()
+        self._timer = self._context.node.clock.call_later(0, self._finish)
+
+    def _finish(self) -> None:
+        self._cancel()
+        self._context.keep()
+        handle_in_slices(self._context, self._read(self._reply))
+
+    def _cancel(self) -> None:
+        # Both refer to this fetch: kept, they would be a cycle, which only the collector ends.
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def _reply(self, results: Sequence[ReadResult]) -> None:
+        for slot, result in zip(self._waiting, results, strict=True):
+            slot.result = result
+        reply_in_slices(self._context, _make_response(self._context, self._request, self._slots))
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Answer, now or once there is enough to read."""
+    if getattr(request, "session_epoch", -1) not in FULL_FETCH_EPOCHS:
+        context.reply(_make_refusal(context, ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+    elif request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        context.reply(failed(context, request, ErrorCode.UNKNOWN_SERVER_ERROR, ""))
+    else:
+        handle_in_slices(context, _Fetch(context, request).start())
+
+
+def _compute_replica_id(request: Any) -> int:
+    if hasattr(request, "replica_id"):
+        return int(request.replica_id)
+    return int(request.replica_state.replica_id)
+
+
+def _find_topic(context: RequestContext, wanted: Any, is_follower: bool) -> TopicRef:
+    # A client that poses as a broker needs a broker's rights: a replica id alone proves nothing.
+    if is_follower and not context.authorized(
+        Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+    ):
+        return TopicRef(None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    image = context.node.topics.image
+    if context.version >= TOPIC_ID_VERSION:
+        return find_topic_by_id(context, image, wanted.topic_id, Operation.READ)
+    return find_topic_by_name(context, image, wanted.topic, Operation.READ)
+
+
+def _make_response(
+    context: RequestContext, request: Any, slots: Sequence[Sequence[_Slot]]
+) -> Steps[Any]:
+    by_id = context.version >= TOPIC_ID_VERSION
+    schema = wire if by_id else by_name
+    responses = []
+    left = SLICE
+    for wanted, row in zip(request.topics, slots, strict=True):
+        topic = {"topic_id": wanted.topic_id} if by_id else {"topic": wanted.topic}
+        partitions = []
+        for slot in row:
+            partitions.append(_make_partition(schema, slot, request, by_id))
+            left -= 1
+            if not left:
+                left = SLICE
+                yield
+        responses.append(schema.FetchableTopicResponse(**topic, partitions=partitions))
+    return schema.FetchResponse(throttle_time=0, error_code=ErrorCode.NONE, responses=responses)
+
+
+def _make_partition(schema: Any, slot: _Slot, request: Any, by_id: bool) -> Any:
+    result = slot.result
+    # As Kafka: no aborted transactions are an empty list to who asked for them, or for a partition
+    # that is not there; to others, and with errors of reading, they are null.
+    is_asked = request.isolation_level == READ_COMMITTED and not result.error
+    aborted: list[Any] | None = [] if is_asked or not slot.is_found else None
+    return schema.PartitionData(
+        partition_index=slot.index,
+        error_code=compute_error_for_version(result.error, by_id),
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.high_watermark,
+        log_start_offset=result.log_start_offset,
+        aborted_transactions=aborted,
+        records=result.records,
+    )
+
+
+def _make_refusal(context: RequestContext, code: ErrorCode) -> Any:
+    schema = wire if context.version >= TOPIC_ID_VERSION else by_name
+    return schema.FetchResponse(throttle_time=0, error_code=code, responses=[])
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for the request and, for versions without that, for every partition."""
+    slots = [[_Slot(asked.partition) for asked in wanted.partitions] for wanted in request.topics]
+    for row in slots:
+        for slot in row:
+            slot.result = ReadResult(code)
+    response = run_at_once(_make_response(context, request, slots))
+    schema = wire if context.version >= TOPIC_ID_VERSION else by_name
+    return schema.FetchResponse(throttle_time=0, error_code=code, responses=response.responses)
+
+
+API = Api(
+    key=KEY, name="Fetch", versions=range(4, 19), handler=handle, failed=failed, is_large=True
+)

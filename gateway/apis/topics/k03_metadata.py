@@ -1,0 +1,299 @@
+"""Metadata (3), versions 0 to 13: brokers, and topics by name, by id (version 10 on) or all.
+
+Where one topic is asked for by its id, the names are not looked at: Java sends "" with each id.
+A topic that the caller may not describe is refused where it is named, hidden where all are asked
+for, and unknown where it is asked for by id. Topics are made on demand only with
+``auto.create.topics.enable``. Partitions have the leader that the catalogue names. Needs DESCRIBE
+on each topic, and CREATE to make one.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import numpy as np
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from coordinator.runtime.loop.slices import Steps
+from gateway.api import Api, RequestContext
+from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
+from gateway.brokers import compute_brokers
+from gateway.codec.encoding import Encoded, compile_rows_writer
+from gateway.codec.kio_schema import response_schema, response_type
+from gateway.long_answers import (
+    COMMANDS_SLICE,
+    LongAnswer,
+    handle_in_slices,
+    pace,
+    reply_in_slices,
+)
+from gateway.topics.topic_catalogue import PartitionLeader
+from model.commands import CreateTopic
+from model.errors import ErrorCode, GroupError
+from model.ids import TopicId, TopicName
+from model.responses import TopicResponse
+from model.topics import Topic
+
+KEY = 3
+wire = response_schema(KEY)
+closing = response_schema(KEY, 10)
+"""The last version with the caller's rights on the cluster."""
+
+CLUSTER_OPERATIONS_VERSIONS: Final = range(8, 11)
+ALL_TOPICS_IF_EMPTY_VERSION: Final = 0
+FIRST_NULL_NAME_VERSION: Final = 12
+LONGEST_TOPIC_NAME: Final = 249
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_SAME_LEADER_RUNS: Final = 512
+_KEPT_PARTITIONS_MAX: Final = 1_000
+"""More are encoded anew, in less than 20 ns each, and would take much memory."""
+_EVERY_BYTE_SET: Final = 0x01010101
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Answer at once, or after the topics were made that are to be made on demand."""
+    missing = _topics_to_create(context, request)
+    if not missing:
+        _reply(context, request, {})
+        return
+    created: dict[str, Topic | ErrorCode] = {}
+
+    def on_created(name: str, answer: Answer) -> None:
+        if isinstance(answer, TopicResponse):
+            created[name] = answer.topic
+        else:
+            assert isinstance(answer, GroupError)
+            # Somebody else has just created it: the client is to ask again.
+            exists = answer.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            created[name] = ErrorCode.LEADER_NOT_AVAILABLE if exists else answer.code
+        if len(created) == len(missing):
+            _reply(context, request, created)
+
+    def submit() -> Steps[None]:
+        for name, is_slice_done in pace(missing, COMMANDS_SLICE):
+            command = CreateTopic(
+                context.caller,
+                TopicName(name),
+                TopicId(uuid.uuid4().bytes),
+                context.node.settings.num_partitions,
+            )
+            context.submit(command, partial(on_created, name))
+            if is_slice_done:
+                yield
+
+    handle_in_slices(context, submit())
+
+
+def _topics_to_create(context: RequestContext, request: Any) -> list[str]:
+    settings = context.node.settings
+    if not (
+        settings.auto_create_topics_enable
+        and getattr(request, "allow_auto_topic_creation", True)
+        and request.topics
+    ):
+        return []
+    known = context.node.coordinator.image.by_name
+    rows = _compute_rows(request)
+    names = dict.fromkeys(row.name for row in rows if not getattr(row, "topic_id", None))
+    return [
+        name
+        for name in names
+        if name is not None
+        and name not in known
+        and is_topic_name(name)
+        and context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        and (
+            context.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+            or context.authorized(Operation.CREATE, ResourceType.TOPIC, name)
+        )
+    ]
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether Kafka allows a topic of this name."""
+    return (
+        len(name) <= LONGEST_TOPIC_NAME
+        and name not in (".", "..")
+        and _TOPIC_NAME.fullmatch(name) is not None
+    )
+
+
+def _reply(context: RequestContext, request: Any, created: dict[str, Topic | ErrorCode]) -> None:
+    wants_all = request.topics is None or (
+        context.version == ALL_TOPICS_IF_EMPTY_VERSION and not request.topics
+    )
+    with_operations = getattr(request, "include_topic_authorized_operations", False)
+    if wants_all:
+        shown = [
+            topic
+            for topic in context.node.coordinator.image.by_name.values()
+            if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
+        count = len(shown)
+        topics = (_describe(context, topic, with_operations) for topic in shown)
+    else:
+        rows = _compute_rows(request)
+        count = len(rows)
+        topics = (_find(context, row, created, with_operations) for row in rows)
+    reply_in_slices(context, _make_long(context, request, count, topics))
+
+
+def _make_long(
+    context: RequestContext, request: Any, count: int, topics: Iterable[Any]
+) -> Steps[Any]:
+    source = wire.MetadataResponseTopic
+    rows = yield from LongAnswer(context).encode(source, ("topics",), count, topics)
+    return _make(context, request, ErrorCode.NONE, rows)
+
+
+def _compute_rows(request: Any) -> Sequence[Any]:
+    """The topics that are asked for: those with an id where there are any, else those with names.
+
+    Kafka: KafkaApis.handleTopicMetadataRequest.
+    """
+    with_ids = [row for row in request.topics if getattr(row, "topic_id", None)]
+    return with_ids or request.topics
+
+
+def _find(
+    context: RequestContext,
+    row: Any,
+    created: dict[str, Topic | ErrorCode],
+    with_operations: bool,
+) -> Any:
+    """One topic that was asked for, by its id or, where it has none, by its name."""
+    image = context.node.coordinator.image
+    topic_id = getattr(row, "topic_id", None)
+    if topic_id or row.name is None:
+        topic = image.by_id.get(TopicId(topic_id or b""))
+        if topic is None or not _may_describe(context, topic.name):
+            name = None if context.version >= FIRST_NULL_NAME_VERSION else ""
+            return _refuse(name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _describe(context, topic, with_operations)
+    if not is_topic_name(row.name):
+        return _refuse(row.name, None, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not _may_describe(context, row.name):
+        return _refuse(row.name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    found = image.by_name.get(row.name) or created.get(row.name)
+    if isinstance(found, Topic):
+        return _describe(context, found, with_operations)
+    return _refuse(row.name, None, found or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _may_describe(context: RequestContext, name: str) -> bool:
+    return context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _refuse(name: str | None, topic_id: bytes | None, code: ErrorCode) -> Any:
+    return wire.MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        partitions=(),
+        topic_authorized_operations=NOT_REQUESTED,
+    )
+
+
+def _describe(context: RequestContext, topic: Topic, with_operations: bool) -> Any:
+    return wire.MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=False,
+        partitions=_partitions(context, topic),
+        topic_authorized_operations=compute_authorized_operations(
+            context, ResourceType.TOPIC, topic.name, with_operations
+        ),
+    )
+
+
+def _partitions(context: RequestContext, topic: Topic) -> Any:
+    """The partitions; those of a topic that is led here as a whole come encoded from a cache."""
+    leaders = context.node.topics.leaders_of(topic)
+    node_id = context.node.settings.node_id
+    if leaders and leaders.count(leaders[0]) == len(leaders):
+        encode = _keep_partitions if len(leaders) <= _KEPT_PARTITIONS_MAX else _encode_partitions
+        return encode(context.version, node_id, leaders[0], len(leaders))
+    return tuple(_partition(number, leader, node_id) for number, leader in enumerate(leaders))
+
+
+def _encode_partitions(version: int, node_id: int, leader: PartitionLeader, count: int) -> Encoded:
+    """So many partitions of one leader, as this version writes them.
+
+    They differ in their index alone, so that one of them is written, and repeated.
+    """
+    response = response_type(KEY, version)
+    pack_length, write = compile_rows_writer(
+        wire.MetadataResponsePartition, response, "topics", "partitions"
+    )
+    first, other = bytearray(), bytearray()
+    write(_partition(0, leader, node_id), first.extend)
+    write(_partition(_EVERY_BYTE_SET, leader, node_id), other.extend)
+    width = len(first)
+    index_at = next(at for at in range(width) if first[at] != other[at])
+    rows = np.frombuffer(bytes(first) * count, np.uint8).reshape(count, width).copy()
+    indexes = np.arange(count, dtype=">i4").view(np.uint8).reshape(count, 4)
+    rows[:, index_at : index_at + 4] = indexes
+    return Encoded(pack_length(count) + rows.tobytes())
+
+
+_keep_partitions = lru_cache(maxsize=_SAME_LEADER_RUNS)(_encode_partitions)
+
+
+def _partition(number: int, leader: PartitionLeader, node_id: int) -> Any:
+    leader_id = node_id if leader.node_id is None else leader.node_id
+    return wire.MetadataResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=number,
+        leader_id=leader_id,
+        leader_epoch=leader.epoch,
+        replica_nodes=leader.replicas or (leader_id,),
+        isr_nodes=leader.in_sync or (leader_id,),
+        offline_replicas=(),
+    )
+
+
+def _make(context: RequestContext, request: Any, code: ErrorCode, topics: Any) -> Any:
+    values: dict[str, Any] = {}
+    response = wire.MetadataResponse
+    if context.version in CLUSTER_OPERATIONS_VERSIONS:
+        response = closing.MetadataResponse
+        values["cluster_authorized_operations"] = compute_authorized_operations(
+            context,
+            ResourceType.CLUSTER,
+            CLUSTER_NAME,
+            request.include_cluster_authorized_operations,
+        )
+    else:
+        values["error_code"] = code
+    return response(
+        throttle_time=0,
+        brokers=[
+            wire.MetadataResponseBroker(
+                node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+            for broker in compute_brokers(context)
+        ],
+        cluster_id=context.node.coordinator.cluster_id,
+        controller_id=context.node.settings.node_id,
+        topics=topics,
+        **values,
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every topic that was named, and from version 13 on for the whole."""
+    topics = [
+        _refuse(row.name, getattr(row, "topic_id", None), code) for row in request.topics or ()
+    ]
+    return _make(context, request, code, topics)
+
+
+API = Api(
+    key=KEY, name="Metadata", versions=range(14), handler=handle, failed=failed, is_large=True
+)

@@ -1,0 +1,177 @@
+"""DeleteTopics (20), versions 1 to 6: delete topics by name or, from version 6, by id.
+
+Needs DESCRIBE and DELETE on the topic; who may not describe it gets no name for an id and no id
+for a name. The committed offsets of the topic go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import Operation
+from coordinator.runtime.loop.slices import Steps
+from gateway.api import Api, RequestContext
+from gateway.codec.kio_schema import response_schema
+from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
+from gateway.topic_requests import (
+    Gather,
+    TopicRef,
+    find_duplicates,
+    find_topic_by_id,
+    find_topic_by_name,
+    is_allowed,
+)
+from model.commands import DeleteTopic
+from model.errors import ErrorCode, GroupError
+from model.ids import TopicId, TopicName
+from model.topics import Topic
+
+KEY = 20
+wire = response_schema(KEY)
+
+BY_ID_VERSION: Final = 6
+_TOPIC_ID: Final = attrgetter("topic_id")
+
+
+class _Wanted(NamedTuple):
+    """A topic to delete as the request names it."""
+
+    name: str | None
+    topic_id: bytes | None
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Delete what may be deleted, answer for all."""
+    handle_in_slices(context, _delete_all(context, request))
+
+
+def _delete_all(context: RequestContext, request: Any) -> Steps[None]:
+    def reply(results: Any) -> None:
+        context.reply(wire.DeleteTopicsResponse(throttle_time=0, responses=results))
+
+    gather = Gather[Any](context, reply)
+    well, ill = yield from _split(context, request)
+    twice = find_duplicates(well)
+    by_both = yield from _find_named_twice(context, well)
+    mistakes = (
+        (ill, "name a topic by its name or by its id, not by both or neither"),
+        (twice, "the topic comes twice"),
+        (by_both, "the topic comes by its name and by its id"),
+    )
+    for found, message in mistakes:
+        for wanted, is_slice_done in pace(found, SLICE):
+            gather.add(_make_result(wanted, ErrorCode.INVALID_REQUEST, message))
+            if is_slice_done:
+                yield
+    ids_of_both = {wanted.topic_id for wanted in by_both}
+    for wanted, is_slice_done in pace(well, COMMANDS_SLICE):
+        named = _find_named(context, wanted)
+        topic_id = wanted.topic_id if named is None else named.topic_id
+        if wanted not in twice and (topic_id is None or topic_id not in ids_of_both):
+            _delete(context, gather, wanted)
+        if is_slice_done:
+            yield
+    gather.close()
+
+
+def _list_wanted(context: RequestContext, request: Any) -> Iterator[_Wanted]:
+    if context.version >= BY_ID_VERSION:
+        return (_Wanted(topic.name, topic.topic_id) for topic in request.topics)
+    return (_Wanted(name, None) for name in request.topic_names)
+
+
+def _split(context: RequestContext, request: Any) -> Steps[tuple[list[_Wanted], list[_Wanted]]]:
+    """What is named by one of name and id, and what is not."""
+    well: list[_Wanted] = []
+    ill: list[_Wanted] = []
+    for wanted, is_slice_done in pace(_list_wanted(context, request), SLICE):
+        is_well = (wanted.name is None) != (wanted.topic_id is None)
+        (well if is_well else ill).append(wanted)
+        if is_slice_done:
+            yield
+    return well, ill
+
+
+def _find_named(context: RequestContext, wanted: _Wanted) -> Topic | None:
+    if wanted.name is None:
+        return None
+    return context.node.topics.image.by_name.get(TopicName(wanted.name))
+
+
+def _find_named_twice(context: RequestContext, well: Sequence[_Wanted]) -> Steps[set[_Wanted]]:
+    """Topics that are wanted by name and by id, with both."""
+    ids = set(map(_TOPIC_ID, well)) - {None}
+    found: set[_Wanted] = set()
+    if not ids:
+        return found
+    for wanted, is_slice_done in pace(well, SLICE):
+        topic = _find_named(context, wanted)
+        if (
+            topic is not None
+            and topic.topic_id in ids
+            and is_allowed(context, Operation.DESCRIBE, topic.name)
+        ):
+            found.add(_Wanted(topic.name, topic.topic_id))
+        if is_slice_done:
+            yield
+    return found
+
+
+def _delete(context: RequestContext, gather: Gather[Any], wanted: _Wanted) -> None:
+    ref = _find(context, wanted)
+    if ref.topic is None:
+        gather.add(_make_result(wanted, ref.error, _compute_message(ref.error)))
+        return
+    known = _Wanted(ref.topic.name, ref.topic.topic_id)
+    if not is_allowed(context, Operation.DELETE, ref.topic.name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        gather.add(_make_result(known, code, _compute_message(code)))
+        return
+    # By id, so that a topic of that name which is created meanwhile stays.
+    command = DeleteTopic(context.caller, None, TopicId(ref.topic.topic_id))
+    gather.submit(command, _Result(known))
+
+
+def _find(context: RequestContext, wanted: _Wanted) -> TopicRef:
+    image = context.node.topics.image
+    if wanted.topic_id is not None:
+        return find_topic_by_id(context, image, wanted.topic_id, Operation.DESCRIBE)
+    return find_topic_by_name(context, image, wanted.name, Operation.DESCRIBE)
+
+
+def _compute_message(code: ErrorCode) -> str:
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return "Authorization failed."
+    return "there is no such topic"
+
+
+class _Result:
+    """Makes the result of one topic from the answer to its command."""
+
+    def __init__(self, wanted: _Wanted) -> None:
+        self._wanted = wanted
+
+    def __call__(self, answer: Answer) -> Any:
+        if isinstance(answer, GroupError):
+            return _make_result(self._wanted, answer.code, answer.message)
+        return _make_result(self._wanted, ErrorCode.NONE, None)
+
+
+def _make_result(wanted: _Wanted, code: int, message: str | None) -> Any:
+    return wire.DeletableTopicResult(
+        name=wanted.name, topic_id=wanted.topic_id, error_code=code, error_message=message
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """An error for every topic."""
+    results = [_make_result(wanted, code, message) for wanted in _list_wanted(context, request)]
+    return wire.DeleteTopicsResponse(throttle_time=0, responses=results)
+
+
+API = Api(
+    key=KEY, name="DeleteTopics", versions=range(1, 7), handler=handle, failed=failed, is_large=True
+)

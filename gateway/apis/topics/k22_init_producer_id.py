@@ -1,0 +1,82 @@
+"""InitProducerId (22), versions 0 to 5: a producer id for an idempotent producer, at epoch 0.
+
+Needs IDEMPOTENT_WRITE on the cluster, or WRITE on any topic. There are no transactions: a
+transactional id gets UNSUPPORTED_VERSION, which both the Java client and librdkafka take as final
+where the coordinator errors would make them ask again for ever. Version 6 is Kafka's unstable
+one, which its brokers do not serve either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
+from gateway.api import Api, RequestContext
+from gateway.codec.kio_schema import response_schema
+from gateway.topic_requests import is_allowed
+from model.commands import AllocateProducerId
+from model.errors import ErrorCode, GroupError
+from model.responses import ProducerIdResponse
+
+KEY = 22
+wire = response_schema(KEY)
+
+NONE: Final = -1
+
+
+def handle(context: RequestContext, request: Any) -> None:
+    """Hand out a producer id, whatever id the producer had before."""
+    code = _compute_refusal(context, request)
+    if code != ErrorCode.NONE:
+        context.reply(_make_response(code))
+        return
+    context.submit(
+        AllocateProducerId(context.caller),
+        lambda answer: context.reply(_make_answer(answer)),
+    )
+
+
+def _compute_refusal(context: RequestContext, request: Any) -> int:
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not _may_write_somewhere(context):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    producer_id = getattr(request, "producer_id", NONE)
+    producer_epoch = getattr(request, "producer_epoch", NONE)
+    if (producer_id == NONE) != (producer_epoch == NONE):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _may_write_somewhere(context: RequestContext) -> bool:
+    if context.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return True
+    names = context.node.topics.image.by_name
+    return any(is_allowed(context, Operation.WRITE, name) for name in names)
+
+
+def _make_answer(answer: Answer) -> Any:
+    if isinstance(answer, GroupError):
+        return _make_response(answer.code)
+    assert isinstance(answer, ProducerIdResponse)
+    return _make_response(ErrorCode.NONE, answer.producer_id, 0)
+
+
+def _make_response(code: int, producer_id: int = NONE, epoch: int = NONE) -> Any:
+    return wire.InitProducerIdResponse(
+        throttle_time=0, error_code=code, producer_id=producer_id, producer_epoch=epoch
+    )
+
+
+def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
+    """The error alone."""
+    return _make_response(code)
+
+
+API = Api(key=KEY, name="InitProducerId", versions=range(6), handler=handle, failed=failed)

@@ -1,0 +1,1 @@
+"""Kafka's wire format by kio's entity classes: requests in, responses out."""

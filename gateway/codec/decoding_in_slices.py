@@ -1,0 +1,90 @@
+"""A request of very many elements, decoded in slices between which the loop runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from coordinator.runtime.loop.slices import Steps
+from gateway.codec.decoding import (
+    Cursor,
+    compile_element_reader,
+    compile_parts,
+    compile_reader,
+    is_number_array,
+    read_array_length,
+)
+from gateway.codec.kio_schema import Field
+
+LEAST_BYTES: Final = 16 * 1024
+"""A request of fewer is decoded at once."""
+SLICE: Final = 2_000
+"""Elements that are decoded in one turn, each in some microseconds."""
+
+
+def decode_in_slices(entity: Any, data: bytes, pos: int, end: int, elements: int) -> Steps[Any]:
+    """As ``gateway.codec.decoding.decode``."""
+    return (yield from _read(entity, Cursor(data, pos, end, elements), [SLICE]))
+
+
+def decode_then(
+    steps: Steps[Any],
+    is_closed: Callable[[], bool],
+    done: Callable[[Any, Exception | None], None],
+) -> Steps[None]:
+    """Decode, and call ``done`` with what comes of it or what is wrong; not at all once closed."""
+    request, error = None, None
+    try:
+        while not is_closed():
+            try:
+                next(steps)
+            except StopIteration as end:
+                request = end.value
+                break
+            yield
+    except Exception as fault:  # noqa: BLE001 - told the connection, which is refused
+        error = fault
+    done(request, error)
+
+
+def _read(entity: Any, cursor: Cursor, left: list[int]) -> Steps[Any]:
+    """``left``: how many elements more this turn's slice has."""
+    defaults, steps, read_tags = compile_parts(entity)
+    values = dict(defaults)
+    for field, step in steps:
+        if field is not None and _is_long(field):
+            values[field.name] = yield from _read_array(field, entity.__flexible__, cursor, left)
+        else:
+            step(cursor, values)
+    read_tags(cursor, values)
+    return entity(**values)
+
+
+def _read_array(field: Field, flexible: bool, cursor: Cursor, left: list[int]) -> Steps[Any]:
+    length = read_array_length(cursor, field, flexible)
+    if length is None:
+        return None
+    element = compile_element_reader(field, flexible, nullable=False)
+    is_deep = field.entity is not None and _has_arrays(field.entity)
+    found = []
+    for _ in range(length):
+        left[0] -= 1
+        if left[0] <= 0:
+            left[0] = SLICE
+            yield
+        if is_deep:
+            found.append((yield from _read(field.entity, cursor, left)))
+        else:
+            found.append(element(cursor))
+    return tuple(found)
+
+
+def _is_long(field: Field) -> bool:
+    return field.is_array and not is_number_array(field)
+
+
+@cache
+def _has_arrays(entity: Any) -> bool:
+    compile_reader(entity)
+    return any(field is not None and _is_long(field) for field, _ in compile_parts(entity).steps)

@@ -1,0 +1,247 @@
+"""What a connection keeps of its last commit, so that the next one like it costs little.
+
+A consumer commits the same partitions of the same topic again and again: its requests are the same
+but for the correlation id and the numbers of each partition. After the first of them what stands
+around those numbers is kept with a ``CommitTicket``: ``KeptCommit`` for one partition,
+``KeptCommitRows`` for many. The next one that has the same around them is not decoded, and its
+answer is put together from bytes that are kept as well.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.runtime.api import CommitTicket
+from gateway.api import Door, RequestContext
+from gateway.commits.offset_commit_wire import KEY, Commit, encode_commit_response
+from model.commands import OffsetCommit, TopicOffsets
+from model.errors import ErrorCode
+from model.log.commit_rows import CommitRows, NamedPartitions
+from model.responses import PartitionResult, TopicResult
+
+ROW: Final = struct.Struct(">iqi")
+"""Partition, offset and leader epoch."""
+_ROW_TAIL: Final = 2
+"""No metadata, no tagged fields."""
+_ROWS: Final = np.dtype(
+    [
+        ("partition", ">i4"),
+        ("offset", ">i8"),
+        ("leader_epoch", ">i4"),
+        ("metadata", "u1"),
+        ("tags", "u1"),
+    ]
+)
+ROWS_MIN: Final = 8
+"""Fewer are as quickly decoded."""
+_KNOWN_PARTITIONS_MAX: Final = 4_096
+"""Of how many partitions a connection keeps the names, counted in every set that has them."""
+_END: Final = b"\x00\x00"
+"""No tagged fields of the topic, nor of the request."""
+_START: Final = struct.Struct(">ihh")
+"""Length, API and version of a frame."""
+_HEAD_AT: Final = 12
+_RESULT: Final = struct.Struct(">i5x")
+"""A partition without error, and the end of the answer."""
+
+
+class KeptCommit:
+    """Commits of one partition of one topic by one caller.
+
+    A frame is ``start``, the correlation id, ``head``, the numbers and ``tail``; its answer
+    ``answer_start``, the correlation id, ``answer_head`` and the result of the partition.
+    """
+
+    __slots__ = (
+        "_answer_head",
+        "_answer_start",
+        "_head",
+        "_length",
+        "_row_at",
+        "_start",
+        "_tail",
+        "_ticket",
+    )
+
+    def __init__(self, version: int, raw: bytes, topic: TopicResult, ticket: CommitTicket) -> None:
+        """``raw`` is the request from its client id on."""
+        row_at = len(raw) - len(_END) - _ROW_TAIL - ROW.size
+        self._start = _START.pack(_HEAD_AT - 4 + len(raw), KEY, version)
+        self._head = raw[:row_at]
+        self._tail = raw[row_at + ROW.size :]
+        self._row_at = _HEAD_AT + row_at
+        self._length = _HEAD_AT + len(raw)
+        self._ticket = ticket
+        # The header of the answer ends with an empty tag section.
+        body = b"\x00" + encode_commit_response((topic,), version)
+        self._answer_start = struct.pack(">i", 4 + len(body))
+        self._answer_head = body[: -_RESULT.size]
+
+    def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
+        """Commit what a frame says that differs in nothing but the numbers (``Repeats``).
+
+        ``None`` also where the ticket does not do it.
+        """
+        if (
+            len(frame) != self._length
+            or not frame.startswith(self._head, _HEAD_AT)
+            or not frame.endswith(self._tail)
+            or not frame.startswith(self._start)
+        ):
+            return None
+        partition, offset, leader_epoch = ROW.unpack_from(frame, self._row_at)
+        pending = PendingCommit(
+            door,
+            b"%b%b%b%b"
+            % (self._answer_start, frame[8:12], self._answer_head, _RESULT.pack(partition)),
+        )
+        if leader_epoch < 0:
+            leader_epoch = -1
+        if self._ticket.commit(partition, offset, leader_epoch, int(now * 1_000), pending.release):
+            return pending
+        return None
+
+
+class KeptCommitRows:
+    """Commits of so many partitions of one topic by one caller.
+
+    As ``KeptCommit``, with a row for each partition. For the sets of partitions that come again
+    their names and the answer are kept as well.
+    """
+
+    __slots__ = (
+        "_count",
+        "_head",
+        "_known",
+        "_length",
+        "_row_at",
+        "_start",
+        "_ticket",
+        "_topic",
+        "_version",
+    )
+
+    def __init__(self, version: int, raw: bytes, topic: TopicResult, ticket: CommitTicket) -> None:
+        """``raw`` is the request from its client id on."""
+        self._count = len(topic.partitions)
+        row_at = len(raw) - len(_END) - self._count * _ROWS.itemsize
+        self._start = _START.pack(_HEAD_AT - 4 + len(raw), KEY, version)
+        self._head = raw[:row_at]
+        self._row_at = _HEAD_AT + row_at
+        self._length = _HEAD_AT + len(raw)
+        self._ticket = ticket
+        self._version = version
+        self._topic = topic
+        self._known: dict[bytes, tuple[NamedPartitions, bytes, bytes]] = {}
+
+    def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
+        """As ``KeptCommit.serve``."""
+        if (
+            len(frame) != self._length
+            or not frame.startswith(self._head, _HEAD_AT)
+            or not frame.endswith(_END)
+            or not frame.startswith(self._start)
+        ):
+            return None
+        table = np.frombuffer(frame, _ROWS, self._count, self._row_at)
+        if (table["metadata"] > 1).any() or table["tags"].any():
+            return None
+        known = self._known.get(table["partition"].tobytes()) or self._learn(table["partition"])
+        if known is None:
+            return None
+        named, answer_start, answer = known
+        leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
+        rows = CommitRows(table["offset"], leader_epochs)
+        pending = PendingCommit(door, answer_start + frame[8:12] + answer)
+        if self._ticket.commit_rows(named, rows, int(now * 1_000), pending.release):
+            return pending
+        return None
+
+    def _learn(self, partitions: NDArray[np.int32]) -> tuple[NamedPartitions, bytes, bytes] | None:
+        """The names of these partitions, and what goes around the correlation id of the answer."""
+        named = self._ticket.name_partitions(partitions.copy())
+        if named is None:
+            return None
+        results = tuple(PartitionResult(number, ErrorCode.NONE) for number in partitions.tolist())
+        topic = TopicResult(self._topic.name, self._topic.topic_id, results)
+        # The header of the answer ends with an empty tag section.
+        answer = b"\x00" + encode_commit_response((topic,), self._version)
+        if len(self._known) * self._count >= _KNOWN_PARTITIONS_MAX:
+            self._known.clear()
+        known = self._known[partitions.tobytes()] = (
+            named,
+            struct.pack(">i", 4 + len(answer)),
+            answer,
+        )
+        return known
+
+
+AnyKept: TypeAlias = KeptCommit | KeptCommitRows
+
+
+class PendingCommit:
+    """A commit that is being made durable, in its place among the requests of its connection.
+
+    ``frame`` is its answer.
+    """
+
+    __slots__ = ("_door", "answered", "frame")
+
+    def __init__(self, door: Door, frame: bytes) -> None:
+        self._door = door
+        self.frame = frame
+        self.answered = False
+
+    def release(self) -> None:
+        """It is durable: answer it."""
+        self.answered = True
+        self._door.send_answered()
+
+    def abandon(self) -> None:
+        """The connection is gone; the commit is made all the same."""
+
+
+def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit) -> None:
+    """Keep what is being submitted for the next one like it, in place of what was kept before."""
+    kept = _compute_kept(context, request, command)
+    if kept is not None:
+        context.door.repeats[KEY] = kept
+    else:
+        context.door.repeats.pop(KEY, None)
+
+
+def _compute_kept(
+    context: RequestContext, request: Commit, command: OffsetCommit
+) -> AnyKept | None:
+    """What to keep of a request that is being submitted; ``None`` where it is not worth it."""
+    raw, topics = context.raw, request.topics
+    if not raw or len(topics) != 1 or not _is_plain(raw, topics[0]):
+        return None
+    (topic,) = topics
+    ticket = context.node.coordinator.commit_ticket(command)
+    if ticket is None:
+        return None
+    results = tuple(PartitionResult(row.partition, ErrorCode.NONE) for row in topic.partitions)
+    result = TopicResult(topic.name, topic.topic_id, results)
+    kept = KeptCommit if len(results) == 1 else KeptCommitRows
+    return kept(context.version, raw, result, ticket)
+
+
+def _is_plain(raw: bytes, topic: TopicOffsets) -> bool:
+    """Whether nothing is in the request but what is kept, and the numbers of its partitions."""
+    count = len(topic.partitions)
+    size = count * _ROWS.itemsize
+    if not (count == 1 or count >= ROWS_MIN) or len(raw) < size + len(_END):
+        return False
+    table = np.frombuffer(raw, _ROWS, count, len(raw) - len(_END) - size)
+    return (
+        raw.endswith(_END)
+        and not (table["metadata"] > 1).any()
+        and not table["tags"].any()
+        and table["partition"].tolist() == [row.partition for row in topic.partitions]
+        and table["offset"].tolist() == [row.offset for row in topic.partitions]
+    )

@@ -1,0 +1,1 @@
+"""One connection: frames, the order of answers, bounds, and who is cut."""

@@ -1,0 +1,541 @@
+"""One connection of the Kafka wire: frames in, answers out in the order of the requests.
+
+The bytes come from strangers. A frame's length is held against the limit before a byte of it is
+kept, what is kept is bounded over all connections, the requests that wait for their answers are
+bounded by not reading on, and so are answers that nobody reads. Of requests whose answers may be
+large one is handled at a time, as Kafka handles all (``gateway.making``). What a connection may do
+in one turn of the loop is bounded too (``connection_turns``). What is no Kafka request closes the
+connection with one line in the log; what a handler gets wrong is logged and answered.
+
+``data_received`` is the hot path: a request that repeats another of its API is served there by
+what that API has left with the connection (``gateway.api.Repeats``), without being decoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from functools import partial
+from typing import Any, Final
+
+from gateway.api import Repeats, RequestContext, Route
+from gateway.codec.decoding import DecodeError
+from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_then
+from gateway.connection.arriving import Arriving
+from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
+from gateway.connection.failures import encode_failure
+from gateway.connection.first_looks import find_length_fault, find_other_protocol
+from gateway.connection.hang_ups import has_left
+from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
+from gateway.connection.shared import Shared
+from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
+from gateway.making import Making
+from gateway.pace.steady import ConnectionHeartbeats
+from gateway.pending import Pending
+from model.caller import ANONYMOUS, Caller
+from model.errors import ErrorCode
+
+logger = logging.getLogger("muster.gateway")
+
+_SIZE: Final = struct.Struct(">i")
+_JOIN_LIMIT: Final = 64 * 1024
+_LINGER_S: Final = 5.0
+_WAITING_WEIGHT: Final = 1e-9
+
+
+class Connection(asyncio.Protocol):
+    """The protocol of one accepted connection."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._node = node = shared.node
+        self._settings, self._time = node.settings, node.clock.time
+        self._routes = shared.routes.known
+        self._pipelined_max = self._settings.gateway_pipelined_requests_max
+        self.heartbeats = ConnectionHeartbeats()
+        self.transport: asyncio.Transport | None = None
+        self._peer = "?"
+        self._host = "/?"
+        self._advertised = ("", 0)
+        self._caller = Caller(ANONYMOUS, "", "/?")
+        self._plain_header: bytes | None = None
+        self._tagged_header: bytes | None = None
+        self.repeats: dict[int, Repeats] = {}
+        self.unanswered: deque[RequestContext | Pending] = deque()
+        self._out: list[bytes] | None = None
+        self._out_bytes = 0
+        self._answer_bytes = 0
+        self._unsent = 0
+        self.making = Making()
+        self._arriving = Arriving(shared.held)
+        self._is_first = True
+        self._greeted_at = 0.0
+        self._limit_name = "gateway.unauthenticated.request.max.bytes"
+        self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
+        self._is_held = False
+        self._has_turn_coming = False
+        self._is_decoding = False
+        self._is_draining = False
+        self._heard_at = 0.0
+        self._stalled_since: float | None = None
+
+    # ------------------------------------------------------------------------- asyncio's calls
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        peername = transport.get_extra_info("peername")
+        self._peer = describe_peer(peername)
+        self._host = compute_java_host(peername)
+        self._advertised = compute_advertised(self._settings, transport.get_extra_info("sockname"))
+        self._heard_at = self._time()
+        if not self._shared.idle.make_room(self._heard_at):
+            self.refuse("too-many-connections", "max.connections is reached")
+            return
+        self._shared.connections.add(self)
+        transport.set_write_buffer_limits(high=self._settings.gateway_response_buffer_bytes)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        self.making.drop()
+        self._shared.connections.discard(self)
+        self._shared.held.answers -= self._unsent
+        self._unsent = 0
+        self._arriving.drop()
+        queue, self.unanswered = self.unanswered, deque()
+        for context in queue:
+            try:
+                context.abandon()
+            except Exception:
+                logger.exception("kafka_handler_failed peer=%s while abandoned", self._peer)
+        if self.heartbeats.parked is not None:
+            self.heartbeats.parked.drop()
+        self._node.heartbeats.forget_all(self.heartbeats)
+        self.repeats.clear()
+
+    def pause_writing(self) -> None:
+        self._stalled_since = self._time()
+        self._update_reading()
+
+    def resume_writing(self) -> None:
+        self._stalled_since = None
+        self._update_reading()
+        if self._is_held:
+            self._ask_for_a_turn()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._time()
+        arriving = self._arriving
+        if arriving.have or self._is_held:
+            arriving.add(data, self._heard_at)
+            if arriving.have < arriving.need or self._is_held:
+                self._shared.held.check_requests(self._heard_at)
+                return
+            data = arriving.take()
+        elif self._serve_repeated(data):
+            return
+        self._serve(data, 0)
+
+    def _serve_repeated(self, frame: bytes) -> bool:
+        """A request that repeats one of its API; ``False`` where it must be looked at."""
+        if len(frame) <= FIXED_BYTES or self.heartbeats.parked is not None:
+            return False
+        repeats = self.repeats.get(frame[5])
+        if repeats is None or len(self.unanswered) >= self._pipelined_max:
+            return False
+        answer = repeats.serve(self, frame, self._heard_at)
+        if answer is None:
+            return False
+        if not isinstance(answer, bytes):
+            self.unanswered.append(answer)
+        elif answer:
+            self._write(answer)
+        return True
+
+    # ------------------------------------------------------------------------------ frames
+
+    def _serve(self, data: bytes, start: int) -> None:
+        """Handle the whole frames from ``start`` on, as many as may be now; keep what is left."""
+        if self._is_first and len(data) >= 4 and not self._check_first_bytes(data):
+            return
+        out: list[bytes] = []
+        self._out = out
+        self._out_bytes = 0
+        pos = self._serve_frames(data, start, out)
+        self._out = None
+        if self.transport is None:
+            return
+        if out:
+            self.transport.write(out[0] if len(out) == 1 else b"".join(out))
+            if self._out_bytes >= _JOIN_LIMIT:
+                self._note_answers()
+        if pos > start:
+            self._arriving.since = None
+        if pos < len(data):
+            self._arriving.keep(data, pos, self._time(), self._is_held)
+            self._shared.held.check_requests(self._heard_at)
+        if self._is_held:
+            self._update_reading()
+            self._ask_for_a_turn()
+
+    def _serve_frames(self, data: bytes, pos: int, out: list[bytes]) -> int:
+        """Handle frames until one is not whole or has to wait; the position reached."""
+        size = len(data)
+        turns = self._shared.turns
+        left = turns.requests if self._stalled_since is None else 0
+        until = turns.now() + TURN_S
+        most_bytes = self._settings.gateway_response_buffer_bytes
+        heartbeats = self.heartbeats
+        repeated = self.repeats
+        while size - pos >= 4:
+            if (
+                not left
+                or len(self.unanswered) >= self._pipelined_max
+                or self._answer_bytes > most_bytes
+            ):
+                self._is_held = True
+                break
+            left -= 1
+            end = pos + 4 + _SIZE.unpack_from(data, pos)[0]
+            if end > size or end < pos + 4 + FIXED_BYTES:
+                if not self._check_frame(end - pos - 4):
+                    return size
+                break
+            if heartbeats.parked is not None:
+                heartbeats.parked.end()
+            if data[pos + 5] not in repeated or not self._serve_repeated(data[pos:end]):
+                if not self._serve_request(data, pos + 4, end):
+                    break
+                if self._is_held or self._out_bytes > ANSWER_BYTES or turns.now() > until:
+                    left = 0
+            pos = end
+        return pos
+
+    def _check_first_bytes(self, data: bytes) -> bool:
+        """Whether the connection begins like Kafka's; refuses it otherwise."""
+        self._is_first = False
+        other = find_other_protocol(data)
+        if other is not None:
+            self.refuse(*other)
+        return other is None
+
+    def _check_frame(self, length: int) -> bool:
+        """Whether a frame of this announced length may come; refuses it otherwise."""
+        fault = find_length_fault(length, self._limit_name, self._request_max_bytes)
+        if fault is not None:
+            self.refuse("frame-length", fault)
+        return fault is None
+
+    def weigh_request(self, now: float) -> float:
+        """How much of a request is there for how long; next to nothing where it waits for us."""
+        return self._arriving.weigh(now) * (_WAITING_WEIGHT if self._is_held else 1)
+
+    # ---------------------------------------------------------------------------- requests
+
+    def reopen(
+        self, route: bytes, correlation: bytes, caller: Caller, raw: bytes
+    ) -> RequestContext:
+        found = self._shared.routes.find(route)
+        assert found is not None
+        context = RequestContext(
+            self._node, self, found, correlation, caller, self._advertised, raw=raw
+        )
+        self.unanswered.append(context)
+        return context
+
+    def _serve_request(self, data: bytes, pos: int, end: int) -> bool:
+        """Handle the request in ``data[pos:end]``; ``False`` if it has to wait or is the last."""
+        key = data[pos : pos + 4]
+        route = self._routes.get(key) or self._shared.routes.find(key)
+        if route is None:
+            return self._refuse_api(data, pos)
+        if self.making.must_wait(is_large=route.api.is_large, size=end - pos):
+            self._is_held = True
+            return False
+        # A client's requests all have the same client id, so the last header tells this one's.
+        header = self._tagged_header if route.header_tags else self._plain_header
+        body_at = pos + FIXED_BYTES
+        try:
+            if header is not None and data.startswith(header, body_at, end):
+                body_at += len(header)
+            else:
+                body_at = self._read_header(data, body_at, end, route.header_tags)
+            long = route.decode_long
+            if long is not None and end - body_at >= long.least_bytes:
+                self._decode_long(route, data, pos, body_at, end)
+                return True
+            request = route.decode(data, body_at, end)
+        except DecodeError as error:
+            self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
+            return False
+        raw = data[pos + FIXED_BYTES : end] if route.api.is_repeated else b""
+        self._handle(route, data[pos + 4 : pos + 8], request, raw)
+        return self.transport is not None
+
+    def _decode_long(self, route: Route, data: bytes, pos: int, body_at: int, end: int) -> None:
+        """Nothing more of the connection is handled until the request is decoded."""
+        assert route.decode_long is not None
+        correlation, caller = data[pos + 4 : pos + 8], self._caller
+
+        def done(request: Any, error: Exception | None) -> None:
+            if self.transport is None:
+                return
+            if error is not None:
+                self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
+                return
+            self._caller = caller
+            self._handle(route, correlation, request, b"")
+            self._is_decoding = False
+            self._ask_for_a_turn()
+
+        self._is_held = self._is_decoding = True
+        steps = route.decode_long.read(data, body_at, end)
+        self._node.slices.run(decode_then(steps, lambda: self.closed, done), partial(done, None))
+
+    def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:
+        # Who has sent a whole request has done all that is asked of the anonymous.
+        self._limit_name = "socket.request.max.bytes"
+        self._request_max_bytes = self._settings.socket_request_max_bytes
+        if self._greeted_at or route.api.key == API_VERSIONS_KEY:
+            self._note_greeting(route.api.key == API_VERSIONS_KEY)
+        context = RequestContext(
+            self._node, self, route, correlation, self._caller, self._advertised, request, raw
+        )
+        context.is_long |= self._is_decoding or len(raw) >= LEAST_BYTES
+        self.unanswered.append(context)
+        self.making.begin(context)
+        try:
+            route.api.handler(context, request)
+        except Exception as error:  # noqa: BLE001 - one API's bug must not end the others
+            self.fail(context, error)
+
+    def _note_greeting(self, is_greeting: bool) -> None:
+        """Clients ask for the versions first, and next when they have them: once a round trip."""
+        if self._greeted_at:
+            self.heartbeats.round_trip.begin((self._heard_at - self._greeted_at) * 1_000)
+        self._greeted_at = self._time() if is_greeting else 0.0
+
+    def _read_header(self, data: bytes, pos: int, end: int, header_tags: bool) -> int:
+        """Read the client id and what follows it; the position of the body."""
+        client_id, body_at = skip_header(data, pos, end, header_tags)
+        try:
+            self._caller = Caller(ANONYMOUS, client_id.decode(), self._host)
+        except UnicodeDecodeError as error:
+            raise DecodeError("the client id is not UTF-8") from error
+        self._plain_header = data[pos : pos + 2 + len(client_id)]
+        self._tagged_header = self._plain_header + b"\x00"
+        return body_at
+
+    def _refuse_api(self, data: bytes, pos: int) -> bool:
+        """A key or version that is not served: ApiVersions is answered, others are closed."""
+        key, version, correlation = struct.unpack_from(">hh4s", data, pos)
+        if key == API_VERSIONS_KEY:
+            # KIP-511: answered in version 0, which every client reads, with what is served.
+            route = self._shared.routes.find(b"\x00\x12\x00\x00")
+            if route is not None:
+                caller = Caller(ANONYMOUS, "", self._host)
+                context = RequestContext(
+                    self._node, self, route, correlation, caller, self._advertised
+                )
+                self.unanswered.append(context)
+                context.reply_failed(ErrorCode.UNSUPPORTED_VERSION, "")
+                return True
+        known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
+        self.refuse("unsupported", f"a request {known}: key {key}, version {version}")
+        return False
+
+    # ----------------------------------------------------------------------------- answers
+
+    @property
+    def closed(self) -> bool:
+        return self.transport is None
+
+    def is_latest(self, context: RequestContext) -> bool:
+        return bool(self.unanswered) and self.unanswered[-1] is context
+
+    def deliver(self, context: RequestContext, body: bytes | None) -> None:
+        if context.answered:
+            logger.error("kafka_double_reply api=%s", context.api.name)
+            return
+        context.answered = True
+        context.body = body
+        if body is not None:
+            self._answer_bytes += len(body)
+        self.making.end(context)
+        self.send_answered()
+
+    def send_answered(self) -> None:
+        """Send the answers that no other has to go before."""
+        queue = self.unanswered
+        while queue and queue[0].answered:
+            context = queue.popleft()
+            if isinstance(context, RequestContext):
+                self._write_answer(context)
+            else:
+                self._write(context.frame)
+        if self._is_held:
+            self._ask_for_a_turn()
+
+    def _write_answer(self, context: RequestContext) -> None:
+        body, route = context.body, context.route
+        if body is None:
+            return
+        self._answer_bytes -= len(body)
+        head = route.pack_head(route.head_size + len(body), context.correlation)
+        if len(body) < _JOIN_LIMIT:
+            self._write(head + body)
+        else:
+            self._write(head)
+            self._write(body)
+
+    def send(self, frame: bytes) -> None:
+        self._write(frame)
+
+    def _write(self, data: bytes) -> None:
+        """Write after all that was written, which may wait for the end of this turn's frames."""
+        if self._out is not None:
+            self._out.append(data)
+            self._out_bytes += len(data)
+        elif self.transport is not None:
+            self.transport.write(data)
+            if len(data) >= _JOIN_LIMIT:
+                self._note_answers()
+
+    def _note_answers(self) -> None:
+        self.measure_answers(self._heard_at)
+        self._shared.held.check_answers()
+
+    def measure_answers(self, now: float) -> float:
+        """Count what is made and not sent; its weight is how much for how long."""
+        assert self.transport is not None
+        size = self.transport.get_write_buffer_size() + self._answer_bytes
+        self._shared.held.answers += size - self._unsent
+        self._unsent = size
+        stalled = self._stalled_since
+        return size * (1.0 if stalled is None else 1.0 + now - stalled)
+
+    def fail(self, context: RequestContext, error: BaseException) -> None:
+        body = encode_failure(context, self._peer, error)
+        if body is not None:
+            self.deliver(context, body)
+        elif not context.answered:
+            self.close()
+
+    def refuse(self, reason: str, detail: str) -> None:
+        """Close the connection for what it sent, after the answers that it has coming."""
+        transport = self.transport
+        self._shared.refusals.refuse(reason, self._peer, detail)
+        self.close()
+        if transport is not None and transport.get_write_buffer_size() > _JOIN_LIMIT:
+            transport.abort()
+
+    def cut(self, reason: str, detail: str) -> None:
+        """Close the connection at once for what it does; what it has not read is lost."""
+        self._shared.refusals.refuse(reason, self._peer, detail)
+        self.abort()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self.transport is not None:
+            self.transport.abort()
+            self.connection_lost(None)
+
+    def close(self) -> None:
+        """Close after what was answered is sent; requests that wait are abandoned."""
+        transport = self.transport
+        if transport is None:
+            return
+        if self._out:
+            transport.write(b"".join(self._out))
+            self._out.clear()
+        transport.close()
+        if transport.get_write_buffer_size():
+            # A peer that does not read must not hold the socket for ever.
+            self._node.clock.call_later(_LINGER_S, transport.abort)
+        self.connection_lost(None)
+
+    # ----------------------------------------------------------------------------- reading
+
+    def _update_reading(self) -> None:
+        """Read while few answers are outstanding and the client takes those there are."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if self._is_held or self._is_draining or self._stalled_since is not None:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def _ask_for_a_turn(self) -> None:
+        """Go on with the frames that had to wait, in a later turn; not if they still have to."""
+        if not self._has_turn_coming and self._may_go_on():
+            self._has_turn_coming = True
+            self._shared.turns.add(self, is_single=self._arriving.is_single)
+
+    def _may_go_on(self) -> bool:
+        settings = self._settings
+        return (
+            self._stalled_since is None
+            and not self._is_decoding
+            and len(self.unanswered) <= settings.gateway_pipelined_requests_max // 2
+            and self._answer_bytes <= settings.gateway_response_buffer_bytes
+            and self.making.is_over
+        )
+
+    def take_turn(self) -> None:
+        """Go on, unless the client has gone or is owed too much by now."""
+        self._has_turn_coming = False
+        transport = self.transport
+        if transport is None or transport.is_closing() or self._is_draining:
+            return
+        if not self._arriving.is_few and has_left(transport):
+            self.close()
+        elif self._may_go_on():
+            self._is_held = False
+            if self._arriving.have:
+                self._arriving.since = None
+                self._serve(self._arriving.take(), self._arriving.done)
+            self._update_reading()
+
+    def drain(self) -> None:
+        """Read no more, and answer now what waits: heartbeats, fetches, joins and syncs."""
+        self._is_draining = True
+        self._update_reading()
+        for context in tuple(self.unanswered):
+            if isinstance(context, RequestContext):
+                context.drain()
+        if self.heartbeats.parked is not None:
+            self.heartbeats.parked.end()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every request was answered."""
+        is_waiting = self._is_decoding or self.heartbeats.parked is not None
+        return not self.unanswered and not is_waiting
+
+    def compute_idle_since(self) -> tuple[bool, float] | None:
+        """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
+        is_busy = (
+            self._is_held
+            or self.unanswered
+            or self.heartbeats.parked is not None
+            or self._arriving.have
+        )
+        return None if is_busy else (not self._is_first, self._heard_at)
+
+    def check_deadlines(self, now: float) -> None:
+        """Close a connection that is idle, or too slow in sending or in reading."""
+        settings = self._settings
+        idle_s = settings.connections_max_idle_ms / 1_000
+        stall_s = settings.gateway_response_stall_timeout_ms / 1_000
+        if self._stalled_since is not None:
+            if now - self._stalled_since > stall_s:
+                self.refuse("slow-reader", f"it read no answer for {stall_s:g} s")
+        elif (since := self._arriving.since) is not None and not self._is_held:
+            have, need = self._arriving.have, self._arriving.need
+            allowed_s = settings.gateway_request_read_timeout_ms / 1_000 + need / 2**20
+            if now - since > allowed_s:
+                self.refuse("slow-sender", f"{have} of {need} bytes in {allowed_s:g} s")
+        elif self.is_idle and now - self._heard_at > idle_s:
+            self._shared.refusals.refuse("idle", self._peer, f"nothing came for {idle_s:g} s")
+            self.close()

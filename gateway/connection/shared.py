@@ -1,0 +1,34 @@
+"""What the connections of one server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.api import GatewayNode
+from gateway.connected import Connected
+from gateway.connection.connection_turns import Turns
+from gateway.connection.held_bytes import HeldBytes
+from gateway.connection.idle import IdleConnections
+from gateway.connection.refusals import Refusals
+from gateway.headers import Routes
+
+
+@dataclass(slots=True)
+class Shared:
+    """What they share and change; ``answers_max`` is in bytes, of answers that nobody reads."""
+
+    node: GatewayNode
+    routes: Routes
+    refusals: Refusals
+    turns: Turns
+    answers_max: int
+    held: HeldBytes = field(init=False)
+    idle: IdleConnections = field(init=False)
+    connections: set[Connected] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        settings = self.node.settings
+        self.held = HeldBytes(
+            self.connections, self.node.clock, settings.queued_max_request_bytes, self.answers_max
+        )
+        self.idle = IdleConnections(self.connections, settings.max_connections)

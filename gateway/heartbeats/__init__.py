@@ -1,0 +1,1 @@
+"""Heartbeats on the wire: parked until there is news, cheap where they are repeated."""

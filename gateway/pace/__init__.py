@@ -1,0 +1,1 @@
+"""What a connection knows of its members: their pace, and the answers kept for them."""

@@ -1,0 +1,1 @@
+"""Records of topics on disk: segments, partitions, retention and compaction."""

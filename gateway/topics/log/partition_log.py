@@ -1,0 +1,325 @@
+"""The records of one partition: segment files, the producers' state beside them, retention.
+
+In the partition's folder lie ``<base offset>.log`` files and, for the newest segments, a
+``<base offset>.producers`` file with the state of idempotent producers at that offset, so that
+opening reads the newest segment only. What is on disk is all there is: opening goes through the
+newest segment, checks every CRC and cuts off what is not whole.
+
+Compaction puts one file in the place of several. It is named ``<base offset>-<next offset>.swap``
+from when it counts until those are removed, so that opening can go on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway.topics.log.batch_lookup import find_record
+from gateway.topics.log.idempotent_producers import ProducerStates, decode_producers
+from gateway.topics.log.open_files import OpenFiles, write_file
+from gateway.topics.log.produced import ProducedBatch
+from gateway.topics.log.segment import SUFFIX, Segment
+from gateway.topics.settings import TopicSettings
+from gateway.topics.topic_catalogue import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    OffsetResult,
+    TopicDataError,
+)
+from model.errors import ErrorCode
+from storage.codec.batches import HEADER_SIZE, BatchHeader
+
+PRODUCERS_SUFFIX = ".producers"
+SWAP_SUFFIX = ".swap"
+DRAFT_SUFFIX = ".draft"
+
+LEADER_EPOCH = 0
+"""Partitions that are kept here have had one leader ever."""
+
+_LAST_OFFSET = (1 << 63) - 1
+_log = logging.getLogger(__name__)
+
+
+class Appended(NamedTuple):
+    """Where a batch is; ``new_bytes`` is 0 for one that was there before."""
+
+    base_offset: int
+    new_bytes: int
+    duplicate_timestamp: int | None = None
+
+
+class PartitionLog:
+    """An open partition. ``end_offset`` never goes back, ``start_offset`` neither.
+
+    ``compacted_bytes`` is what its complete segments took when they were last compacted.
+    """
+
+    __slots__ = (
+        "_files",
+        "_folder",
+        "_producers",
+        "_settings",
+        "compacted_bytes",
+        "end_offset",
+        "segments",
+    )
+
+    def __init__(
+        self, folder: Path, files: OpenFiles, settings: TopicSettings, end_offset_floor: int
+    ) -> None:
+        """The partition in ``folder``, which need not be there yet; ``recover`` comes next.
+
+        Offsets below ``end_offset_floor`` were given away once, so that where the files end
+        below it the next record gets that offset. Raises ``OSError``.
+        """
+        self._folder = folder
+        self._files = files
+        self._settings = settings
+        self.segments = _find_segments(folder, files)
+        self._producers = ProducerStates(settings.gateway_topics_producers_per_partition)
+        self.end_offset = end_offset_floor
+        self.compacted_bytes = 0
+
+    def recover(self) -> Iterator[None]:
+        """Read what must be known of the files, in steps; the log is open after the last.
+
+        Raises ``OSError``. Only the last step, after the last yield, changes anything on disk.
+        """
+        if not self.segments:
+            return
+        for segment in self.segments[self._find_producers() :]:
+            for header in self._load(segment):
+                self._producers.record(header, header.base_offset)
+                yield
+        newest = self.segments[-1]
+        newest.truncate_file()
+        self.end_offset = max(newest.next_offset, self.end_offset)
+
+    @property
+    def start_offset(self) -> int:
+        """The offset from which on records are kept."""
+        return self.segments[0].base_offset if self.segments else self.end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def closed_bytes(self) -> int:
+        """Bytes of the segments that nothing more is written to."""
+        return sum(segment.size for segment in self.segments[:-1])
+
+    def append(self, batch: ProducedBatch) -> Appended:
+        """Append a batch, unless it was before. Raises ``TopicDataError`` or ``OSError``."""
+        duplicate = self._producers.find_duplicate(batch.header)
+        if duplicate is not None:
+            return Appended(duplicate.base_offset, 0, duplicate.max_timestamp)
+        self._producers.check_next(batch.header)
+        offset = self.end_offset
+        if offset > _LAST_OFFSET - batch.header.count:
+            raise TopicDataError(ErrorCode.KAFKA_STORAGE_ERROR, "the partition has no offsets left")
+        header = replace(
+            batch.header, base_offset=offset, last_offset=offset + batch.header.last_offset
+        )
+        data = batch.at(offset)
+        self._segment_for(len(data)).append(data, header)
+        self.end_offset = header.last_offset + 1
+        self._producers.record(header, offset)
+        return Appended(offset, len(data))
+
+    def read(self, offset: int, max_bytes: int, at_least_one: bool) -> bytes:
+        """Whole batches from ``offset`` on, of one segment.
+
+        Raises ``TopicDataError`` where the offset is outside of the log, or ``OSError``.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise TopicDataError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is outside of {self.start_offset} to {self.end_offset}",
+            )
+        if max_bytes < HEADER_SIZE and not at_least_one:
+            return b""
+        first = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
+        for number in range(max(first, 0), len(self.segments)):
+            segment = self._loaded(number)
+            data = segment.read(offset, max_bytes, at_least_one)
+            # An end that was lifted, or a damaged file, leaves a gap: go on behind it.
+            if data or segment.next_offset > offset:
+                return data
+        return b""
+
+    def find_offset(self, timestamp: int) -> OffsetResult:
+        """The offset for a timestamp or for one of the special ones. Raises ``OSError``."""
+        if timestamp == LATEST_TIMESTAMP:
+            return OffsetResult(ErrorCode.NONE, self.end_offset, leader_epoch=LEADER_EPOCH)
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return OffsetResult(ErrorCode.NONE, self.start_offset, leader_epoch=LEADER_EPOCH)
+        if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return OffsetResult(ErrorCode.NONE)
+        if timestamp == MAX_TIMESTAMP:
+            offset, found = self.find_max_timestamp()
+        elif timestamp < 0:
+            return OffsetResult(ErrorCode.UNSUPPORTED_VERSION)
+        else:
+            offset, found = self.find_timestamp(timestamp)
+        if offset == NO_OFFSET:
+            return OffsetResult(ErrorCode.NONE)
+        return OffsetResult(ErrorCode.NONE, offset, found, LEADER_EPOCH)
+
+    def find_timestamp(self, timestamp: int) -> tuple[int, int]:
+        """The first (offset, timestamp) at or after ``timestamp``; (-1, -1) if there is none."""
+        for number in range(len(self.segments)):
+            segment = self._loaded(number)
+            if segment.max_timestamp < timestamp:
+                continue
+            for located in segment.batches_with_timestamp(timestamp):
+                found = find_record(segment.read_batch(located), timestamp)
+                if found is not None:
+                    return found
+        return NO_OFFSET, NO_TIMESTAMP
+
+    def find_max_timestamp(self) -> tuple[int, int]:
+        """The first (offset, timestamp) of the largest timestamp; (-1, -1) without records."""
+        segments = [self._loaded(number) for number in range(len(self.segments))]
+        largest = max((segment.max_timestamp for segment in segments), default=NO_TIMESTAMP)
+        return self.find_timestamp(largest) if largest > NO_TIMESTAMP else (NO_OFFSET, NO_TIMESTAMP)
+
+    def apply_retention(self) -> Iterator[Segment]:
+        """Drop the oldest segments that the size allows to go; yields them, dropped."""
+        while (
+            len(self.segments) > 1
+            and self.size - self.segments[0].size >= self._settings.gateway_topics_retention_bytes
+        ):
+            yield self._drop_first()
+
+    def drop_until(self, base_offset: int) -> Iterator[Segment]:
+        """Drop the segment with this base offset and all before it; yields them, dropped."""
+        while self.segments and self.segments[0].base_offset <= base_offset:
+            if len(self.segments) == 1:
+                if self.segments[0].base_offset == self.end_offset:
+                    return
+                # The name of an empty segment keeps the end offset when its records are gone.
+                self._roll()
+            yield self._drop_first()
+
+    def make_segment(self, base_offset: int) -> Segment:
+        """An empty one, that is not the partition's yet."""
+        return Segment(self._folder, base_offset, self._files)
+
+    def replace_segments(self, group: Sequence[Segment], draft: Path, made: Segment) -> None:
+        """Put the file ``draft`` in the place of segments that lie together, as ``made``.
+
+        Raises ``OSError``. Does nothing where they are not the partition's any more.
+        """
+        if not all(segment in self.segments for segment in group):
+            draft.unlink(missing_ok=True)
+            return
+        first = self.segments.index(group[0])
+        swap = made.path.with_name(f"{made.base_offset:020d}-{made.next_offset:020d}{SWAP_SUFFIX}")
+        draft.rename(swap)
+        for segment in group:
+            self._producers_path(segment).unlink(missing_ok=True)
+            segment.forget_file()
+        swap.rename(made.path)
+        self.segments[first : first + len(group)] = [made]
+
+    def _segment_for(self, size: int) -> Segment:
+        if not self.segments:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._roll()
+        newest = self.segments[-1]
+        is_full = newest.size + size > self._settings.gateway_topics_segment_bytes
+        # Where the end was lifted there is a gap, and a segment has none.
+        if newest.next_offset != self.end_offset or (newest.size and is_full):
+            self._roll()
+        return self.segments[-1]
+
+    def _roll(self) -> None:
+        """Begin a new segment at the end offset."""
+        segment = Segment(self._folder, self.end_offset, self._files)
+        write_file(self._producers_path(segment), self._producers.encode())
+        self._files.get(segment.path)
+        self.segments.append(segment)
+        for old in self.segments[:-2]:
+            self._producers_path(old).unlink(missing_ok=True)
+
+    def _drop_first(self) -> Segment:
+        segment = self.segments.pop(0)
+        self._producers_path(segment).unlink(missing_ok=True)
+        segment.forget_file()
+        return segment
+
+    def _loaded(self, number: int) -> Segment:
+        segment = self.segments[number]
+        if not segment.is_loaded:
+            for _ in self._load(segment):
+                pass
+        return segment
+
+    def _load(self, segment: Segment) -> Iterator[BatchHeader]:
+        size = segment.size
+        yield from segment.load()
+        if segment.size < size:
+            _log.warning(
+                "%s: only the first %d of %d bytes hold whole batches",
+                segment.path,
+                segment.size,
+                size,
+            )
+
+    def _producers_path(self, segment: Segment) -> Path:
+        return segment.path.with_suffix(PRODUCERS_SUFFIX)
+
+    def _find_producers(self) -> int:
+        """The newest segment at whose beginning the producers' state is known, and that state."""
+        limit = self._settings.gateway_topics_producers_per_partition
+        for number in range(len(self.segments) - 1, -1, -1):
+            try:
+                data = self._producers_path(self.segments[number]).read_bytes()
+            except FileNotFoundError:
+                continue
+            states = decode_producers(data, limit)
+            if states is not None:
+                self._producers = states
+                return number
+        return 0
+
+
+def _find_segments(folder: Path, files: OpenFiles) -> list[Segment]:
+    """The segments of a partition in offset order, not loaded."""
+    try:
+        paths = list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    if any(path.suffix in (SWAP_SUFFIX, DRAFT_SUFFIX) for path in paths):
+        _finish_swaps(folder)
+        paths = list(folder.iterdir())
+    found = [
+        Segment(folder, int(path.stem), files, path.stat().st_size)
+        for path in paths
+        if path.suffix == SUFFIX and path.stem.isdecimal()
+    ]
+    return sorted(found, key=lambda segment: segment.base_offset)
+
+
+def _finish_swaps(folder: Path) -> None:
+    """Go on with what was compacted and not put in place when the process ended."""
+    for draft in folder.glob(f"*{DRAFT_SUFFIX}"):
+        draft.unlink()
+    for swap in folder.glob(f"*{SWAP_SUFFIX}"):
+        base_offset, next_offset = map(int, swap.stem.split("-"))
+        for path in folder.glob(f"*{SUFFIX}"):
+            if path.stem.isdecimal() and base_offset <= int(path.stem) < next_offset:
+                path.unlink()
+        swap.rename(folder / f"{base_offset:020d}{SUFFIX}")

@@ -1,0 +1,159 @@
+"""The server of the Kafka wire: listens, drains, stops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Final
+
+from coordinator.runtime.api import Coordinator
+from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
+from coordinator.runtime.loop.slices import Slices
+from gateway.api import Api, GatewayNode
+from gateway.apis.api_registry import APIS
+from gateway.connection.connection import Connection
+from gateway.connection.connection_turns import Turns
+from gateway.connection.hang_ups import find_hung_up
+from gateway.connection.listening import Listener, listen
+from gateway.connection.refusals import Refusals
+from gateway.connection.shared import Shared
+from gateway.headers import Routes
+from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
+from gateway.heartbeats.heartbeats import Heartbeats
+from gateway.settings import GatewaySettings
+from gateway.topics.topic_catalogue import TopicCatalogue
+from gateway.wire_clock import Clock, Timer
+
+logger = logging.getLogger("muster.gateway")
+
+_SWEEP_S: Final = 1.0
+_DRAIN_POLL_S: Final = 0.005
+_BACKLOG: Final = 1_024
+
+
+class KafkaServer:
+    """Serves Kafka clients on one address."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        authorizer: Authorizer,
+        topics: TopicCatalogue,
+        settings: GatewaySettings,
+        *,
+        clock: Clock | None = None,
+        apis: tuple[Api, ...] = APIS,
+        backlog: int = _BACKLOG,
+    ) -> None:
+        """``backlog``: connections that may wait to be accepted."""
+        self._coordinator = coordinator
+        self._authorizer = authorizer
+        self._topics = topics
+        self._settings = settings
+        self._clock = clock
+        self._apis = apis
+        self._backlog = backlog
+        self._shared: Shared | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._server: Listener | None = None
+        self._sweeper: Timer | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._shared.connections) if self._shared is not None else 0
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many connections were refused, by reason."""
+        return dict(self._shared.refusals.counts) if self._shared is not None else {}
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port is the one bound, also where ``port`` is 0. Raises ``OSError``."""
+        loop = asyncio.get_running_loop()
+        clock: Clock = self._clock or loop
+        heartbeats = Heartbeats(
+            self._coordinator, self._authorizer, self._settings, clock, encode_heartbeat_response
+        )
+        node = GatewayNode(
+            coordinator=self._coordinator,
+            authorizer=self._authorizer,
+            topics=self._topics,
+            settings=self._settings,
+            clock=clock,
+            heartbeats=heartbeats,
+            slices=Slices(
+                lambda callback: clock.call_later(0, callback), lambda: time.monotonic() * 1_000
+            ),
+            apis=self._apis,
+            allows_all=isinstance(self._authorizer, AllowAll),
+        )
+        routes = Routes(self._apis, self._settings.gateway_array_elements_max)
+        settings = self._settings
+        answers_max = compute_answers_max(
+            settings.gateway_response_total_bytes, read_memory_bytes()
+        )
+        turns = Turns(clock, time.monotonic)
+        shared = Shared(node, routes, Refusals(clock.time), turns, answers_max)
+        self._shared, self._heartbeats = shared, heartbeats
+        self._server = await listen(lambda: Connection(shared), host, port, self._backlog)
+        self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
+        return self._server.port
+
+    def _sweep(self) -> None:
+        """Close what is idle, too slow or gone."""
+        assert self._shared is not None
+        clock = self._shared.node.clock
+        now = clock.time()
+        for connection in list(self._shared.connections):
+            connection.check_deadlines(now)
+        for connection in find_hung_up(self._shared.connections):
+            connection.abort()
+        for connection in self._shared.connections:
+            connection.measure_answers(now)
+        self._shared.held.check_answers()
+        self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
+
+    async def drain(self, grace_s: float) -> None:
+        """Accept nobody and read no more; close each connection when it has its answers.
+
+        A fetch that waits for records is answered with what there is, and who waits for a group
+        to rebalance has to look for its next coordinator.
+        """
+        if self._server is None or self._shared is None or self._heartbeats is None:
+            return
+        self._server.close()
+        self._heartbeats.stop_parking()
+        connections = list(self._shared.connections)
+        for number, connection in enumerate(connections):
+            connection.drain()
+            if number % self._settings.gateway_wake_slice == 0:
+                await asyncio.sleep(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while self._close_drained():  # noqa: ASYNC110 - once, at the end
+                    await asyncio.sleep(_DRAIN_POLL_S)
+
+    def _close_drained(self) -> bool:
+        """Close the connections that have their answers; whether there are others."""
+        assert self._shared is not None
+        for connection in list(self._shared.connections):
+            if connection.is_idle:
+                connection.close()
+        return bool(self._shared.connections)
+
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Drain for at most ``grace_s``, then close every connection."""
+        if self._server is None or self._shared is None:
+            return
+        await self.drain(grace_s)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self._shared.connections):
+            connection.close()
+        self._server.close()
+        await self._server.wait_closed()
+        self._server = None

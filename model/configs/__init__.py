@@ -1,0 +1,1 @@
+"""Settings of the coordinator and configs of groups: their names, defaults and bounds."""

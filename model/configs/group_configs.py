@@ -1,0 +1,265 @@
+"""The settings that a group may have of its own: names, defaults, bounds.
+
+The names without a server's field are those of groups that are kept and not served: they are
+kept as Kafka keeps them. Source: Kafka 4.3's ``GroupConfig``; the last nine are Muster's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.configs.migration_policy import MIGRATION_POLICIES
+from model.value import value
+
+INT_MAX: Final = 2_147_483_647
+_SERVER: Final = CoordinatorSettings()
+"""A server that sets nothing."""
+
+
+class ConfigType(Enum):
+    """What a value may be; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LIST = 7
+
+
+class Bound(NamedTuple):
+    """The server's setting that bounds a group's, and what it is where the server has none."""
+
+    setting: str
+    default: int
+
+
+@value
+class GroupConfig:
+    """One setting of a group.
+
+    ``setting`` is the server's, in force where the group has no value of its own; ``None`` where
+    only groups have it. ``default`` is that of a server that sets nothing. ``choices`` are all
+    values of a text, ``pattern`` what another text must match, which ``form`` says to people.
+    """
+
+    name: str
+    config_type: ConfigType
+    default: str
+    documentation: str
+    setting: str | None = None
+    minimum: int = 0
+    maximum: int = INT_MAX
+    lower: Bound | None = None
+    upper: Bound | None = None
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    form: str = ""
+
+
+def _bounded(
+    name: str, default: int, minimum: int, lowest: int, highest: int, documentation: str
+) -> GroupConfig:
+    """An integer that the server bounds from both sides, by settings named as Kafka names them."""
+    kind, _, rest = name.partition(".")
+    return GroupConfig(
+        name,
+        ConfigType.INT,
+        str(default),
+        documentation,
+        setting=f"group.{name}",
+        minimum=minimum,
+        lower=Bound(f"group.{kind}.min.{rest}", lowest),
+        upper=Bound(f"group.{kind}.max.{rest}", highest),
+    )
+
+
+def find_server_value(settings: CoordinatorSettings, setting: str) -> object | None:
+    """The server's value of a setting; ``None`` where this server has no such setting."""
+    return getattr(settings, setting.replace(".", "_"), None)
+
+
+def _served(name: str, setting: str, documentation: str, **rest: Any) -> GroupConfig:
+    """One whose default is the server's."""
+    default = find_server_value(_SERVER, setting)
+    if isinstance(default, tuple):
+        kind, text = ConfigType.LIST, ",".join(default)
+    else:
+        kind = ConfigType.INT if isinstance(default, int) else ConfigType.STRING
+        text = str(default)
+    return GroupConfig(name, kind, text, documentation, setting, **rest)
+
+
+def _served_and_bounded(name: str, minimum: int, documentation: str) -> GroupConfig:
+    """An integer whose default and bounds are the server's."""
+    kind, _, rest = name.partition(".")
+    setting, lower, upper = f"group.{name}", f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
+    default, lowest, highest = (
+        find_server_value(_SERVER, each) for each in (setting, lower, upper)
+    )
+    assert isinstance(default, int)
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    return _bounded(name, default, minimum, lowest, highest, documentation)
+
+
+SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
+ASSIGNORS: Final = "consumer.assignors"
+BUILT_IN_ASSIGNORS: Final = ("uniform", "range", "rack", "weighted")
+"""What ``consumer.assignors`` may name, beside what the server's own list has.
+
+``assignors.registry`` has them; whoever reads settings need not load it.
+"""
+MAX_SIZE: Final = "consumer.max.size"
+MIGRATION_POLICY: Final = "consumer.migration.policy"
+OFFSETS_RETENTION: Final = "offsets.retention.minutes"
+PINS: Final = "consumer.assignor.pins"
+WEIGHTS: Final = "consumer.assignor.weights"
+SKEW_LIMIT: Final = "consumer.assignor.skew.limit.percent"
+MOVE_BUDGET: Final = "consumer.assignor.move.budget"
+CO_PARTITION: Final = "consumer.assignor.copartition.enable"
+
+_RESET_PATTERN: Final = (
+    r"earliest|latest|by_duration:[pP](?=[\dtT])(\d+[dD])?"
+    r"([tT](?=\d)(\d+[hH])?(\d+[mM])?(\d+([.,]\d{0,9})?[sS])?)?"
+)
+_RESET_FORM: Final = "must be 'earliest', 'latest' or 'by_duration:<PnDTnHnMn.nS>'"
+
+_SESSION_TEXT = "How long a member is kept without a sign of life."
+_HEARTBEAT_TEXT = "How often members are told to send a heartbeat."
+_INTERVAL_TEXT = "The least time between two target assignments."
+
+_ALL = (
+    _served_and_bounded(SESSION_TIMEOUT, 1, _SESSION_TEXT),
+    _served_and_bounded(HEARTBEAT_INTERVAL, 1, _HEARTBEAT_TEXT),
+    _served_and_bounded(ASSIGNMENT_INTERVAL, 0, _INTERVAL_TEXT),
+    _bounded("share.session.timeout.ms", 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
+    _bounded("share.heartbeat.interval.ms", 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
+    _bounded("share.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
+    _bounded(
+        "share.record.lock.duration.ms",
+        30_000,
+        1_000,
+        15_000,
+        60_000,
+        "How long a record is locked for the member that has fetched it.",
+    ),
+    _bounded("share.delivery.count.limit", 5, 2, 2, 10, "How often a record is delivered at most."),
+    _bounded(
+        "share.partition.max.record.locks",
+        2_000,
+        100,
+        100,
+        4_000,
+        "How many records of a partition are locked at most.",
+    ),
+    GroupConfig(
+        "share.auto.offset.reset",
+        ConfigType.STRING,
+        "latest",
+        "Where a share group begins to read.",
+        pattern=_RESET_PATTERN,
+        form=_RESET_FORM,
+    ),
+    GroupConfig(
+        "share.isolation.level",
+        ConfigType.STRING,
+        "read_uncommitted",
+        "Whether records of transactions that have not ended are read.",
+        choices=("read_committed", "read_uncommitted"),
+    ),
+    GroupConfig(
+        "share.renew.acknowledge.enable",
+        ConfigType.BOOLEAN,
+        "true",
+        "Whether members may prolong the lock of a record.",
+    ),
+    _bounded("streams.session.timeout.ms", 45_000, 1, 45_000, 60_000, _SESSION_TEXT),
+    _bounded("streams.heartbeat.interval.ms", 5_000, 1, 5_000, 15_000, _HEARTBEAT_TEXT),
+    GroupConfig(
+        "streams.num.standby.replicas",
+        ConfigType.INT,
+        "0",
+        "How many standby replicas a task has.",
+        setting="group.streams.num.standby.replicas",
+        upper=Bound("group.streams.max.standby.replicas", 2),
+    ),
+    GroupConfig(
+        "streams.initial.rebalance.delay.ms",
+        ConfigType.INT,
+        "3000",
+        "How long the first target of a group waits for more members.",
+        setting="group.streams.initial.rebalance.delay.ms",
+    ),
+    _bounded("streams.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
+    _served(
+        ASSIGNORS,
+        "group.consumer.assignors",
+        "The assignors that members may ask for; the first is the default.",
+    ),
+    _served(MAX_SIZE, "group.consumer.max.size", "Members that the group may have.", minimum=1),
+    _served(
+        MIGRATION_POLICY,
+        "group.consumer.migration.policy",
+        "Whether the group is converted while its members work, and which way.",
+        choices=MIGRATION_POLICIES,
+    ),
+    _served(
+        OFFSETS_RETENTION,
+        "offsets.retention.minutes",
+        "How long the group's offsets are kept.",
+        minimum=1,
+    ),
+    GroupConfig(
+        PINS,
+        ConfigType.LIST,
+        "",
+        "Partitions that are fixed to an instance while it is in the group: "
+        "`TOPIC:PARTITION=INSTANCE`, `TOPIC:FIRST-LAST=INSTANCE` or `TOPIC=INSTANCE`.",
+    ),
+    GroupConfig(
+        WEIGHTS,
+        ConfigType.LIST,
+        "",
+        "What partitions weigh for `weighted`, 1 where nothing is said: "
+        "`TOPIC:PARTITION=WEIGHT`, `TOPIC:FIRST-LAST=WEIGHT` or `TOPIC=WEIGHT`.",
+    ),
+    GroupConfig(
+        SKEW_LIMIT,
+        ConfigType.INT,
+        "5",
+        "By how much, in percent of its fair share, a member may have more weight before "
+        "`weighted` takes partitions from it.",
+        maximum=100,
+    ),
+    GroupConfig(
+        MOVE_BUDGET,
+        ConfigType.INT,
+        str(INT_MAX),
+        "Partitions that may be taken from live members in one epoch. The next epoch begins when "
+        "the members have followed, until none is left to move.",
+        minimum=1,
+    ),
+    GroupConfig(
+        CO_PARTITION,
+        ConfigType.BOOLEAN,
+        "false",
+        "Whether all partitions of one number, of topics with as many partitions and the same "
+        "subscribers, go to one member.",
+    ),
+)
+
+GROUP_CONFIGS: Final[Mapping[str, GroupConfig]] = MappingProxyType(
+    {config.name: config for config in _ALL}
+)
+"""All of them by their names."""
+
+SESSION_RULES: Final = tuple(
+    (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
+    for kind in ("consumer", "share", "streams")
+)
+"""The first of each pair must be greater than the second."""

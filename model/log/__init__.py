@@ -1,0 +1,1 @@
+"""What the log holds: records of each kind of group, offsets, transactions."""

@@ -1,0 +1,1 @@
+"""One connection to a server: its channel, its session stream, unary calls, and leases."""

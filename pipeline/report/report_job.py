@@ -1,0 +1,164 @@
+"""A report of a log: its tables as figures, the figures as a page, the page as one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.functions import col, lit
+
+from pipeline.report.expiry_figures import compute_expiry, find_last_generations
+from pipeline.report.figures import LogFacts, Report
+from pipeline.report.lag_figures import compute_lag
+from pipeline.report.owner_figures import compute_lanes
+from pipeline.report.page import make_page
+from pipeline.report.rebalance_figures import (
+    compute_convergence,
+    compute_rankings,
+    compute_series,
+    make_windows,
+)
+from pipeline.report.scales import compute_window_ms
+from pipeline.report.tables_folder import WrittenTables, read_manifest
+from pipeline.tables.committed_offsets import compute_latest_offsets
+from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.histories.group_state import CLASSIC, CONSUMER
+from pipeline.tables.histories.history_tables import (
+    CLASSIC_GENERATIONS,
+    GROUP_EPOCHS,
+    PARTITION_OWNERSHIP,
+    REBALANCES,
+)
+from pipeline.tables.tables_job import GROUP_LAG, OFFSET_COMMITS, RECORDS, Tell, write_tables
+from pipeline.tables.writing import PARQUET
+
+DEFAULT_TOP = 20
+_DEFAULT_LANES = 2
+_OFFSETS_ALONE = "of offsets alone"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What a report shows: the top so many of each list, and the owners of which groups."""
+
+    top: int = DEFAULT_TOP
+    groups: Sequence[str] = ()
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+
+
+def write_report(
+    spark: SparkSession,
+    path: str,
+    out: Path,
+    options: ReportOptions,
+    version: str,
+    *,
+    tables: str | None = None,
+    end_offsets: Sequence[EndOffset] = (),
+    tell: Tell = lambda name, rows: None,
+) -> Report:
+    """Writes the page for a log, or for tables that were written before.
+
+    ``tables`` is where the tables of a log stay; without it they are gone afterwards. ``out`` is
+    whole, or as it was before. Raises ``SourceError`` where there is neither at the path.
+    """
+    if read_manifest(spark, path) is not None:
+        report = compute_report(WrittenTables(spark, path), path, options)
+    else:
+        with TemporaryDirectory(prefix="muster-report-") as folder:
+            written = tables or str(Path(folder) / "tables")
+            ends = list(end_offsets)
+            write_tables(spark, path, written, file_format=PARQUET, end_offsets=ends, tell=tell)
+            report = compute_report(WrittenTables(spark, written), path, options)
+    page = make_page(report, datetime.now(UTC), version)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    writing = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        writing.write_text(page, encoding="utf-8")
+        writing.replace(out)
+    finally:
+        writing.unlink(missing_ok=True)
+    return report
+
+
+def compute_report(tables: WrittenTables, path: str, options: ReportOptions) -> Report:
+    """All figures of a folder of tables."""
+    records = tables.read(RECORDS)
+    span = records.agg(
+        sql.unix_millis(sql.min("ts")).alias("start"), sql.unix_millis(sql.max("ts")).alias("end")
+    ).first()
+    assert span is not None
+    start_ms, end_ms = span["start"], span["end"]
+    window_ms = compute_window_ms(start_ms or 0, end_ms or 0)
+    windows = make_windows(start_ms or 0, end_ms or 0, window_ms)
+    rebalances = tables.read(REBALANCES).persist()
+    generations = tables.read(CLASSIC_GENERATIONS)
+    latest = compute_latest_offsets(tables.read(OFFSET_COMMITS)).persist()
+    types = find_types(tables.read(GROUP_EPOCHS), generations).persist()
+    busiest, slowest = compute_rankings(rebalances, types, windows, options.top)
+    names = list(dict.fromkeys(options.groups))
+    if not names:
+        worst = [ranking.groups[0].group_id for ranking in (slowest, busiest) if ranking.groups]
+        more = [group.group_id for group in (*busiest.groups, *slowest.groups)]
+        names = list(dict.fromkeys([*worst, *more]))[:_DEFAULT_LANES]
+    lanes = compute_lanes(tables.read(PARTITION_OWNERSHIP), rebalances, names, end_ms or 0)
+    shown = {group.group_id for group in lanes}
+    report = Report(
+        LogFacts(
+            path,
+            start_ms,
+            end_ms,
+            tables.counts[RECORDS],
+            tables.counts[OFFSET_COMMITS],
+            _count_groups(types, latest),
+            tables.problems,
+        ),
+        compute_series(rebalances, windows),
+        compute_convergence(rebalances, windows),
+        busiest,
+        slowest,
+        lanes,
+        compute_lag(tables.read(GROUP_LAG), latest, windows, options.top),
+        compute_expiry(
+            latest, records, generations, end_ms or 0, options.retention_ms, options.top
+        ),
+        [name for name in names if name not in shown] if options.groups else [],
+    )
+    for kept in (rebalances, latest, types):
+        kept.unpersist()
+    return report
+
+
+def find_types(epochs: DataFrame, generations: DataFrame) -> DataFrame:
+    """``group_type`` of each group that has a record of its own in the end.
+
+    Share and streams groups have no table, and are not among them.
+    """
+    last = epochs.groupBy("group_id").agg(
+        sql.max_by(sql.struct("group_epoch"), "offset").alias("last")
+    )
+    consumer = last.where(col("last.group_epoch").isNotNull()).select("group_id")
+    classic = find_last_generations(generations).select("group_id")
+    return consumer.withColumn("group_type", lit(CONSUMER)).union(
+        classic.withColumn("group_type", lit(CLASSIC))
+    )
+
+
+def _count_groups(types: DataFrame, latest: DataFrame) -> dict[str, int]:
+    """Groups that are there in the end, by type."""
+    found = {
+        row["group_type"]: row["count"] for row in types.groupBy("group_type").count().collect()
+    }
+    alone = latest.select("group_id").distinct().join(types, "group_id", "left_anti")
+    counts = {
+        CONSUMER: found.get(CONSUMER, 0),
+        CLASSIC: found.get(CLASSIC, 0),
+        _OFFSETS_ALONE: alone.count(),
+    }
+    return {name: count for name, count in counts.items() if count}

@@ -1,0 +1,168 @@
+"""A Muster store as a log, read beside its server: only what is durable counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+from model.ids import LogOffset, LogPartition
+from pipeline.decoding.blocks import find_first_offset
+from pipeline.decoding.bounds import Bounds
+from pipeline.decoding.byte_source import BytesInMemory
+from pipeline.decoding.scan import BLOCK_BYTES, Damage, Piece, scan_batches
+from pipeline.source.errors import NewerStore, SourceError
+from pipeline.source.logs.group_log import Slice, StoreSlice, count_slices, pack_slices
+from pipeline.source.logs.marks import Mark, find_difference, find_last_mark, find_overlaps
+from storage.codec.errors import CodecError
+from storage.columnar.batch_columns import split_block
+from storage.log_store import FormatTooNew, StoreError, read_batch_range
+from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
+
+SLICE_OFFSETS = 250_000
+"""What one task reads at most."""
+
+
+class StoreLog:
+    """See ``GroupLog``: the store as it was when this was made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._reader = _open(folder)
+        self.partitions = tuple(range(self._reader.partitions))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See ``GroupLog``."""
+        return ()
+
+    @property
+    def identity(self) -> str | None:
+        """See ``GroupLog``: the store's cluster id."""
+        return f"cluster:{self._reader.cluster_id}"
+
+    def beginning(self, partition: int) -> int:
+        """See ``GroupLog``: trimming leaves each key's last record at its own offset."""
+        return 0
+
+    def end(self, partition: int) -> int:
+        """See ``GroupLog``."""
+        with _errors():
+            return int(self._reader.durable_offset(LogPartition(partition)))
+
+    def find_time(self, partition: int, wall_ms: int) -> int | None:
+        """See ``GroupLog``; reads all batches up to there."""
+        bounds = Bounds(end_offset=self.end(partition), start_ms=wall_ms)
+        return find_first_offset(_read_pieces(self._reader, partition, bounds), bounds)
+
+    def find_next(self, partition: int, start: int, end: int) -> int:
+        """See ``GroupLog``."""
+        with _errors():
+            batch = next(self._reader.read_log(LogPartition(partition), LogOffset(start)), None)
+        return end if batch is None else min(end, max(start, read_batch_range(batch)[0]))
+
+    def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
+        """See ``GroupLog``."""
+        with _errors():
+            batch = self._reader.read_batch_before(LogPartition(partition), LogOffset(end))
+        try:
+            found = (
+                None if batch is None else find_last_mark(split_block(batch), Bounds(start, end))
+            )
+        except CodecError:
+            return None
+        return None if found is None else found[0]
+
+    def find_change(self, partition: int, mark: Mark) -> str | None:
+        """See ``GroupLog``."""
+        bounds = Bounds(mark.base_offset, mark.last_offset + 1)
+        for piece in _read_pieces(self._reader, partition, bounds):
+            if isinstance(piece, Damage):
+                continue
+            for index in find_overlaps(piece, mark):
+                difference = find_difference(piece, index, mark)
+                if difference is not None:
+                    return f"{self._folder}, offset {int(piece.base_offsets[index])}: {difference}"
+        return None
+
+    def plan(
+        self, wanted: Sequence[tuple[int, Bounds]], min_slices: int | None
+    ) -> list[list[Slice]]:
+        """See ``GroupLog``."""
+        ranges = []
+        for partition, bounds in wanted:
+            closed = bounds.intersect(Bounds(end_offset=self.end(partition)))
+            if not closed.is_empty():
+                ranges.append((partition, closed))
+        total = sum(_compute_weight(bounds) for _, bounds in ranges)
+        slices: list[StoreSlice] = []
+        for partition, bounds in ranges:
+            count = count_slices(_compute_weight(bounds), total, SLICE_OFFSETS, min_slices)
+            slices.extend(self._split(partition, bounds, count))
+        if min_slices is not None:
+            return [[part] for part in slices]
+        return pack_slices(slices, SLICE_OFFSETS)
+
+    def refresh(self) -> None:
+        """See ``GroupLog``."""
+        self.close()
+        self._reader = _open(self._folder)
+        self.partitions = tuple(range(self._reader.partitions))
+
+    def close(self) -> None:
+        """See ``GroupLog``."""
+        self._reader.close()
+
+    def _split(self, partition: int, bounds: Bounds, count: int) -> Iterator[StoreSlice]:
+        weight = _compute_weight(bounds)
+        edges = [bounds.start_offset + weight * number // count for number in range(count + 1)]
+        for start, end in pairwise(edges):
+            part = bounds.intersect(Bounds(start, end))
+            yield StoreSlice(partition, str(self._folder.absolute()), part, end - start)
+
+
+def read_store_slices(slices: Sequence[StoreSlice]) -> Iterator[tuple[StoreSlice, Piece]]:
+    """The pieces of slices of one store, which is opened once for them."""
+    reader = _open(Path(slices[0].folder))
+    try:
+        for part in slices:
+            for piece in _read_pieces(reader, part.partition, part.bounds):
+                yield part, piece
+    finally:
+        reader.close()
+
+
+def _read_pieces(reader: RocksLogReader, partition: int, bounds: Bounds) -> Iterator[Piece]:
+    held: list[bytes] = []
+    size = 0
+    with _errors():
+        for batch in reader.read_log(LogPartition(partition), LogOffset(bounds.start_offset)):
+            if bounds.end_offset is not None and read_batch_range(batch)[0] >= bounds.end_offset:
+                break
+            held.append(batch)
+            size += len(batch)
+            if size >= BLOCK_BYTES:
+                yield from scan_batches(BytesInMemory(b"".join(held)))
+                held, size = [], 0
+    yield from scan_batches(BytesInMemory(b"".join(held)))
+
+
+def _open(folder: Path) -> RocksLogReader:
+    with _errors():
+        return open_store_reader(folder)
+
+
+def _compute_weight(bounds: Bounds) -> int:
+    assert bounds.end_offset is not None
+    return bounds.end_offset - bounds.start_offset
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except FormatTooNew as error:
+        raise NewerStore(str(error)) from error
+    except StoreError as error:
+        raise SourceError(str(error)) from error

@@ -1,0 +1,1 @@
+"""The history of every group, in one pass over its records."""

@@ -1,0 +1,117 @@
+"""Who held which partition from when to when, as the records say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.log.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+)
+from pipeline.tables.histories.group_state import (
+    CLASSIC,
+    CONSUMER,
+    GroupState,
+    Place,
+    read_classic_assignments,
+    show_topic_id,
+)
+from pipeline.tables.histories.history_tables import PARTITION_OWNERSHIP
+from pipeline.tables.histories.rows import Rows, to_timestamp
+from pipeline.tables.histories.written_records import Change, GroupRecord, LoggedRecord
+
+_Holder = tuple[str, str]
+"""The type of group and the member's id: a converted member is two holders, one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    since: LoggedRecord
+    epoch: int
+
+
+class OwnershipRows:
+    """A row for each partition and member that held it, assigned or to be revoked.
+
+    What was written at once counts as a whole, so that a partition which passes from one member to
+    another within it is never with both.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._open: dict[_Holder, dict[Place, _Interval]] = {}
+        self._changed: dict[str, LoggedRecord] = {}
+        """Members of the consumer group, with the record that changed what they hold."""
+        self._classic_changed: LoggedRecord | None = None
+
+    def see(self, state: GroupState, change: Change) -> None:
+        if not isinstance(change, GroupRecord):
+            return
+        match change.key:
+            case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
+                self._changed[member_id] = change.at
+            case ConsumerGroupMemberMetadataKey(member_id=member_id) if change.value is None:
+                if member_id in state.standings:
+                    self._changed[member_id] = change.at
+            case ConsumerGroupMetadataKey() if change.value is None:
+                self._changed.update(dict.fromkeys(state.standings, change.at))
+            case GroupMetadataKey():
+                self._classic_changed = change.at
+            case _:
+                pass
+
+    def end_write(self, state: GroupState) -> None:
+        if self._classic_changed is not None:
+            self._end_classic_write(state, self._classic_changed)
+            self._classic_changed = None
+        for member_id, at in self._changed.items():
+            standing = state.standings.get(member_id)
+            places = {} if standing is None else dict(standing.held())
+            self._hold((CONSUMER, member_id), places, at)
+        self._changed.clear()
+
+    def _end_classic_write(self, state: GroupState, at: LoggedRecord) -> None:
+        classic = state.classic
+        held = {} if classic is None else read_classic_assignments(classic)
+        generation = 0 if classic is None else classic.generation
+        before = {member_id for group_type, member_id in self._open if group_type == CLASSIC}
+        for member_id in sorted(before | held.keys()):
+            places = dict.fromkeys(held.get(member_id, ()), generation)
+            self._hold((CLASSIC, member_id), places, at)
+
+    def _hold(self, holder: _Holder, places: dict[Place, int], at: LoggedRecord) -> None:
+        held = self._open.setdefault(holder, {})
+        for place in held.keys() - places.keys():
+            self._add(holder, place, held.pop(place), at)
+        for place, epoch in places.items():
+            if place not in held:
+                held[place] = _Interval(at, epoch)
+        if not held:
+            del self._open[holder]
+
+    def finish(self, state: GroupState) -> None:
+        for holder, held in self._open.items():
+            for place, interval in held.items():
+                self._add(holder, place, interval, None)
+
+    def _add(
+        self, holder: _Holder, place: Place, interval: _Interval, end: LoggedRecord | None
+    ) -> None:
+        topic, partition = place
+        since = interval.since
+        self._rows.add(
+            PARTITION_OWNERSHIP,
+            since,
+            topic=topic if isinstance(topic, str) else None,
+            topic_id=show_topic_id(topic) if isinstance(topic, bytes) else None,
+            partition=partition,
+            member_id=holder[1],
+            assignment_epoch=interval.epoch,
+            valid_from=to_timestamp(since.ts_ms),
+            valid_to=None if end is None else to_timestamp(end.ts_ms),
+            from_write=since.base_offset,
+            to_write=None if end is None else end.base_offset,
+            to_offset=None if end is None else end.offset,
+        )

@@ -1,0 +1,43 @@
+"""Rows on their way to their tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from pipeline.decoding.arrays import FIRST_MS, LAST_MS
+from pipeline.tables.histories.written_records import LoggedRecord
+
+Row = dict[str, Any]
+
+
+class Rows:
+    """Collects rows by table until somebody takes them."""
+
+    def __init__(self) -> None:
+        self._rows: defaultdict[str, list[Row]] = defaultdict(list)
+        self.count = 0
+
+    def add(self, table: str, at: LoggedRecord, **columns: Any) -> None:
+        """A row that stands for the record."""
+        row = {
+            "group_id": at.group_id,
+            "log_partition": at.log_partition,
+            "offset": at.offset,
+            "ts": to_timestamp(at.ts_ms),
+        }
+        row.update(columns)
+        self._rows[table].append(row)
+        self.count += 1
+
+    def take(self) -> dict[str, list[Row]]:
+        """What there is, by table; afterwards there is nothing."""
+        taken = dict(self._rows)
+        self._rows.clear()
+        self.count = 0
+        return taken
+
+
+def to_timestamp(ms: int | None) -> int | None:
+    """Microseconds, as Spark's timestamps have them; none of what is no time."""
+    return None if ms is None or not FIRST_MS <= ms <= LAST_MS else ms * 1000

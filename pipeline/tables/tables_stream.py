@@ -1,0 +1,200 @@
+"""All tables of a log that grows: ``records`` follows it, the others are made of it again.
+
+A micro-batch lies between offsets that Spark's checkpoint has before it is read, so that one which
+a killed run had begun is read again just so, and its files take the place of those that were there.
+What a row of the other tables says may depend on what comes later (a marker, a member that lets
+go), so they are made by what makes them for a batch, of all of ``records``: the rows are the same.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline import session
+from pipeline.source import errors
+from pipeline.source.errors import DataLoss, LogReplaced, OptionError, SourceError
+from pipeline.source.losses import find_losses
+from pipeline.source.reading import open_log
+from pipeline.source.stream_offset import read_offset
+from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.record_table import name_columns
+from pipeline.tables.tables_job import RECORDS, TablesSummary, Tell, derive_tables
+from pipeline.tables.writing import PARQUET, TableFolder
+
+_POLL_S = 0.2
+_TRIES = 10
+_NO_SOURCE = "Python worker failed to connect back"
+"""Spark gives the process of a Python source ten seconds, which no setting changes."""
+
+_ERRORS = re.escape(errors.__name__)
+
+FindEnds = Callable[[], list[EndOffset]]
+"""Where topics end, as it is known by the time that lag is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """``trigger_s``: how often to look for more; ``None`` for what is there now, and then the end.
+
+    ``refresh_s``: how often the other tables are made meanwhile; they always are in the end.
+    """
+
+    trigger_s: float | None = None
+    refresh_s: float | None = None
+    max_offsets: int | None = None
+    file_format: str = PARQUET
+    find_ends: FindEnds | None = None
+
+
+def stream_tables(
+    spark: SparkSession,
+    path: str,
+    out: str,
+    options: StreamOptions,
+    tell: Tell = lambda name, rows: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> TablesSummary:
+    """Goes on where the last streaming run into this folder was, until the end or ``should_stop``.
+
+    Tables that a batch run has left are replaced. Raises ``SourceError``, also where the folder is
+    of another log or format, and what Spark raises.
+    """
+    more = {} if options.max_offsets is None else {"maxOffsetsPerTrigger": str(options.max_offsets)}
+    source = session.stream_records(spark, path, startingOffsets="earliest", **more)
+    records = name_columns(source)
+    folder = TableFolder(spark, out, options.file_format)
+    check_stream(folder, path, out)
+    folder.recover()
+    if not folder.has_stream():
+        folder.delete_manifest()
+        folder.begin_stream()
+        folder.write(RECORDS, spark.createDataFrame([], records.schema))
+    run = _Run(spark, folder, records, options, tell)
+    writer = records.writeStream.foreachBatch(run.add)
+    writer = writer.option("checkpointLocation", folder.checkpoint)
+    if options.trigger_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{options.trigger_s} seconds")
+    run_query(lambda: run.wait(writer.start(), should_stop))
+    return run.finish()
+
+
+def check_stream(folder: TableFolder, path: str, out: str) -> None:
+    """Raises ``SourceError`` unless a streaming run that has begun in a folder can go on.
+
+    It goes on with the same format, and with the log that it has read: not with another one, nor
+    with one that was cut since.
+    """
+    if not folder.has_stream():
+        return
+    file_format = folder.read_stream_format()
+    if file_format not in (None, folder.format):
+        raise OptionError(
+            f"{out} has tables as {file_format}, to which nothing is added as {folder.format}: "
+            f"go on as {file_format}, or begin anew without --stream"
+        )
+    offset = folder.read_stream_offset()
+    if offset is None:
+        return
+    log = open_log(path)
+    try:
+        losses = find_losses(log, read_offset(offset))
+    finally:
+        log.close()
+    for loss in losses.values():
+        raise DataLoss(
+            f"{out} has tables of another log than {path} is now: {loss.detail}; "
+            "use another folder, or begin anew without --stream"
+        )
+
+
+def run_query(run: Callable[[], None]) -> None:
+    """Runs a query to its end, again where Spark did not wait for the process of its source.
+
+    Nothing has been read then, and a query goes on from its checkpoint. So it does where a file was
+    replaced, or merged away, between the plan of a micro-batch and its tasks.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return run()
+        except StreamingQueryException as error:
+            again = any(sign in str(error) for sign in (_NO_SOURCE, LogReplaced.__name__))
+            if not (again and left):
+                raise _find_cause(error) from error
+    raise AssertionError("the last one has ended or failed")
+
+
+def _find_cause(error: StreamingQueryException) -> Exception:
+    """The source's own line, where it is the source that has failed."""
+    found = re.search(rf"{_ERRORS}\.(\w+): (.*)", str(error))
+    return error if found is None else getattr(errors, found[1], SourceError)(found[2])
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: TableFolder,
+        like: DataFrame,
+        options: StreamOptions,
+        tell: Tell,
+    ) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._like = spark.createDataFrame([], like.schema)
+        self._options = options
+        self._tell = tell
+        self._busy = Lock()
+        self._refreshed = time.monotonic()
+        self._has_added = False
+
+    def add(self, rows: DataFrame, batch: int) -> None:
+        """One micro-batch, in a thread of Spark's."""
+        with self._busy:
+            self._has_added = True
+            self._folder.delete_manifest()
+            self._folder.append(RECORDS, rows, batch)
+            refresh_s = self._options.refresh_s
+            if refresh_s is not None and time.monotonic() - self._refreshed >= refresh_s:
+                self.derive()
+
+    def finish(self) -> TablesSummary:
+        """The tables of all that there is; as they were where nothing has come."""
+        manifest = self._folder.read_manifest()
+        if self._has_added or self._options.find_ends is not None or manifest is None:
+            return self.derive()
+        return TablesSummary(manifest["tables"], manifest["problems"])
+
+    def derive(self) -> TablesSummary:
+        """All other tables, of the records that are there."""
+        options = self._options
+        found = derive_tables(
+            self._spark,
+            self._folder,
+            self._like,
+            options.file_format,
+            [] if options.find_ends is None else options.find_ends(),
+            self._tell,
+        )
+        self._refreshed = time.monotonic()
+        return found
+
+    def wait(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
+        """Until the query has ended, or is to: never in the middle of a micro-batch."""
+        try:
+            while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
+                if should_stop():
+                    with self._busy:
+                        query.stop()
+        finally:
+            if query.isActive:
+                query.stop()

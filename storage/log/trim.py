@@ -1,0 +1,430 @@
+"""Trimming: how an old part of a partition's log is compacted, in small steps.
+
+The history of a partition begins at its *history start*. Below it only what the state at that
+position is made of is left, each record at its own offset: the last record of every key, and what
+waits for the end of a transaction. Tombstones, markers and aborted offsets are gone, and what a
+transaction committed stands in batches of no transaction. So folding the log gives the same at
+every position from the history start on, and the log of one step is as good as that of another.
+
+One step takes the next batches from the history start on. For each of their records the one that
+it supersedes must be found: ``kept`` of the store holds the offset of every record that is left
+below the history start, by its key. A step is made in three parts, for reading must be where the
+store is, while decoding and encoding may be elsewhere: ``decode_old``, ``compute_plan``,
+``compute_rewrite``.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from model.ids import LogOffset, LogPartition
+from storage.codec.batches import (
+    Batch,
+    BatchRecord,
+    decode_batch,
+    decode_marker,
+    read_batch_header,
+    select_records,
+)
+from storage.log.compression import decompress
+from storage.log_store import (
+    LogStore,
+    PartitionRewrite,
+    StoreCorrupt,
+    compute_latest_key,
+    read_batch_range,
+)
+
+RECORDS_PER_BATCH_MAX = 100
+"""Of a batch that is written again: the next record of it that goes has the others written too."""
+
+_START_KEY = b""
+_LATEST_TAG = b"\x00"
+_PENDING_TAG = b"\x01"
+_MEASURE_KEY = b"\x02"
+_START = struct.Struct(">qq")
+_MEASURE = struct.Struct(">qq")
+_OFFSET = struct.Struct(">q")
+_PRODUCER_ID = struct.Struct(">q")
+_OFFSET_TYPE = b"\x00\x01"
+
+
+class HistoryStart(NamedTuple):
+    """The position from which on a partition's log is whole, and what is older than that.
+
+    ``before_ms`` is the timestamp (wall ms) of the last batch below it, -1 where there is none:
+    the state at any later time is known.
+    """
+
+    offset: LogOffset
+    before_ms: int
+
+
+class Measure(NamedTuple):
+    """The bytes of a partition's batches from its history start up to an offset."""
+
+    end: LogOffset
+    size: int
+
+
+NO_HISTORY_START = HistoryStart(LogOffset(0), -1)
+
+
+def read_history_start(store: LogStore, partition: LogPartition) -> HistoryStart:
+    """Where the history of a partition begins: at 0 until something was trimmed."""
+    (packed,) = store.get_kept(partition, [_START_KEY])
+    if packed is None:
+        return NO_HISTORY_START
+    offset, before_ms = _START.unpack(packed)
+    return HistoryStart(LogOffset(offset), before_ms)
+
+
+def read_measure(store: LogStore, partition: LogPartition) -> Measure:
+    """The last measure that was kept: nothing, up to the history start, where none was."""
+    (packed,) = store.get_kept(partition, [_MEASURE_KEY])
+    if packed is None:
+        return Measure(read_history_start(store, partition).offset, 0)
+    end, size = _MEASURE.unpack(packed)
+    return Measure(LogOffset(end), size)
+
+
+def decode_history_start(kept: Mapping[bytes, bytes]) -> HistoryStart:
+    """``read_history_start`` from all that is kept; raises ``struct.error`` for other bytes."""
+    packed = kept.get(_START_KEY)
+    if packed is None:
+        return NO_HISTORY_START
+    offset, before_ms = _START.unpack(packed)
+    return HistoryStart(LogOffset(offset), before_ms)
+
+
+def is_kept_record(key: bytes) -> bool:
+    """Whether a key of ``kept`` is that of a record below the history start."""
+    return key[:1] in (_LATEST_TAG, _PENDING_TAG)
+
+
+def pack_kept_records(
+    latest: Mapping[bytes, int], pending: Mapping[tuple[int, bytes], int]
+) -> dict[bytes, bytes]:
+    """What ``kept`` has of these records, given with their offsets."""
+    kept = {_LATEST_TAG + key: _OFFSET.pack(offset) for key, offset in latest.items()}
+    for (producer_id, key), offset in pending.items():
+        kept[_PENDING_TAG + _PRODUCER_ID.pack(producer_id) + key] = _OFFSET.pack(offset)
+    return kept
+
+
+def pack_measure(measure: Measure) -> dict[bytes, bytes | None]:
+    """What ``PartitionRewrite.kept`` takes to keep a measure."""
+    return {_MEASURE_KEY: _MEASURE.pack(*measure)}
+
+
+def compute_trim_limit(store: LogStore, partition: LogPartition) -> LogOffset:
+    """The end of what may be trimmed: it is durable, and the last batch always stays."""
+    end = store.next_offset(partition)
+    last = next(store.read_log(partition, LogOffset(end - 1)), None) if end else None
+    if last is None:
+        return LogOffset(0)
+    return LogOffset(min(store.durable_offset(partition), read_batch_range(last)[0]))
+
+
+def read_old(
+    store: LogStore,
+    partition: LogPartition,
+    limit: int,
+    bytes_max: int,
+    is_old: Callable[[bytes], bool],
+) -> list[bytes]:
+    """The next batches to trim: those that end below the limit, as long as they are old.
+
+    Together at most ``bytes_max``, but for one that has more.
+    """
+    found: list[bytes] = []
+    size = 0
+    for batch in store.read_log(partition, read_history_start(store, partition).offset):
+        size += len(batch)
+        is_last = sum(read_batch_range(batch)) > limit
+        if is_last or (found and size > bytes_max) or not is_old(batch):
+            break
+        found.append(batch)
+    return found
+
+
+def decode_old(batches: Iterable[bytes]) -> list[Batch]:
+    """The batches that a step takes. Raises ``CodecError`` for one that is damaged."""
+    return [decode_batch(batch, decompress=decompress) for batch in batches]
+
+
+# ---------------------------------------------------------------------------------------- plan
+
+
+@dataclass(slots=True)
+class TrimPlan:
+    """What one step comes to. ``left`` are the batches below the history start that it changes."""
+
+    partition: LogPartition
+    start: HistoryStart
+    old: Sequence[Batch]
+    left: Sequence[bytes]
+    gone: set[int]
+    """Offsets of records that are superseded, or never counted."""
+    waiting: set[int]
+    """Offsets of records of these batches that wait for the end of a transaction."""
+    kept: dict[bytes, bytes | None]
+
+
+def compute_plan(
+    store: LogStore,
+    partition: LogPartition,
+    old: Sequence[Batch],
+    waiting: WaitingOffsets | None = None,
+) -> TrimPlan:
+    """Folds the batches onto what is kept, and reads those that lose records by it.
+
+    ``waiting`` is of the partition; the plan is applied to it, so that it holds once that is
+    written. It is read where it is not given.
+    """
+    before = read_history_start(store, partition)
+    known = read_waiting(store, partition) if waiting is None else waiting
+    fold = _OffsetFold(store, partition, old, known)
+    for batch in old:
+        fold.apply(batch)
+    before_ms = max([before.before_ms, *(batch.max_timestamp for batch in old)])
+    start = HistoryStart(LogOffset(old[-1].last_offset + 1), before_ms)
+    changed = sorted(offset for offset in fold.gone | fold.settled if offset < before.offset)
+    kept = fold.compute_kept()
+    kept[_START_KEY] = _START.pack(*start)
+    left = list(_read_holders(store, partition, changed))
+    return TrimPlan(partition, start, old, left, fold.gone, known.select(old, left), kept)
+
+
+class WaitingOffsets:
+    """Where the records lie that wait for the end of a transaction, by producer and by key."""
+
+    __slots__ = ("_by_producer", "_offsets", "_producers")
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, dict[bytes, int]] = {}
+        self._producers: dict[bytes, set[int]] = {}
+        """Those that wait with a key: a tombstone of it asks no others."""
+        self._offsets: set[int] = set()
+
+    def put(self, producer_id: int, key: bytes, offset: int) -> int | None:
+        """A record waits; the offset of the one whose place it takes."""
+        entries = self._by_producer.setdefault(producer_id, {})
+        before = entries.get(key)
+        entries[key] = offset
+        self._producers.setdefault(key, set()).add(producer_id)
+        self._offsets.add(offset)
+        if before is not None:
+            self._offsets.discard(before)
+        return before
+
+    def get(self, producer_id: int, key: bytes) -> int | None:
+        """The offset of what waits, if something does."""
+        return self._by_producer.get(producer_id, {}).get(key)
+
+    def keys_of(self, producer_id: int) -> Collection[bytes]:
+        """The keys with which a producer waits."""
+        return self._by_producer.get(producer_id, {}).keys()
+
+    def drop(self, key: bytes) -> list[tuple[int, int]]:
+        """Nobody waits with this key any more; the producers that did, and the offsets."""
+        dropped = []
+        for producer_id in sorted(self._producers.pop(key, ())):
+            entries = self._by_producer[producer_id]
+            dropped.append((producer_id, entries.pop(key)))
+            if not entries:
+                del self._by_producer[producer_id]
+        self._offsets.difference_update(offset for _, offset in dropped)
+        return dropped
+
+    def end(self, producer_id: int) -> dict[bytes, int]:
+        """A producer waits no more; the keys with which it did, and the offsets."""
+        ended = self._by_producer.pop(producer_id, {})
+        for key in ended:
+            producers = self._producers[key]
+            producers.discard(producer_id)
+            if not producers:
+                del self._producers[key]
+        self._offsets.difference_update(ended.values())
+        return ended
+
+    def select(self, old: Iterable[Batch], left: Iterable[bytes]) -> set[int]:
+        """Of these batches."""
+        offsets = self._offsets
+        found = {record.offset for batch in old for record in batch.records} & offsets
+        for data in left:
+            base_offset, count = read_batch_range(data)
+            if count < len(offsets):
+                found.update(offsets.intersection(range(base_offset, base_offset + count)))
+            else:
+                found.update(o for o in offsets if base_offset <= o < base_offset + count)
+        return found
+
+
+def read_waiting(store: LogStore, partition: LogPartition) -> WaitingOffsets:
+    """What waits below the history start of a partition."""
+    waiting = WaitingOffsets()
+    for key, packed in store.kept(partition, _PENDING_TAG):
+        (producer_id,) = _PRODUCER_ID.unpack_from(key, 1)
+        (offset,) = _OFFSET.unpack(packed)
+        waiting.put(producer_id, key[1 + _PRODUCER_ID.size :], offset)
+    return waiting
+
+
+def _read_holders(
+    store: LogStore, partition: LogPartition, offsets: Sequence[int]
+) -> Iterator[bytes]:
+    """Each batch that holds any of the offsets, which ascend."""
+    end = 0
+    for offset in offsets:
+        if offset < end:
+            continue
+        batch = next(store.read_log(partition, LogOffset(offset)), None)
+        base_offset, count = (offset + 1, 0) if batch is None else read_batch_range(batch)
+        if batch is None or base_offset > offset:
+            raise StoreCorrupt(
+                f"log partition {partition} has no record at offset {offset}, which it should have "
+                "kept: restore the data folder from a backup"
+            )
+        yield batch
+        end = base_offset + count
+
+
+class _OffsetFold:
+    """``PartitionFold`` on offsets alone, over what is kept of the log below the history start."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        partition: LogPartition,
+        old: Sequence[Batch],
+        waiting: WaitingOffsets,
+    ) -> None:
+        self._store = store
+        self._partition = partition
+        self._waiting = waiting
+        self.latest: dict[bytes, int | None] = {}
+        self.gone: set[int] = set()
+        self.settled: set[int] = set()
+        """Offsets that waited, and count now."""
+        self._changed_pending: set[tuple[int, bytes]] = set()
+        self._read_latest(old)
+
+    def _read_latest(self, old: Sequence[Batch]) -> None:
+        keys = {
+            compute_latest_key(record.key)
+            for batch in old
+            if not batch.is_control
+            for record in batch.records
+            if record.key is not None
+        }
+        ending = {batch.producer_id for batch in old if batch.is_control}
+        keys.update(*(self._waiting.keys_of(producer_id) for producer_id in ending))
+        ordered = sorted(keys)
+        found = self._store.get_kept(self._partition, [_LATEST_TAG + key for key in ordered])
+        for key, packed in zip(ordered, found, strict=True):
+            self.latest[key] = None if packed is None else _OFFSET.unpack(packed)[0]
+
+    def apply(self, batch: Batch) -> None:
+        """One batch, by the rules of ``storage.log.fold``."""
+        if batch.is_control:
+            for record in batch.records:
+                self.gone.add(record.offset)
+                marker = decode_marker(record)
+                if marker is not None:
+                    self._end_transaction(batch.producer_id, committed=marker.committed)
+            return
+        may_wait = batch.is_transactional and batch.producer_id >= 0
+        for record in batch.records:
+            if record.key is None:
+                self.gone.add(record.offset)
+            else:
+                self._apply_record(batch.producer_id if may_wait else None, record, record.key)
+
+    def _apply_record(self, producer_id: int | None, record: BatchRecord, key: bytes) -> None:
+        key, offset = compute_latest_key(key), record.offset
+        if record.value is None:
+            self._replace(key, None)
+            self._drop_pending(key)
+            self.gone.add(offset)
+        elif producer_id is not None and key[:2] == _OFFSET_TYPE:
+            before = self._waiting.put(producer_id, key, offset)
+            if before is not None:
+                self.gone.add(before)
+            self._changed_pending.add((producer_id, key))
+        else:
+            self._replace(key, offset)
+
+    def _replace(self, key: bytes, offset: int | None) -> None:
+        standing = self.latest[key]
+        if standing is not None:
+            self.gone.add(standing)
+        self.latest[key] = offset
+
+    def _drop_pending(self, key: bytes) -> None:
+        for producer_id, offset in self._waiting.drop(key):
+            self.gone.add(offset)
+            self._changed_pending.add((producer_id, key))
+
+    def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        for key, offset in self._waiting.end(producer_id).items():
+            self._changed_pending.add((producer_id, key))
+            standing = self.latest[key]
+            if committed and (standing is None or standing < offset):
+                self._replace(key, offset)
+                self.settled.add(offset)
+            else:
+                self.gone.add(offset)
+
+    def compute_kept(self) -> dict[bytes, bytes | None]:
+        """The entries of ``kept`` that are other than before, and some that are not."""
+        kept = {
+            _LATEST_TAG + key: None if offset is None else _OFFSET.pack(offset)
+            for key, offset in self.latest.items()
+        }
+        for producer_id, key in self._changed_pending:
+            waiting = self._waiting.get(producer_id, key)
+            packed = None if waiting is None else _OFFSET.pack(waiting)
+            kept[_PENDING_TAG + _PRODUCER_ID.pack(producer_id) + key] = packed
+        return kept
+
+
+# ------------------------------------------------------------------------------------- rewrite
+
+
+@dataclass(slots=True)
+class _Changes:
+    removed: list[LogOffset] = field(default_factory=list)
+    batches: list[bytes] = field(default_factory=list)
+
+
+def compute_rewrite(plan: TrimPlan) -> PartitionRewrite:
+    """The step as the store takes it."""
+    changes, gone = _Changes(), sorted(plan.gone)
+    for data in plan.left:
+        header = read_batch_header(data)
+        first = bisect_left(gone, header.base_offset)
+        if bisect_right(gone, header.last_offset, first) - first == header.count:
+            changes.removed.append(LogOffset(header.base_offset))
+        else:
+            _rewrite_batch(plan, decode_batch(data, decompress=decompress), changes)
+    for batch in plan.old:
+        _rewrite_batch(plan, batch, changes)
+    return PartitionRewrite(plan.partition, changes.removed, changes.batches, plan.kept)
+
+
+def _rewrite_batch(plan: TrimPlan, batch: Batch, changes: _Changes) -> None:
+    left = [record for record in batch.records if record.offset not in plan.gone]
+    is_waiting = any(record.offset in plan.waiting for record in left)
+    is_whole = bool(left) and len(left) == len(batch.records)
+    if is_whole and is_waiting == batch.is_transactional and not batch.compression:
+        return
+    changes.removed.append(LogOffset(batch.base_offset))
+    for first in range(0, len(left), RECORDS_PER_BATCH_MAX):
+        cut = left[first : first + RECORDS_PER_BATCH_MAX]
+        is_transactional = any(record.offset in plan.waiting for record in cut)
+        changes.batches.append(select_records(batch, cut, is_transactional=is_transactional))

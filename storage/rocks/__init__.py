@@ -1,0 +1,1 @@
+"""The store on RocksDB; two modules know rocksdict."""

@@ -1,0 +1,72 @@
+"""What a damaged RocksDB has left, for the line that says why a store is refused."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from storage.log_store import StoreCorrupt, StoreError, read_batch_range
+from storage.rocks.rocks_cursors import errors_of
+
+_LOG_KEY = struct.Struct(">HQ")
+_NAMED_MAX = 3
+
+
+def check_blobs(path: Path, log: Any) -> None:
+    """Raises ``StoreCorrupt`` where files with batches are gone or cut.
+
+    RocksDB would notice only when one of those batches is read.
+    """
+    sizes = [file.stat().st_size for file in path.glob("*.blob")]
+    with errors_of(path):
+        count: int = log.property_int_value("rocksdb.num-blob-files") or 0
+        size: int = log.property_int_value("rocksdb.total-blob-file-size") or 0
+    if len(sizes) < count or sum(sizes) < size:
+        raise StoreCorrupt(
+            f"{path} is damaged, restore the data folder from a backup: of {count} *.blob files "
+            f"with {size} bytes there are {len(sizes)} with {sum(sizes)}"
+        )
+
+
+def describe_readable(path: Path, reopen: Callable[[], Any], durable: Sequence[int]) -> str:
+    """How far each log partition can be read before the damage, as the end of a sentence.
+
+    ``reopen`` opens what comes before the damage, and ``durable`` are the next offsets of the
+    watermark. Empty where the damage is elsewhere than in the write-ahead log.
+    """
+    try:
+        with errors_of(path):
+            db = reopen()
+        try:
+            ends = _read_ends(path, db, len(durable))
+        finally:
+            db.close()
+    except StoreError:
+        return ""
+    pairs = [(number, end, durable[number]) for number, end in enumerate(ends)]
+    lost = [pair for pair in pairs if pair[1] < pair[2]] or [pair for pair in pairs if pair[1]]
+    named = "; ".join(
+        f"log partition {number} can be read up to offset {end} and was acknowledged up to {mark}"
+        for number, end, mark in lost[:_NAMED_MAX]
+    )
+    more = f" (and {len(lost) - _NAMED_MAX} more partitions)" if len(lost) > _NAMED_MAX else ""
+    return f"; {named}{more}" if named else ""
+
+
+def _read_ends(path: Path, db: Any, partitions: int) -> list[int]:
+    """The next offset of each partition, 0 for those without batches."""
+    ends = []
+    log = db.get_column_family("log")
+    iterator = log.iter()
+    find: Callable[[bytes], None] = iterator.seek_for_prev
+    with errors_of(path):
+        for partition in range(partitions):
+            find(_LOG_KEY.pack(partition, (1 << 64) - 1))
+            iterator.status()
+            is_found = iterator.valid() and iterator.key()[:2] == partition.to_bytes(2, "big")
+            ends.append(sum(read_batch_range(iterator.value())) if is_found else 0)
+    del iterator, find
+    log.close()
+    return ends

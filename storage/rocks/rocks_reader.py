@@ -1,0 +1,243 @@
+"""Reading a store beside whoever writes it, or though it is damaged: nothing in it is changed.
+
+A reader sees the log as it was when it was opened. It takes no lock, recovers nothing and does not
+hold the log against the watermark: it shows what is there, for tools and for rescue.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from model.ids import LogOffset, LogPartition
+from storage.folder.store_folder import ROCKSDB_NAME, WATERMARK_NAME
+from storage.folder.unfinished import make_folder
+from storage.folder.watermark import WatermarkHeader, read_watermark_header, read_watermark_offsets
+from storage.log_store import (
+    LatestEntry,
+    StoreCorrupt,
+    StoreError,
+    compute_latest_key,
+    read_batch_range,
+    unpack_latest,
+    unpack_pending,
+)
+from storage.rocks.rocks_cursors import errors_of
+from storage.rocks.rocks_store import open_rocksdb_for_reading
+
+_PARTITION = struct.Struct(">H")
+_LOG_KEY = struct.Struct(">HQ")
+_LOG_START = LogOffset(0)
+_FAMILIES = ("log", "latest", "side", "meta", "pending", "kept")
+_FAMILIES_OF_FORMAT_1 = _FAMILIES[:4]
+_ATTEMPTS = 5
+"""A live server may remove a file between the moment it was listed and the one it is opened."""
+
+_OWN_FILES = Path("/proc/self/fd")
+READER_PREFIX = "muster-reader-"
+_WRITTEN_ON_OPENING = {"LOG", "LOCK", "rocksdict-config.json"}
+
+
+def open_store_reader(folder: Path) -> RocksLogReader:
+    """Opens the store in a folder as it is now; raises ``StoreError`` where that cannot be."""
+    header = read_watermark_header(folder / WATERMARK_NAME)
+    # Before the log is opened: what was acknowledged by now must be found there.
+    durable = _read_durable(folder / WATERMARK_NAME)
+    path = folder / ROCKSDB_NAME
+    if not (path / "CURRENT").exists():
+        raise StoreCorrupt(f"{path / 'CURRENT'} is missing: restore the data folder from a backup")
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _open(folder, path, header, durable)
+        except StoreCorrupt:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise AssertionError("not reached")
+
+
+def _read_durable(watermark: Path) -> Sequence[int] | StoreError:
+    """The error is for who asks: the log can be read without."""
+    try:
+        return read_watermark_offsets(watermark)
+    except StoreError as error:
+        return error
+
+
+def _open(
+    folder: Path, path: Path, header: WatermarkHeader, durable: Sequence[int] | StoreError
+) -> RocksLogReader:
+    with ExitStack() as undo, errors_of(folder):
+        links = undo.enter_context(make_folder(Path(gettempdir()), READER_PREFIX))
+        for entry in path.iterdir():
+            if entry.name not in _WRITTEN_ON_OPENING:
+                (links / entry.name).symlink_to(_hold(entry.absolute(), undo))
+        families = _FAMILIES if header.format_version > 1 else _FAMILIES_OF_FORMAT_1
+        db = open_rocksdb_for_reading(links, families)
+        return RocksLogReader(folder, db, header, durable, families, undo.pop_all())
+
+
+def _hold(file: Path, undo: ExitStack) -> Path:
+    """A path under which a file can be opened as long as the reader lives.
+
+    RocksDB opens tables with the database and blob files when they are read, which a live server
+    may have removed by then.
+    """
+    if file.suffix != ".blob" or not _OWN_FILES.is_dir():
+        return file
+    handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    undo.callback(os.close, handle)
+    return _OWN_FILES / str(handle)
+
+
+class RocksLogReader:
+    """A store, read-only, with the methods of ``LogStore``; ``open_store_reader`` makes it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        db: Any,
+        header: WatermarkHeader,
+        durable: Sequence[int] | StoreError,
+        families: Sequence[str],
+        files: ExitStack,
+    ) -> None:
+        self.partitions = header.partitions
+        self.cluster_id = header.cluster_id
+        self._durable = durable
+        self._folder = folder
+        self._db = db
+        self._families = {name: db.get_column_family(name) for name in families}
+        self._files = files
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        """Record batches in offset order, from the one that holds ``start`` on."""
+        prefix = _PARTITION.pack(partition)
+        for _, batch in self._scan("log", self._find_batch(partition, start), prefix):
+            yield batch
+
+    def read_batch_before(self, partition: LogPartition, offset: LogOffset) -> bytes | None:
+        """The last batch that begins before an offset; ``None`` where there is none."""
+        prefix = _PARTITION.pack(partition)
+        with errors_of(self._folder):
+            cursor = self._families["log"].iter()
+            cursor.seek_for_prev(_LOG_KEY.pack(partition, max(0, offset - 1)))
+            cursor.status()
+            if offset > 0 and cursor.valid() and cursor.key().startswith(prefix):
+                return bytes(cursor.value())
+        return None
+
+    def log_entries(self, partition: LogPartition) -> Iterator[tuple[LogOffset, bytes]]:
+        """All batches, in the order of the offsets that they are kept under, with these."""
+        prefix = _PARTITION.pack(partition)
+        for key, batch in self._scan("log", prefix, prefix):
+            if len(key) != _LOG_KEY.size:
+                raise StoreCorrupt(f"{self._folder}: {key.hex()} is no key of a batch")
+            yield LogOffset(_LOG_KEY.unpack(key)[1]), batch
+
+    @property
+    def sequence(self) -> int:
+        """RocksDB's count of writes, as the watermark has it."""
+        sequence: int = self._db.latest_sequence_number()
+        return sequence
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        """The offset at which the partition goes on."""
+        prefix = _PARTITION.pack(partition)
+        with errors_of(self._folder):
+            cursor = self._families["log"].iter()
+            cursor.seek_for_prev(prefix + b"\xff" * (_LOG_KEY.size - _PARTITION.size))
+            cursor.status()
+            if not (cursor.valid() and cursor.key().startswith(prefix)):
+                return LogOffset(0)
+            return LogOffset(sum(read_batch_range(cursor.value())))
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """Up to where the partition had been acknowledged when the store was opened."""
+        if isinstance(self._durable, StoreError):
+            raise self._durable
+        return LogOffset(self._durable[partition])
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore.kept``."""
+        prefix = _PARTITION.pack(partition)
+        if "kept" in self._families:
+            for key, packed in self._scan("kept", prefix + key_prefix, prefix + key_prefix):
+                yield key[_PARTITION.size :], packed
+
+    def meta(self) -> dict[bytes, bytes]:
+        """What the store says of itself beside the watermark's header."""
+        return dict(self._scan("meta", b"", b""))
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        """The entries whose record key begins with the prefix, in the order of the keys."""
+        prefix = _PARTITION.pack(partition) + key_prefix
+        for key, packed in self._scan("latest", prefix, prefix):
+            yield unpack_latest(key[_PARTITION.size :], packed)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        """The entries of record keys, in their order; a legacy offset key finds its twin."""
+        prefix = _PARTITION.pack(partition)
+        canonical = [compute_latest_key(key) for key in keys]
+        with errors_of(self._folder):
+            values = self._families["latest"].get([prefix + key for key in canonical])
+        return [
+            None if packed is None else unpack_latest(key, packed)
+            for key, packed in zip(canonical, values, strict=True)
+        ]
+
+    def pending(self, partition: LogPartition) -> Iterator[tuple[int, LatestEntry]]:
+        """Producer ids and the entries of their open transactions, in the order of both."""
+        prefix = _PARTITION.pack(partition)
+        if "pending" in self._families:
+            for key, packed in self._scan("pending", prefix, prefix):
+                yield unpack_pending(key[_PARTITION.size :], packed)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """What trimming has kept (``storage.log.trim``), in the order of the keys."""
+        if "kept" not in self._families:
+            return [None] * len(keys)
+        prefix = _PARTITION.pack(partition)
+        with errors_of(self._folder):
+            return list(self._families["kept"].get([prefix + key for key in keys]))
+
+    def side(self) -> Iterator[tuple[bytes, bytes]]:
+        """All side records, in the order of their keys."""
+        return self._scan("side", b"", b"")
+
+    def close(self) -> None:
+        """Lets go of the files. Closing twice does nothing."""
+        for family in self._families.values():
+            family.close()
+        self._families.clear()
+        self._db.close()
+        self._files.close()
+
+    def _find_batch(self, partition: LogPartition, start: int) -> bytes:
+        first = _LOG_KEY.pack(partition, start)
+        with errors_of(self._folder):
+            cursor = self._families["log"].iter()
+            cursor.seek_for_prev(first)
+            cursor.status()
+            if cursor.valid() and cursor.key()[: _PARTITION.size] == first[: _PARTITION.size]:
+                base_offset, count = read_batch_range(cursor.value())
+                if base_offset + count > start:
+                    return _LOG_KEY.pack(partition, base_offset)
+        return first
+
+    def _scan(self, family: str, start: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        with errors_of(self._folder):
+            cursor = self._families[family].iter()
+            cursor.seek(start)
+            while cursor.valid() and cursor.key().startswith(prefix):
+                yield cursor.key(), cursor.value()
+                cursor.next()
+            cursor.status()

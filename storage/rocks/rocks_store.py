@@ -1,0 +1,523 @@
+"""``LogStore`` on RocksDB; with ``rocks_options`` all that knows rocksdict.
+
+A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
+mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
+``pending`` (partition, producer id, record key -> entry), ``kept`` (partition, key of
+``storage.log.trim`` -> value), ``side`` (key -> value) and ``meta`` (format, cluster id,
+partitions). Format 1 had no ``pending`` and no ``kept``: opening such a store makes it one of
+format 2.
+
+rocksdict holds the GIL through every call but ``flush_wal``, so writes are not synced where they
+are made but by ``sync``, in a worker thread. It also keeps RocksDB open as long as an iterator
+lives, so every iterator is known here and dropped on ``close``.
+"""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rocksdict import (
+    AccessType,
+    Checkpoint,
+    DBRecoveryMode,
+    IngestExternalFileOptions,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from model.ids import GroupId, LogOffset, LogPartition
+from storage.folder.replacement import lock_store
+from storage.folder.store_folder import (
+    ROCKSDB_NAME,
+    FolderLock,
+    check_files,
+    open_or_create_watermark,
+)
+from storage.folder.watermark import FORMAT_VERSION, Watermark, WatermarkHeader, sync_folder
+from storage.log_store import (
+    FormatTooNew,
+    LatestEntry,
+    PartitionAppend,
+    PartitionRewrite,
+    StoreCorrupt,
+    StoreError,
+    check_append,
+    check_rewrite,
+    compute_latest_key,
+    compute_watermark_violation,
+    pack_pending_key,
+    read_batch_range,
+    scan_offset_group_ids,
+    unpack_latest,
+    unpack_pending,
+)
+from storage.rocks.rocks_checkpoint import RocksCheckpoint
+from storage.rocks.rocks_cursors import Scan, Seek, compute_store_error, errors_of
+from storage.rocks.rocks_damage import check_blobs, describe_readable
+from storage.rocks.rocks_load import LoadTarget, RocksLoad
+from storage.rocks.rocks_options import (
+    FAMILIES,
+    RAW_MODE,
+    compute_family_options,
+    make_options,
+    make_reading_options,
+    make_sst_writer,
+)
+from storage.rocks.rocks_rewrite import put_rewrite
+from storage.rocks.wal_tail import cut_torn_tail
+
+MAX_PARTITIONS = 1 << 16
+"""Partitions are two bytes of a key."""
+
+_PARTITION = struct.Struct(">H")
+_OFFSET = struct.Struct(">Q")
+_LOG_KEY = struct.Struct(">HQ")
+_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
+_LOG_START = LogOffset(0)
+
+
+def open_store(
+    path: str | Path, *, partitions: int, cluster_id: str | None = None
+) -> RocksLogStore:
+    """Opens the store in a data folder, or makes one there if the folder is new or empty.
+
+    ``partitions`` and ``cluster_id`` (22 characters, random by default) are for a new store; an
+    existing one keeps its own. Raises ``StoreLocked``, ``StoreCorrupt``, ``FormatTooNew`` and
+    ``WatermarkViolation``, each with one line for the operator.
+    """
+    if not 0 < partitions <= MAX_PARTITIONS:
+        raise ValueError(f"a store has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
+    folder = Path(path)
+    with ExitStack() as undo:
+        lock = lock_store(folder)
+        undo.callback(lock.release)
+        watermark = open_or_create_watermark(folder, partitions, cluster_id)
+        undo.callback(watermark.close)
+        check_files(folder, is_pristine=watermark.is_pristine)
+        # First, so that an older version refuses the store before it meets a family unknown to it.
+        watermark.raise_format()
+        db, cut_bytes = _open_rocksdb(folder / ROCKSDB_NAME, watermark)
+        undo.callback(db.close)
+        if watermark.is_pristine:
+            _finish_creation(folder, db, watermark)
+        _check_meta(folder, db, watermark.header)
+        undo.pop_all()
+    store = RocksLogStore(folder, db, watermark, lock)
+    store.cut_bytes = cut_bytes
+    return store
+
+
+class RocksLogStore:
+    """A ``LogStore`` in a data folder; ``open_store`` makes it.
+
+    ``cut_bytes`` is how much of a write torn by a crash ``open_store`` had to cut off.
+    """
+
+    cut_bytes = 0
+
+    def __init__(self, folder: Path, db: Rdict, watermark: Watermark, lock: FolderLock) -> None:
+        self.partitions = watermark.header.partitions
+        self.cluster_id = watermark.header.cluster_id
+        self._folder = folder
+        self._db = db
+        self._watermark = watermark
+        self._lock = lock
+        self._families = {name: db.get_column_family(name) for name in FAMILIES}
+        self._handles = {name: db.get_column_family_handle(name) for name in FAMILIES}
+        self._prefixes = tuple(map(_PARTITION.pack, range(self.partitions)))
+        self._write_options = WriteOptions()
+        self._write_options.no_slowdown = True
+        self._cursors: weakref.WeakSet[Scan | Seek] = weakref.WeakSet()
+        self._is_closed = False
+        try:
+            check_blobs(folder / ROCKSDB_NAME, self._families["log"])
+            self._ends = [self._read_end(partition) for partition in range(self.partitions)]
+            self._synced = (self._ends.copy(), db.latest_sequence_number())
+            self._check_watermark()
+        except BaseException:
+            self._release()
+            raise
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        if not 0 <= partition < self.partitions:
+            raise ValueError(f"there is no log partition {partition} of {self.partitions}")
+        return LogOffset(self._ends[partition])
+
+    def write(
+        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+    ) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        batch = WriteBatch(raw_mode=True)
+        put, log_family, latest_family = batch.put, self._handles["log"], self._handles["latest"]
+        ends: dict[LogPartition, int] = {}
+        for append in appends:
+            partition, first = append.partition, append.base_offset
+            check_append(append, ends.get(partition) or self.next_offset(partition))
+            ends[partition] = first + append.records
+            prefix = self._prefixes[partition]
+            put(prefix + _OFFSET.pack(first), append.batch, log_family)
+            for key, packed in append.latest.items():
+                if packed is None:
+                    batch.delete(prefix + key, latest_family)
+                else:
+                    put(prefix + key, packed, latest_family)
+            if append.pending:
+                self._put_pending(batch, append)
+        side_family = self._handles["side"]
+        for key, value in side:
+            if value is None:
+                batch.delete(key, side_family)
+            else:
+                batch.put(key, value, side_family)
+        with errors_of(self._folder):
+            self._db.write(batch, self._write_options)
+        for partition, end in ends.items():
+            self._ends[partition] = end
+
+    def _put_pending(self, batch: WriteBatch, append: PartitionAppend) -> None:
+        prefix, family = self._prefixes[append.partition], self._handles["pending"]
+        for (producer_id, key), packed in append.pending.items():
+            pending_key = prefix + pack_pending_key(producer_id, key)
+            if packed is None:
+                batch.delete(pending_key, family)
+            else:
+                batch.put(pending_key, packed, family)
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        return LogOffset(self._watermark.offsets[partition])
+
+    def rewrite(self, rewrite: PartitionRewrite) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        partition = rewrite.partition
+        check_rewrite(rewrite, self._watermark.offsets[partition], self._ends[partition])
+        batch = WriteBatch(raw_mode=True)
+        put_rewrite(batch, self._prefixes[partition], self._handles, rewrite)
+        with errors_of(self._folder):
+            self._db.write(batch, self._write_options)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        return list(self._get("kept", [prefix + key for key in keys]))
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition] + key_prefix
+        scan = self._scan("kept", prefix, prefix)
+        return ((key[_PARTITION.size :], value) for key, value in scan)
+
+    def sync(self) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        # Whatever was written before these two lines is in the WAL that is synced after them.
+        sequence = self._db.latest_sequence_number()
+        ends = self._ends.copy()
+        with errors_of(self._folder):
+            self._db.flush_wal(True)
+        self._synced = (ends, sequence)
+
+    def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
+        """See ``LogStore``."""
+        self._check_open()
+        ends, sequence = self._synced
+        for partition, offset in offsets.items():
+            if not self._watermark.offsets[partition] <= offset <= ends[partition]:
+                raise ValueError(
+                    f"partition {partition} is durable up to {ends[partition]} and marked up to "
+                    f"{self._watermark.offsets[partition]}: {offset} is not between them"
+                )
+        self._watermark.mark(offsets, sequence)
+
+    def sync_watermark(self) -> None:
+        """See ``LogStore``. May run in a worker thread."""
+        self._check_open()
+        self._watermark.sync()
+
+    def begin_checkpoint(self) -> RocksCheckpoint:
+        """For ``storage.transfer.backup``, which may use it in a worker thread."""
+        self._check_open()
+        create = Checkpoint(self._db).create_checkpoint
+        return RocksCheckpoint(self._folder, self._families, create)
+
+    def begin_load(self) -> RocksLoad:
+        """For a store without a log that nobody else uses, until ``end_load``."""
+        self._check_open()
+        write_options = WriteOptions()
+        # A property, which rocksdict's stub takes for a method.
+        write_options.disable_wal = True  # type: ignore[method-assign, assignment]
+        target = LoadTarget(
+            self._families,
+            self._handles,
+            make_batch=lambda: WriteBatch(raw_mode=True),
+            write=lambda batch: self._db.write(batch, write_options),
+            make_sst=lambda: make_sst_writer("log"),
+            ingest=self._ingest,
+        )
+        return RocksLoad(self._folder, target)
+
+    def _ingest(self, family: str, paths: list[str], is_moved: bool) -> None:
+        options = IngestExternalFileOptions()
+        options.set_move_files(is_moved)
+        self._families[family].ingest_external_file(paths, options)
+
+    def end_load(self, load: RocksLoad) -> None:
+        """Makes durable what was loaded, and moves the watermark to its end."""
+        load.finish()
+        ends = {partition: LogOffset(end) for partition, end in load.ends.items()}
+        for partition, end in ends.items():
+            self._ends[partition] = end
+        self.sync()
+        self.mark_durable(ends)
+        self.sync_watermark()
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        first = prefix + _OFFSET.pack(start)
+        key = self._seek("log").find_at_or_before(first)
+        if key is not None and key.startswith(prefix):
+            batch = self._get("log", key)
+            if batch is not None and sum(read_batch_range(batch)) > start:
+                first = key
+        return (batch for _, batch in self._scan("log", first, prefix))
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition] + key_prefix
+        scan = self._scan("latest", prefix, prefix)
+        return (unpack_latest(key[_PARTITION.size :], packed) for key, packed in scan)
+
+    def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
+        """See ``LogStore``."""
+        packed = self._get("latest", self._prefixes[partition] + compute_latest_key(key))
+        return None if packed is None else unpack_latest(compute_latest_key(key), packed)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        canonical = [compute_latest_key(key) for key in keys]
+        values = self._get("latest", [prefix + key for key in canonical])
+        return [
+            None if packed is None else unpack_latest(key, packed)
+            for key, packed in zip(canonical, values, strict=True)
+        ]
+
+    def pending(
+        self, partition: LogPartition, producer_id: int | None = None
+    ) -> Iterator[tuple[int, LatestEntry]]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        if producer_id is not None:
+            prefix += pack_pending_key(producer_id, b"")
+        scan = self._scan("pending", prefix, prefix)
+        return (unpack_pending(key[_PARTITION.size :], packed) for key, packed in scan)
+
+    def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
+        """See ``LogStore``."""
+        prefix = self._prefixes[partition]
+        cursor = self._seek("latest")
+
+        def seek(key: bytes) -> bytes | None:
+            found = cursor.find_at_or_after(prefix + key)
+            if found is None or not found.startswith(prefix):
+                return None
+            return found[_PARTITION.size :]
+
+        return scan_offset_group_ids(seek)
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        return self._scan("side", prefix, prefix)
+
+    def close(self) -> None:
+        """See ``LogStore``."""
+        if self._is_closed:
+            return
+        try:
+            self.sync()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._is_closed = True
+        for cursor in list(self._cursors):
+            cursor.drop()
+        for family in self._families.values():
+            family.close()
+        self._families.clear()
+        self._handles.clear()
+        self._db.close()
+        self._watermark.close()
+        self._lock.release()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"{self._folder} is closed")
+
+    def _get(self, family: str, key: Any) -> Any:
+        self._check_open()
+        try:
+            return self._families[family].get(key)
+        except Exception as error:
+            raise compute_store_error(self._folder, error) from error
+
+    def _scan(self, family: str, start: bytes, prefix: bytes) -> Scan:
+        self._check_open()
+        with errors_of(self._folder):
+            iterator = self._families[family].iter()
+            iterator.seek(start)
+        about = family if family == "side" else f"{family} of log partition {_read_number(prefix)}"
+        scan = Scan(self._folder, iterator, prefix, about)
+        self._cursors.add(scan)
+        return scan
+
+    def _seek(self, family: str) -> Seek:
+        self._check_open()
+        seek = Seek(self._folder, self._families[family].iter())
+        self._cursors.add(seek)
+        return seek
+
+    def _read_end(self, partition: int) -> int:
+        """The next offset of a partition: what its last batch ends at.
+
+        What lies above the watermark was written in the last moments before a crash, and must
+        have no hole: the disk may have kept a later write and lost an earlier one.
+        """
+        prefix = self._prefixes[partition]
+        key = self._seek("log").find_at_or_before(prefix + b"\xff" * _OFFSET.size)
+        if key is None or not key.startswith(prefix):
+            return 0
+        end = self._read_batch_end(key)
+        marked = self._watermark.offsets[partition]
+        if end > marked:
+            expected = marked
+            for batch in self.read_log(LogPartition(partition), LogOffset(marked)):
+                base_offset, count = read_batch_range(batch)
+                if base_offset > expected:
+                    raise self._compute_damage(partition, f"nothing from offset {expected} on")
+                expected = base_offset + count
+        return end
+
+    def _read_batch_end(self, key: bytes) -> int:
+        partition, base_offset = _LOG_KEY.unpack(key)
+        batch_base, count = read_batch_range(self._get("log", key))
+        if batch_base != base_offset or count < 1:
+            raise self._compute_damage(partition, f"another batch at offset {base_offset}")
+        return batch_base + count
+
+    def _compute_damage(self, partition: int, what: str) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self._folder} is damaged, restore the data folder from a backup: log partition "
+            f"{partition} has {what}"
+        )
+
+    def _check_watermark(self) -> None:
+        ends, sequence = self._synced
+        marked = self._watermark
+        violation = compute_watermark_violation(ends, marked.offsets, (sequence, marked.sequence))
+        if violation is not None:
+            raise violation
+
+
+def _read_number(key: bytes) -> int:
+    """The partition that a key begins with."""
+    number: int = _PARTITION.unpack_from(key)[0]
+    return number
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
+    """The database, and how many bytes of a torn tail had to be cut off for it to open."""
+    try:
+        return _open_rocksdb_as_is(path, create=watermark.is_pristine), 0
+    except StoreCorrupt as damage:
+        cut_bytes = cut_torn_tail(path, watermark.sequence)
+        if not cut_bytes:
+            readable = describe_readable(
+                path, lambda: _open_rocksdb_before_damage(path), watermark.offsets
+            )
+            raise StoreCorrupt(f"{damage}{readable}") from damage
+    return _open_rocksdb_as_is(path, create=watermark.is_pristine), cut_bytes
+
+
+def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
+    with errors_of(path):
+        options, families = make_options(path.parent, create=create)
+        return Rdict(str(path), options, column_families=families)
+
+
+def _open_rocksdb_before_damage(path: Path) -> Rdict:
+    """What comes before the first damage of the write-ahead log. Changes nothing on disk."""
+    options, families = make_options(path.parent, create=False)
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    access = AccessType.read_only(error_if_log_file_exist=False)
+    return Rdict(str(path), options, column_families=families, access_type=access)
+
+
+def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
+    """The database at a path as it is now, which may be that of a running server.
+
+    Not as a secondary: reading blobs in one ends the process (RocksDB 9.8 as of rocksdict 0.3.29).
+    """
+    (path / "rocksdict-config.json").write_text(RAW_MODE)
+    options = make_reading_options(path)
+    names = {name: compute_family_options(name) for name in ("default", *families)}
+    access = AccessType.read_only(error_if_log_file_exist=False)
+    return Rdict(str(path), options, column_families=names, access_type=access)
+
+
+def _finish_creation(folder: Path, db: Rdict, watermark: Watermark) -> None:
+    header = watermark.header
+    batch = WriteBatch(raw_mode=True)
+    meta = db.get_column_family_handle("meta")
+    batch.put(_FORMAT_KEY, str(header.format_version).encode(), meta)
+    batch.put(_CLUSTER_ID_KEY, header.cluster_id.encode(), meta)
+    batch.put(_PARTITIONS_KEY, str(header.partitions).encode(), meta)
+    with errors_of(folder):
+        db.write(batch)
+        db.flush_wal(True)
+        sync_folder(folder)
+    watermark.mark({}, db.latest_sequence_number())
+    watermark.sync()
+
+
+def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
+    meta = db.get_column_family("meta")
+    try:
+        with errors_of(folder):
+            keys = (_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY)
+            version, cluster_id, partitions = (meta.get(key) for key in keys)
+    finally:
+        meta.close()
+    if version is not None and int(version) > FORMAT_VERSION:
+        raise FormatTooNew(
+            f"{folder} has format {int(version)}, this version reads up to {FORMAT_VERSION}: "
+            "use a newer version"
+        )
+    if version is not None and int(version) < header.format_version:
+        raised = WriteBatch(raw_mode=True)
+        family = db.get_column_family_handle("meta")
+        raised.put(_FORMAT_KEY, str(header.format_version).encode(), family)
+        with errors_of(folder):
+            db.write(raised)
+    if cluster_id != header.cluster_id.encode() or partitions != str(header.partitions).encode():
+        raise StoreCorrupt(
+            f"{folder}: the watermark belongs to another store ({header.cluster_id}); "
+            "restore the data folder from one backup"
+        )

@@ -1,0 +1,1 @@
+"""Logs and stores that come from elsewhere or go there: import, export, bulk, backup."""

@@ -1,0 +1,269 @@
+"""Importing Kafka's ``__consumer_offsets`` segments into a store: all of it, or nothing.
+
+A store without groups takes over the partitions of the log and its batches byte for byte, loaded
+block by block. Into a store that holds groups the log is appended, each group to the partition
+that it hashes to there (``storage.transfer.rehash``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from model.ids import LogOffset, LogPartition
+from storage.codec.batches import encode_marker
+from storage.columnar.batch_columns import BatchColumns, read_batch_columns
+from storage.columnar.block_fold import BlockFold
+from storage.columnar.record_columns import read_record_columns, slice_bytes
+from storage.columnar.segment_blocks import read_segment_blocks
+from storage.folder.replacement import replacing
+from storage.log.compression import decompress
+from storage.rocks.rocks_load import RocksLoad
+from storage.rocks.rocks_store import MAX_PARTITIONS, RocksLogStore, open_store
+from storage.segments.errors import TornTail
+from storage.segments.folder import SegmentFolder
+from storage.transfer.import_refused import ImportRefused
+from storage.transfer.import_side import SideImport, compute_side, move_side
+from storage.transfer.imported import Imported, pack_imported
+from storage.transfer.partition_placement import check_placement
+from storage.transfer.rehash import Rehash
+
+T = TypeVar("T")
+
+KAFKA_PARTITIONS = 50
+"""Kafka's default for ``offsets.topic.num.partitions``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How to import. ``partitions`` is how many the imported topic has, where that is known.
+
+    ``aborts_open`` ends open transactions with an abort, ``cuts_torn_tail`` leaves out a last
+    batch that is not whole.
+    """
+
+    partitions: int | None = None
+    aborts_open: bool = False
+    cuts_torn_tail: bool = False
+    side: SideImport = field(default_factory=SideImport)
+
+
+@dataclass(slots=True)
+class ImportCount:
+    """What was imported. ``open_producers`` are those of transactions that no marker has ended."""
+
+    partitions: int = 0
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    is_rehashed: bool = False
+    highest_producer_id: int = -1
+    open_producers: set[int] = field(default_factory=set)
+    aborted_producers: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, batches: BatchColumns) -> None:
+        """Counts a block."""
+        if len(batches.starts):
+            self.batches += len(batches.starts)
+            self.records += int(batches.counts.sum())
+            self.bytes += int(batches.sizes.sum())
+            highest = int(batches.producer_ids.max())
+            self.highest_producer_id = max(self.highest_producer_id, highest)
+
+
+def import_segments(
+    source: SegmentFolder,
+    store: Path,
+    options: ImportOptions,
+    inspect: Callable[[RocksLogStore], T],
+) -> tuple[ImportCount, T]:
+    """Imports into the store of a folder, which is made where there is none.
+
+    ``inspect`` sees the finished store before it takes its place. Raises ``ImportRefused``,
+    ``SegmentError``, ``CodecError`` and ``StoreError``, each with one line; the store is then as
+    it was.
+    """
+    count = ImportCount(notes=list(source.notes))
+    least = source.partition_count
+    are_all_there = len(source.partitions) == least
+    partitions = compute_partitions(source.path, least, are_all_there, options.partitions)
+
+    def fill(target: RocksLogStore) -> None:
+        if count.is_rehashed:
+            _append(source, target, options, count, partitions)
+        else:
+            _load(source, target, options, count)
+
+    return count, fill_store(store, partitions, options.side, count, fill, inspect)
+
+
+def fill_store(
+    store: Path,
+    partitions: int,
+    given: SideImport,
+    count: ImportCount,
+    fill: Callable[[RocksLogStore], None],
+    inspect: Callable[[RocksLogStore], T],
+) -> T:
+    """Puts a store with more in it in the place of the one of a folder: all of it, or nothing.
+
+    ``fill`` puts the log there, into a new store unless ``count.is_rehashed``, which is set before;
+    ``inspect`` sees the finished store. Raises what they raise, ``ImportRefused`` and
+    ``StoreError``.
+    """
+    with replacing(store) as replacement:
+        old_side: Sequence[tuple[bytes, bytes]] = ()
+        cluster_id = given.cluster_id
+        target: RocksLogStore | None = None
+        if replacement.copy_old():
+            target = open_store(replacement.building, partitions=partitions)
+            old_side, cluster_id = list(target.side()), target.cluster_id
+            if not _has_log(target):
+                target.close()
+                replacement.discard()
+                target = None
+        count.is_rehashed = target is not None
+        if target is None:
+            target = open_store(replacement.building, partitions=partitions, cluster_id=cluster_id)
+        try:
+            numbers = range(target.partitions)
+            before = [target.next_offset(LogPartition(number)) for number in numbers]
+            fill(target)
+            if count.is_rehashed:
+                filled = [
+                    partition
+                    for partition in map(LogPartition, numbers)
+                    if target.next_offset(partition) > before[partition]
+                ]
+                moved = move_side(given.records, target.partitions, filled)
+                given = replace(given, records=moved)
+            target.write([], compute_side(old_side, given, count.highest_producer_id))
+            count.partitions = target.partitions
+            return inspect(target)
+        finally:
+            target.close()
+
+
+def compute_partitions(path: Path, least: int, are_all_there: bool, said: int | None) -> int:
+    """How many partitions the topic has: a broker need not have a folder for each of them.
+
+    ``least`` is one more than the highest of those at the path, ``said`` what the user knows.
+    Raises ``ImportRefused`` where that cannot be.
+    """
+    if least > MAX_PARTITIONS:
+        raise ImportRefused(
+            f"{path} has a partition {least - 1}: a store has at most {MAX_PARTITIONS}"
+        )
+    if said is not None:
+        if said < least:
+            raise ImportRefused(
+                f"{path} has a partition {least - 1}: --partitions {said} is not how many there are"
+            )
+        return said
+    if are_all_there or least > KAFKA_PARTITIONS:
+        return least
+    return KAFKA_PARTITIONS
+
+
+def _has_log(store: RocksLogStore) -> bool:
+    return any(store.next_offset(LogPartition(p)) for p in range(store.partitions))
+
+
+# ------------------------------------------------------------------------------------- loading
+
+
+def _load(
+    source: SegmentFolder, target: RocksLogStore, options: ImportOptions, count: ImportCount
+) -> None:
+    load = target.begin_load()
+    for partition in source.partitions:
+        _load_partition(source, load, partition, options, count)
+    target.end_load(load)
+    check_placement(target)
+
+
+def _load_partition(
+    source: SegmentFolder,
+    load: RocksLoad,
+    partition: LogPartition,
+    options: ImportOptions,
+    count: ImportCount,
+) -> None:
+    folded = BlockFold()
+    next_offset, last_ms, records = 0, 0, 0
+    try:
+        for block in read_segment_blocks(source.segments[partition]):
+            _load_block(load, partition, block, folded)
+            records += int(block.counts.sum())
+            next_offset = int(block.last_offsets[-1]) + 1
+            last_ms = max(last_ms, int(block.max_timestamps.max()))
+            count.add(block)
+    except TornTail as error:
+        if not options.cuts_torn_tail:
+            raise
+        count.notes.append(f"left out: {error}")
+    if options.aborts_open and folded.open_producers:
+        aborts = compute_aborts(folded.open_producers, next_offset, last_ms)
+        count.aborted_producers.update(folded.open_producers)
+        block = read_batch_columns(aborts)
+        _load_block(load, partition, block, folded)
+        count.add(block)
+        next_offset += len(aborts)
+        records += len(aborts)
+    load.put_kept(partition, pack_imported(Imported(LogOffset(next_offset), next_offset - records)))
+    count.open_producers.update(folded.open_producers)
+    pending = folded.pending()
+    if pending:
+        load.put_pending(partition, pending)
+
+
+def _load_block(
+    load: RocksLoad, partition: LogPartition, block: BatchColumns, folded: BlockFold
+) -> None:
+    changes = folded.apply(block, read_record_columns(block, decompress))
+    batches = slice_bytes(block.data, block.starts, block.sizes)
+    next_offset = int(block.last_offsets[-1]) + 1
+    load.put_batches(partition, block.base_offsets, batches, next_offset)
+    load.change_latest(partition, changes)
+
+
+def compute_aborts(producers: dict[int, int], offset: int, time_ms: int) -> list[bytes]:
+    """A marker for each producer id and epoch, from an offset on."""
+    return [
+        encode_marker(
+            offset + index,
+            time_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=False,
+            coordinator_epoch=0,
+        )
+        for index, (producer_id, epoch) in enumerate(sorted(producers.items()))
+    ]
+
+
+# ----------------------------------------------------------------------------------- appending
+
+
+def _append(
+    source: SegmentFolder,
+    target: RocksLogStore,
+    options: ImportOptions,
+    count: ImportCount,
+    partitions: int,
+) -> None:
+    rehash = Rehash(target, aborts_open=options.aborts_open)
+    for partition in source.partitions:
+        try:
+            for block in read_segment_blocks(source.segments[partition]):
+                rehash.apply(partition, slice_bytes(block.data, block.starts, block.sizes))
+                count.add(block)
+        except TornTail as error:
+            if not options.cuts_torn_tail:
+                raise
+            count.notes.append(f"left out: {error}")
+        count.aborted_producers.update(rehash.end_partition())
+    rehash.finish()

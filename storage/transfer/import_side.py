@@ -1,0 +1,163 @@
+"""What an import puts into ``side``: topics, producer ids, the grace, and what an export kept."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
+from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
+from model.log.records import (
+    ImportGraceKey,
+    ImportGraceValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    ProducerStateKey,
+    ProducerStateValue,
+    SideRecord,
+    TopicDeletionKey,
+    TopicDeletionValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from storage.side_codec import decode_side, encode_side, encode_side_key, encode_side_value
+from storage.transfer.import_refused import ImportRefused
+
+Pair = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class SideImport:
+    """``topics`` are those of the cluster that wrote the log.
+
+    ``imported_at_ms`` (wall) begins the grace, ``None`` for no grace. ``records`` and
+    ``cluster_id`` are what an export wrote beside its segments.
+    """
+
+    topics: Mapping[TopicName, TopicSideValue] = field(default_factory=dict)
+    imported_at_ms: int | None = None
+    records: Sequence[Pair] = ()
+    cluster_id: str | None = None
+
+
+def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: int) -> list[Pair]:
+    """The side records of the store after the import.
+
+    What the store has stays; of what an export kept only what it has not is taken. Producer ids
+    go on above those of the log. Raises ``ImportRefused`` where topics contradict each other.
+    """
+    side = dict(given.records) | dict(old)
+    side.update(_merge_producers([*given.records, *old]))
+    topics: dict[TopicName, TopicSideValue] = {}
+    next_producer_id = highest_producer_id + 1
+    for key, value in [*given.records, *side.items()]:
+        match decode_side(key, value):
+            case SideRecord(TopicSideKey(name), TopicSideValue() as topic):
+                _add_topic(topics, name, topic)
+            case SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(end)):
+                next_producer_id = max(next_producer_id, end)
+            case _:
+                pass
+    for name, topic in given.topics.items():
+        _add_topic(topics, name, topic)
+    added = [SideRecord(TopicSideKey(name), topic) for name, topic in topics.items()]
+    if next_producer_id:
+        added.append(SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(next_producer_id)))
+    if given.imported_at_ms is not None:
+        added.append(SideRecord(ImportGraceKey(), ImportGraceValue(given.imported_at_ms)))
+    for record in added:
+        key, encoded = encode_side(record)
+        assert encoded is not None
+        side[key] = encoded
+    return list(side.items())
+
+
+def _merge_producers(records: Sequence[Pair]) -> dict[bytes, bytes]:
+    """What is known of producers, the highest of each epoch: who is fenced anywhere stays so."""
+    merged: dict[bytes, ProducerStateValue | ProducerGroupValue] = {}
+    for key, value in records:
+        state = decode_side(key, value).value
+        match state, merged.get(key, state):
+            case ProducerStateValue() as one, ProducerStateValue() as other:
+                merged[key] = _merge_states(one, other)
+            case ProducerGroupValue() as one, ProducerGroupValue() as other:
+                merged[key] = ProducerGroupValue(
+                    max(one.producer_epoch, other.producer_epoch),
+                    max(one.timed_out_epoch, other.timed_out_epoch),
+                )
+            case _:
+                pass
+    return {key: encode_side_value(state) for key, state in merged.items()}
+
+
+def _merge_states(one: ProducerStateValue, other: ProducerStateValue) -> ProducerStateValue:
+    since_ms = (one.transaction_since_ms, other.transaction_since_ms)
+    return ProducerStateValue(
+        max(one.producer_epoch, other.producer_epoch),
+        max(one.coordinator_epoch, other.coordinator_epoch),
+        max(one.last_timestamp, other.last_timestamp),
+        min((ms for ms in since_ms if ms >= 0), default=-1),
+    )
+
+
+def move_side(
+    records: Sequence[Pair], partitions: int, filled: Sequence[LogPartition]
+) -> list[Pair]:
+    """The side records of a log whose groups were hashed anew, each to one of ``partitions``.
+
+    What is known of a member, or of a producer in a group, goes with its group. What else is known
+    of a producer is needed wherever groups went that it may write for: in all partitions that were
+    ``filled``.
+    """
+    moved: list[Pair] = []
+    for key, value in records:
+        record = decode_side(key, value)
+        match record.key:
+            case (LocalAssignorsKey() | InstalledMetadataKey() | ProducerGroupKey()) as of_group:
+                partition = compute_log_partition(of_group.group_id, partitions)
+                moved.append((encode_side_key(replace(of_group, partition=partition)), value))
+            case ProducerStateKey() as of_producer:
+                moved += (
+                    (encode_side_key(replace(of_producer, partition=partition)), value)
+                    for partition in filled
+                )
+            case TopicDeletionKey() as of_topic:
+                # The ends are those of other logs: only the time is true of these.
+                assert isinstance(record.value, TopicDeletionValue)
+                deletion = replace(record.value, log_ends=())
+                moved.append((key, encode_side(SideRecord(of_topic, deletion))[1] or b""))
+            case _:
+                moved.append((key, value))
+    return moved
+
+
+def _add_topic(
+    topics: dict[TopicName, TopicSideValue], name: TopicName, topic: TopicSideValue
+) -> None:
+    known = topics.get(name)
+    if known is None:
+        for other, value in topics.items():
+            if value.topic_id == topic.topic_id:
+                raise ImportRefused(
+                    f"topic {name} has the id {_show(topic.topic_id)}, which topic {other} has"
+                )
+    elif known.topic_id != topic.topic_id:
+        raise ImportRefused(
+            f"topic {name} is in the store with the id {_show(known.topic_id)}, "
+            f"not {_show(topic.topic_id)}: delete it there first"
+        )
+    elif known.partitions > topic.partitions:
+        raise ImportRefused(
+            f"topic {name} is in the store with {known.partitions} partitions, "
+            f"not {topic.partitions}: topics do not shrink"
+        )
+    if known is not None and not topic.racks:
+        topic = replace(topic, racks=known.racks)
+    topics[name] = topic
+
+
+def _show(topic_id: TopicId) -> str:
+    return urlsafe_b64encode(topic_id).rstrip(b"=").decode()

@@ -1,0 +1,593 @@
+"""The real runtime, with each command watched: tallies, and the checkers S3, S7, S9, S10, L3."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.core.target.target_assignment import InstallTarget
+from coordinator.dispatch.handle import ShardCommand
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.commit.writer import Entry
+from coordinator.runtime.runtime import Runtime
+from model.commands import (
+    UNCHANGED,
+    AbortTransaction,
+    ClassicDeadline,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    Deadline,
+    ExpireClassicDeadline,
+    ExpireMember,
+    ExpireOffsets,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetFetch,
+    ReconcileMember,
+    TransactionCommand,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
+)
+from model.errors import ErrorCode, GroupError
+from model.ids import GroupId, MemberId
+from model.log.records import (
+    MemberState,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Record,
+    TopicPartitions,
+)
+from tests.sim.checkers.before import Before, find_instance, is_of_now
+from tests.sim.checkers.classic_checkers import (
+    Change,
+    ClassicChecker,
+    check_classic_commit,
+    check_record,
+    decode_owned,
+)
+from tests.sim.checkers.command_checkers import (
+    check_commit,
+    check_fetch,
+    check_freed,
+    check_nobody_else_moved,
+    check_target,
+    compute_subscription,
+)
+from tests.sim.checkers.liveliness import Liveliness
+from tests.sim.checkers.offset_log import OffsetLog
+from tests.sim.checkers.offset_model import OffsetPlace
+from tests.sim.checkers.violations import check
+from tests.sim.conversions import (
+    Kind,
+    check_conversion,
+    check_mixed,
+    compute_targets,
+    find_conversion,
+)
+from tests.sim.events import event_names
+from tests.sim.tables import CLASSIC, NONE, SIMPLE, Pair
+
+Owned = tuple[TopicPartitions, ...] | None
+
+LATE_MS = 2_000
+"""What a deadline may be late by."""
+
+ENDING = (ConsumerGroupLeave, LeaveGroup, ExpireMember, ExpireClassicDeadline, JoinGroup)
+"""What may bring a consumer group to its end."""
+
+REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_REACHED)
+"""An administrator may change those of a group."""
+
+
+class ObservedRuntime(Runtime):
+    """``clock_ms`` is the world's.
+
+    ``on_expired`` hears of members that a deadline removed, ``on_joined`` of accepted joins.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.reached: Counter[Pair] = options.pop("reached")
+        self.clock_ms: Callable[[], int] = options.pop("clock_ms")
+        self.on_expired: Callable[[ExpireMember], None] = options.pop("on_expired")
+        self.on_joined: Callable[[ConsumerGroupHeartbeat], None] = options.pop("on_joined")
+        self.lively: Liveliness = options.pop("lively")
+        self.log_offsets: Callable[[], OffsetLog] = options.pop("log_offsets")
+        self.on_expiring: Callable[[ExpireOffsets], None] = options.pop("on_expiring")
+        self.on_converted: Callable[[Kind, str, tuple[Record, ...]], None] = options.pop(
+            "on_converted"
+        )
+        self.on_timed_out: Callable[[AbortTransaction, Mapping[OffsetPlace, int], Reply], Reply]
+        self.on_timed_out = options.pop("on_timed_out")
+        self.classic: ClassicChecker = options.pop("classic")
+        super().__init__(*arguments, **options)
+        self._refused: GroupError | None = None
+        self._carried_out: set[int] = set()
+        self._in_slices: dict[int, ShardCommand] = {}
+        """Conversions that are under way."""
+        self._is_whole = True
+        self._appended: list[Record] = []
+
+    def _make_parts(self, scheduler: Any) -> None:
+        super()._make_parts(scheduler)
+        append = self._writer.append
+
+        def note(entry: Entry) -> None:
+            self._appended += records_of(entry)
+            append(entry)
+
+        self._writer.append = note  # type: ignore[method-assign]
+        fetch, change = self._offsets.fetch, self._offsets.change
+
+        def tally(command: OffsetFetch, reply: Reply) -> None:
+            self.tally_group("fetch", command.group_id)
+            self._fetch_exactly(fetch, command, reply)
+
+        def tally_change(command: TransactionCommand, reply: Reply) -> None:
+            if isinstance(command, TxnOffsetCommit):
+                self.tally_group("transactional commit", command.group_id)
+            elif isinstance(command, WriteTxnMarkers):
+                self._tally_marker(command)
+            elif isinstance(command, AbortTransaction):
+                producer = command.partition, command.producer_id
+                waiting = self.offsets_with_gathered().waiting.get(producer, {})
+                offsets = {place: logged.offset for place, (logged, _) in waiting.items()}
+                reply = self.on_timed_out(command, offsets, reply)
+            change(command, reply)
+
+        self._offsets.fetch = tally  # type: ignore[method-assign]
+        self._offsets.change = tally_change  # type: ignore[method-assign]
+
+    # --------------------------------------------------------------------------------- offsets
+
+    def shard_of(self, group_id: GroupId) -> Shard:
+        """The shard that has the group."""
+        return self._shard_of(group_id)
+
+    def _tally_marker(self, command: WriteTxnMarkers) -> None:
+        shard = self.shards[command.partition]
+        transaction = shard.open_transactions.get(command.producer_id)
+        event = "commit marker" if command.committed else "abort marker"
+        groups = () if transaction is None else {key.group for key in transaction.epochs}
+        for group_id in sorted(groups):
+            self.tally_group(event, group_id)
+
+    def offsets_with_gathered(self) -> OffsetLog:
+        """The log with what is not written yet."""
+        log = self.log_offsets()
+        gathered = [entry for entry in self._writer._gathered if isinstance(entry, Entry)]
+        if not gathered:
+            return log
+        log = log.copy()
+        for entry in gathered:
+            records: list[Any] = list(records_of(entry))
+            if entry.transaction is not None:
+                records.append(entry.transaction)
+            log.apply(((entry.partition, record) for record in records), entry.side)
+        return log
+
+    def _fetch_exactly(
+        self, fetch: Callable[[OffsetFetch, Reply], None], command: OffsetFetch, reply: Reply
+    ) -> None:
+        """S13, S15: it says what the log has, at the moment at which it is read."""
+        expected: list[tuple[OffsetLog, OffsetLog]] = []
+        answered: list[Answer] = []
+
+        def look_and_reply(answer: Answer) -> None:
+            answered.append(answer)
+            if expected:
+                check_fetch(command, answer, *expected[0])
+            reply(answer)
+
+        fetch(command, look_and_reply)
+        log, all_of_it = self.log_offsets(), self.offsets_with_gathered()
+        if answered:
+            check_fetch(command, answered[0], log, all_of_it)
+        else:
+            expected.append((log.copy(), all_of_it.copy()))
+
+    # -------------------------------------------------------------------------------- watching
+
+    def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
+        touched = super().touch(group_id, member_id)
+        if touched:
+            self.lively.heard_ms[group_id, member_id] = self.clock_ms()
+        return touched
+
+    def _answer_read(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
+        if isinstance(answer, GroupError):
+            self._refused = answer
+        super()._answer_read(group_ids, reply, answer)
+
+    def _submit_to_shard(
+        self, command: ShardCommand, reply: Reply, shard: Shard | None = None
+    ) -> None:
+        group, member = self._find(command)
+        self._tally(command, group, member)
+        before = Before(group, member, getattr(command, "instance_id", None))
+        classic = self.classic_group(command.group_id)
+        self._refused = None
+        super()._submit_to_shard(command, reply, shard)
+        if id(command) in self._carried_out:
+            self._carried_out.remove(id(command))
+            return
+        error = self._refused
+        if error is None and command.group_id in self._turns._held:
+            self._in_slices[id(command)] = command
+            return
+        assert error is not None, f"{command} was neither carried out nor refused"
+        is_unchanged = before.is_unchanged() and classic is self.classic_group(command.group_id)
+        what = f"{type(command).__name__} was refused and changed its group: {error}"
+        check(is_unchanged, "S9", what)
+        broke = error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+        check(not broke, "S9", f"{type(command).__name__} broke the core: {error.message}")
+        if isinstance(command, ConsumerGroupHeartbeat) and (classic is None or not classic.members):
+            self._check_acceptance(command, before, error)
+
+    def _settle(
+        self, shard: Shard, command: ShardCommand, reply: Reply, compute: Callable[[], Outcome]
+    ) -> None:
+        super()._settle(shard, command, reply, compute)
+        if self._in_slices.pop(id(command), None) is not None:
+            self._carried_out.discard(id(command))
+
+    def _commit(self, command: OffsetCommit, reply: Reply) -> None:
+        group, member = self._find(command)
+        self._tally(command, group, member)
+        before = Before(group, member)
+        records: list[Record] = []
+        self._appended = records
+        self._refused = None
+        super()._commit(command, reply)
+        classic = None if group is not None else self.classic_group(command.group_id)
+        if records and classic is not None and command.member_id in classic.members:
+            # Who commits in a classic group is alive.
+            self.lively.heard_ms[command.group_id, command.member_id] = self.clock_ms()
+        check(bool(records) or before.is_unchanged(), "S9", lambda: f"{command} changed its group")
+        check_commit(command, before, records)
+        check_classic_commit(command, self.classic_group(command.group_id), records)
+
+    def _carry_out(
+        self,
+        shard: Shard,
+        group_id: GroupId,
+        command: ShardCommand,
+        outcome: Outcome,
+        reply: Reply,
+    ) -> None:
+        before = Before(*self._find(command), getattr(command, "instance_id", None))
+        if isinstance(command, ExpireOffsets):
+            self._check_expiring(command)
+        classic = self.classic_group(group_id)
+        group = before.group
+        targets = compute_targets(group) if isinstance(command, ENDING) else {}
+        had_group = group is not None and group.member_count > 0
+        self._appended = []
+        self._is_whole = outcome.then is None
+        super()._carry_out(shard, group_id, command, outcome, reply)
+        self._carried_out.add(id(command))
+        change = Change(
+            command,
+            shard,
+            outcome,
+            classic,
+            self.classic_group(group_id),
+            had_group,
+            shard.consumer_groups.get(group_id),
+        )
+        self.classic.check(change)
+        check_mixed(change)
+        kind = find_conversion(change)
+        if kind is not None:
+            check_conversion(kind, change, targets)
+            self.classic.note_converted(change)
+            self.on_converted(kind, group_id, outcome.records)
+        self._check(command, before, self._appended, kind)
+
+    def classic_group(self, group_id: GroupId) -> ClassicGroup | None:
+        """The classic group of that id, as it is now."""
+        return self._shard_of(group_id).classic_group(group_id)
+
+    def _find(self, command: Any) -> tuple[ConsumerGroup | None, Member | None]:
+        group = self._shard_of(command.group_id).consumer_groups.get(command.group_id)
+        member_id = getattr(command, "member_id", None)
+        member = None if group is None or member_id is None else group.member(member_id)
+        return group, member
+
+    # --------------------------------------------------------------------------------- tallies
+
+    def group_state(self, group_id: GroupId) -> str:
+        """The state of a group in the words of the tables."""
+        shard = self._shard_of(group_id)
+        group = shard.consumer_groups.get(group_id)
+        if group is not None:
+            return group.state().value
+        classic = shard.classic_group(group_id)
+        if classic is not None:
+            return CLASSIC[classic.state]
+        return SIMPLE if shard.has_simple_group(group_id) else NONE
+
+    def tally_group(self, event: str, group_id: GroupId) -> None:
+        self.reached["group", event, self.group_state(group_id)] += 1
+
+    def _tally(self, command: Any, group: ConsumerGroup | None, member: Member | None) -> None:
+        if isinstance(command, ReconcileMember):
+            return
+        names = event_names(command, member)
+        if names is None:
+            return
+        member_event, group_event = names
+        if group is not None and member_event == "join":
+            holder, epoch = find_instance(group, command.instance_id)
+            if holder is not None and epoch == STATIC_LEAVE_EPOCH:
+                member_event, member = "return", group.member(MemberId(holder))
+        if group_event is not None:
+            self.tally_group(group_event, command.group_id)
+            if group_event == "join" and command.group_id in self._targets._in_flight:
+                self.tally_group("join while a target is computed", command.group_id)
+        if member_event is not None:
+            state = NONE if member is None else member.state.name
+            self.reached["member", member_event, state] += 1
+
+    # --------------------------------------------------------------------------------- checking
+
+    def _check(
+        self, command: Any, before: Before, records: list[Record], kind: Kind | None
+    ) -> None:
+        group, member = self._find(command)
+        match command:
+            case ConsumerGroupHeartbeat() if kind is not None:
+                self._note_heard(command)
+                return
+            case ConsumerGroupHeartbeat():
+                self._check_acceptance(command, before, None)
+                self._note_heard(command)
+                self._check_move(command, before, group, member, command.owned)
+            case ReconcileMember():
+                self._check_move(command, before, group, member, command.owned)
+            case InstallTarget() if records and group is not None:
+                check_target(self._shard_of(group.group_id), group)
+            case ExpireMember() if before.member is not None and member is None:
+                self._check_expiry(command)
+            case ExpireClassicDeadline() if before.member is not None and member is None:
+                self._check_classic_expiry(command, before)
+            case JoinGroup() if (
+                group is not None and member is not None and member is before.member
+            ):
+                owned = decode_owned(command, self._shard_of(group.group_id).image)
+                check_freed(before, group, member, owned)
+            case _:
+                pass
+        if kind is None:
+            check_nobody_else_moved(command, records, before.replaced_by(command))
+
+    def _note_heard(self, command: ConsumerGroupHeartbeat) -> None:
+        if command.by_server:
+            return
+        key = (command.group_id, command.member_id)
+        self.lively.heard_ms[key] = self.clock_ms()
+        if command.member_epoch == 0:
+            self.on_joined(command)
+        if command.rebalance_timeout_ms is not UNCHANGED:
+            self.lively.rebalance_timeout_ms[key] = command.rebalance_timeout_ms
+
+    def _check_acceptance(
+        self, command: ConsumerGroupHeartbeat, before: Before, error: GroupError | None
+    ) -> None:
+        """S9: the current epoch, 0, or the one before with nothing owned that is not assigned.
+
+        S24: by nobody else than the member that is the instance, unless that is away.
+        """
+        allowed = before.allows_instance(command)
+        if before.member is None or before.epoch == STATIC_LEAVE_EPOCH:
+            allowed &= command.member_epoch == 0
+        elif command.member_epoch not in (0, before.epoch):
+            is_previous = command.member_epoch == before.previous and command.owned is not None
+            allowed &= is_previous and before.owns_only_assigned(command.owned or ())
+        check(
+            allowed or error is not None,
+            "S9",
+            f"{command.member_id} was accepted with {command.member_epoch} at {before.epoch}",
+        )
+        by_settings = error is not None and error.code in REFUSED_BY_SETTINGS
+        check(
+            not allowed or error is None or by_settings,
+            "L4" if command.member_epoch == 0 else "S9",
+            f"{command.member_id} was refused with {command.member_epoch} at {before.epoch}: "
+            f"{error}",
+        )
+
+    def _check_move(
+        self,
+        command: ConsumerGroupHeartbeat | ReconcileMember,
+        before: Before,
+        group: ConsumerGroup | None,
+        member: Member | None,
+        owned: Owned,
+    ) -> None:
+        if group is None or member is None:
+            return
+        self._note_revoking(command, before, member)
+        if before.member is not member:
+            return
+        if command.owned is not None and before.pending and member.member_epoch == before.epoch:
+            given = group.numbers.known_numbers(command.owned)
+            waits = before.pending & set(member.pending_revocation)
+            is_answered = is_of_now(command, before) and self._is_whole
+            check(
+                not is_answered or bool(given & before.pending) or not waits,
+                "L5",
+                f"{member.member_id} has given up {before.pending}, and {waits} are awaited",
+            )
+        check_freed(before, group, member, owned)
+
+    def _note_revoking(self, command: Any, before: Before, member: Member) -> None:
+        """A revocation begins with another epoch, or where one before it was acknowledged."""
+        key = (command.group_id, member.member_id)
+        since = self.lively.revoking_since.get(key, (-1, 0))
+        has_given_up = bool(before.pending - set(member.pending_revocation))
+        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self.lively.revoking_since.pop(key, None)
+        elif since[0] != member.member_epoch or has_given_up:
+            self.lively.revoking_since[key] = (member.member_epoch, self.clock_ms())
+
+    def note_loaded(self) -> None:
+        """Sessions and rebalance timeouts begin anew at a start."""
+        now_ms = self.clock_ms()
+        self.classic.restart()
+        # Whose join was not written is no member, and may come again under its id.
+        self.lively.heard_ms.clear()
+        for shard in self.shards:
+            for group_id, classic in shard.classic_groups.items():
+                self.tally_group("restart", group_id)
+                self.lively.heard_ms.update(((group_id, m), now_ms) for m in classic.members)
+        self.lively.revoking_since.clear()
+        for group in self.groups():
+            self.tally_group("restart", group.group_id)
+            for member in group.members():
+                key = (group.group_id, member.member_id)
+                self.reached["member", "restart", member.state.name] += 1
+                self.lively.heard_ms[key] = now_ms
+                if member.state is MemberState.UNREVOKED_PARTITIONS:
+                    self.lively.revoking_since[key] = (member.member_epoch, now_ms)
+        for shard in self.shards:
+            known = {*shard.consumer_groups, *shard.classic_groups}
+            for group_id in sorted(shard.offset_groups - known):
+                self.tally_group("restart", group_id)
+
+    def check_deadlines(self, longest_session_ms: int) -> None:
+        """L3: a silent member is gone soon after its timeout, one that does not revoke too."""
+        now_ms, lively = self.clock_ms(), self.lively
+        for group in self.groups():
+            for member in group.members():
+                key = (group.group_id, member.member_id)
+                silent_ms = lively.compute_passed_ms(lively.heard_ms.get(key, now_ms), now_ms)
+                classic = member.classic
+                session_ms = longest_session_ms if classic is None else classic.session_timeout_ms
+                late_ms = silent_ms - session_ms
+                check(late_ms < LATE_MS, "L3", f"{key} is there after {silent_ms} ms of silence")
+                epoch, since_ms = lively.revoking_since.get(key, (-1, now_ms))
+                revoking_ms = lively.compute_passed_ms(since_ms, now_ms)
+                late_ms = revoking_ms - lively.rebalance_timeout_ms.get(key, revoking_ms)
+                entry = self.liveness.get(*key)
+                if entry is not None and (entry.lease_ms or entry.promised_until_ms):
+                    # Its lease, as it was when the timeout had passed, ends first.
+                    late_ms -= longest_session_ms
+                is_revoking = (
+                    classic is None
+                    and member.state is MemberState.UNREVOKED_PARTITIONS
+                    and epoch == member.member_epoch != STATIC_LEAVE_EPOCH
+                )
+                check(
+                    late_ms < LATE_MS or not is_revoking,
+                    "L3",
+                    f"{key} has not revoked in {revoking_ms} ms, and is there",
+                )
+
+        self._check_classic_deadlines()
+
+    def _check_classic_deadlines(self) -> None:
+        """The same of classic groups at rest, and that the others do not rebalance for ever."""
+        now_ms, lively = self.clock_ms(), self.lively
+        for shard in self.shards:
+            groups = shard.all_classic_groups()
+            self.classic.check_phases(
+                groups.values(), self.settings.group_initial_rebalance_delay_ms
+            )
+            for group_id, group in groups.items():
+                check_record(group, shard.classic_groups.get(group_id))
+                if group.state is not ClassicGroupState.STABLE:
+                    continue
+                for member in group.members.values():
+                    key = (group_id, member.member_id)
+                    silent_ms = lively.compute_passed_ms(lively.heard_ms.get(key, now_ms), now_ms)
+                    is_there = silent_ms < member.session_timeout_ms + LATE_MS
+                    check(is_there, "L3", f"{key} is there after {silent_ms} ms of silence")
+
+    def _check_expiring(self, command: ExpireOffsets) -> None:
+        """S17, S18: what expires is old, nobody subscribes to it, and it waits for nothing."""
+        group_id = command.group_id
+        log, now_ms = self.offsets_with_gathered(), self._clock.now().wall_ms
+        retention_ms = self.settings_of(group_id).offsets_retention_minutes * 60_000
+        group = self.shard_of(group_id).consumer_groups.get(group_id)
+        # That these are its last offsets has been noted of a simple group.
+        state = self.group_state(group_id)
+        self.reached["group", "offset expiry", SIMPLE if state == NONE else state] += 1
+        subscribed: set[str] = set()
+        classic = self.classic_group(group_id)
+        if classic is not None and classic.members:
+            is_known = classic.subscribed_topics is not None
+            is_stable = classic.state is ClassicGroupState.STABLE
+            check(is_known and is_stable, "S18", f"{group_id} is {classic.state}, its offsets go")
+            subscribed |= classic.subscribed_topics or set()
+        for member in () if group is None else group.members():
+            assert group is not None
+            subscribed |= compute_subscription(group, member)
+        for topic, partition in command.offsets:
+            place = (group_id, topic, partition)
+            logged = log.visible.get(place)
+            check(not log.is_waiting(place), "S17", f"{place} expires and waits for a marker")
+            check(topic not in subscribed, "S18", f"{place} expires, and is subscribed to")
+            since_ms = now_ms - retention_ms if logged is None else logged.commit_timestamp
+            if classic is not None and classic.state is ClassicGroupState.EMPTY:
+                # Also what was committed in it since, by nobody's members: Kafka's rule.
+                since_ms = min(since_ms, classic.current_state_timestamp_ms or since_ms)
+            age_ms = now_ms - since_ms
+            check(age_ms >= retention_ms, "S18", f"{place} expires after {age_ms} ms")
+        if command.removes_group:
+            waits = log.waits_for_group(group_id)
+            check(not waits, "S17", f"{group_id} is removed and waits for a marker")
+            is_empty = (group is None or not group.member_count) and (
+                classic is None or not classic.members
+            )
+            check(is_empty, "S18", f"{group_id} is not empty")
+        self.on_expiring(command)
+
+    def _check_classic_expiry(self, command: ExpireClassicDeadline, before: Before) -> None:
+        """L3 for classic members of consumer groups."""
+        key = (command.group_id, command.member_id)
+        silent_ms = self.clock_ms() - self.lively.heard_ms.get(key, 0)
+        is_due = command.deadline is not ClassicDeadline.SESSION or silent_ms >= before.session_ms
+        check(is_due, "L3", f"{key} expired after {silent_ms} ms of silence")
+        self.classic.note_gone(command.group_id, command.member_id)
+
+    def _check_expiry(self, command: ExpireMember) -> None:
+        """L3, the other way: nobody is removed before the deadline has passed."""
+        key = (command.group_id, command.member_id)
+        now_ms = self.clock_ms()
+        if command.deadline is Deadline.SESSION:
+            silent_ms = now_ms - self.lively.heard_ms[key]
+            timeout_ms = self.settings_of(command.group_id).group_consumer_session_timeout_ms
+            check(silent_ms >= timeout_ms, "L3", f"{key} expired after {silent_ms} ms of silence")
+        else:
+            epoch, since_ms = self.lively.revoking_since[key]
+            timeout_ms = self.lively.rebalance_timeout_ms[key]
+            check(epoch == command.member_epoch, "L3", f"{key} expired at another epoch")
+            check(now_ms - since_ms >= timeout_ms, "L3", f"{key} had only {now_ms - since_ms} ms")
+        self.on_expired(command)
+
+
+def records_of(entry: Entry) -> list[Record]:
+    """All that an entry writes, one record after the other."""
+    return [
+        *entry.records,
+        *(
+            Record(
+                OffsetCommitKey(commits.group, commits.topic, offset.partition),
+                OffsetCommitValue(
+                    offset.offset,
+                    -1,
+                    offset.metadata,
+                    commits.commit_timestamp,
+                    topic_id=commits.topic_id,
+                ),
+            )
+            for commits in entry.commits
+            for offset in commits.offsets
+        ),
+    ]

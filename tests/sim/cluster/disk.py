@@ -1,0 +1,204 @@
+"""The disk of the simulated server: a ``MemoryLogStore`` that says what it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from model.ids import GroupId, LogOffset, LogPartition, ProducerId
+from model.log.records import Record, SideRecord
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
+from storage.codec.batches import Batch, decode_batch, decode_marker
+from storage.codec.record_codec import decode_key, decode_value
+from storage.log_store import LatestEntry, PartitionAppend, PartitionRewrite, StoreStalled
+from storage.side_codec import decode_side
+from tests.sim.checkers.offset_log import LogEntry
+from tests.support.memory import MemoryLogStore
+
+_LOG_START = LogOffset(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One atomic write, decoded from the bytes that the store was given.
+
+    ``records`` count from now on; what waits for a marker, and markers, are ``transactions``.
+    """
+
+    records: tuple[Record, ...]
+    side: tuple[SideRecord, ...]
+    transactions: tuple[TransactionRecord, ...] = ()
+    entries: tuple[LogEntry, ...] = ()
+    """All of both, in the order of the log of each partition."""
+
+
+def decode_append(append: PartitionAppend) -> Iterator[LogEntry]:
+    """What a batch says."""
+    batch = decode_batch(append.batch)
+    if batch.is_transactional:
+        for transaction in _decode_transaction(batch):
+            yield append.partition, transaction
+    else:
+        for record in _decode_records(batch):
+            yield append.partition, record
+
+
+def _decode_transaction(batch: Batch) -> Iterator[TransactionRecord]:
+    """What a batch of a transaction says."""
+    producer_id = ProducerId(batch.producer_id)
+    if batch.is_control:
+        for record in batch.records:
+            marker = decode_marker(record)
+            assert marker is not None
+            committed, coordinator_epoch = marker
+            yield TransactionMarker(producer_id, batch.producer_epoch, coordinator_epoch, committed)
+    else:
+        records = tuple(_decode_records(batch))
+        yield TransactionalOffsets(producer_id, batch.producer_epoch, records)
+
+
+def _decode_records(batch: Batch) -> Iterator[Record]:
+    for record in batch.records:
+        assert record.key is not None
+        key = decode_key(record.key)
+        if record.value is None:
+            yield Record(key, None)
+        else:
+            kind = int.from_bytes(record.key[:2], "big")
+            yield Record(key, decode_value(kind, record.value)[1])
+
+
+class SimDisk:
+    """A ``LogStore``. A sync covers what was written before it began, and nothing later.
+
+    ``writes`` are all that the log has; the first ``durable`` of them are synced. ``on_write`` and
+    ``on_sync`` are called after the fact. ``is_stalled`` decides whether a write is refused.
+    """
+
+    def __init__(
+        self,
+        store: MemoryLogStore,
+        *,
+        on_write: Callable[[Write], None],
+        on_sync: Callable[[Sequence[Write]], None],
+        is_stalled: Callable[[], bool],
+    ) -> None:
+        self.store = store
+        self.partitions = store.partitions
+        self.cluster_id = store.cluster_id
+        self.writes: list[Write] = []
+        self.durable = 0
+        self.on_write = on_write
+        self.on_sync = on_sync
+        self.is_stalled = is_stalled
+        self._sync_covers: int | None = None
+
+    def write(
+        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+    ) -> None:
+        if self.is_stalled():
+            raise StoreStalled("the simulated store stalls")
+        self.store.write(appends, side)
+        entries = tuple(entry for append in appends for entry in decode_append(append))
+        write = Write(
+            tuple(entry for _, entry in entries if isinstance(entry, Record)),
+            tuple(decode_side(key, value) for key, value in side),
+            tuple(entry for _, entry in entries if not isinstance(entry, Record)),
+            entries,
+        )
+        self.writes.append(write)
+        self.on_write(write)
+
+    def rewrite(self, rewrite: PartitionRewrite) -> None:
+        if self.is_stalled():
+            raise StoreStalled("the simulated store stalls")
+        self.store.rewrite(rewrite)
+        # It brings no records; to a crash it is a write like any other.
+        self.writes.append(Write((), ()))
+
+    def begin_sync(self) -> None:
+        """From here on what is written is left to the sync after this one."""
+        self._sync_covers = len(self.writes)
+
+    def sync(self) -> None:
+        covers = len(self.writes) if self._sync_covers is None else self._sync_covers
+        covered = covers - self.durable
+        unsynced = self.store._unsynced
+        later = unsynced[covered:]
+        del unsynced[covered:]
+        self.store.sync()
+        unsynced += later
+        synced = self.writes[self.durable : covers]
+        self.durable = covers
+        self._sync_covers = None
+        self.on_sync(synced)
+
+    def crash(self, survivors: int) -> int:
+        """Power is gone; of the writes that are not synced the first ``survivors`` stay.
+
+        How many writes are lost.
+        """
+        kept = self.durable + survivors
+        lost = len(self.writes) - kept
+        self.store = self.store.crash(survivors)
+        survived = self.writes[self.durable : kept]
+        del self.writes[kept:]
+        self.durable = kept
+        self._sync_covers = None
+        self.on_sync(survived)
+        return lost
+
+    @property
+    def unsynced(self) -> int:
+        """How many writes a crash may lose."""
+        return len(self.writes) - self.durable
+
+    # ------------------------------------------------------------------------- handed through
+
+    def next_offset(self, partition: LogPartition) -> LogOffset:
+        return self.store.next_offset(partition)
+
+    def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
+        self.store.mark_durable(offsets)
+
+    def sync_watermark(self) -> None:
+        self.store.sync_watermark()
+
+    def durable_offset(self, partition: LogPartition) -> LogOffset:
+        return self.store.durable_offset(partition)
+
+    def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
+        return self.store.get_kept(partition, keys)
+
+    def kept(
+        self, partition: LogPartition, key_prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self.store.kept(partition, key_prefix)
+
+    def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
+        return self.store.read_log(partition, start)
+
+    def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
+        return self.store.latest(partition, key_prefix)
+
+    def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
+        return self.store.get_latest(partition, key)
+
+    def get_many_latest(
+        self, partition: LogPartition, keys: Sequence[bytes]
+    ) -> list[LatestEntry | None]:
+        return self.store.get_many_latest(partition, keys)
+
+    def pending(
+        self, partition: LogPartition, producer_id: int | None = None
+    ) -> Iterator[tuple[int, LatestEntry]]:
+        return self.store.pending(partition, producer_id)
+
+    def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
+        return self.store.offset_group_ids(partition)
+
+    def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return self.store.side(prefix)
+
+    def close(self) -> None:
+        self.store.close()

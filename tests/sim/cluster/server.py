@@ -1,0 +1,264 @@
+"""The real runtime on virtual time and a disk in memory, driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping
+
+import structlog
+
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.runtime.api import Answer
+from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.runtime import Runtime
+from model.commands import (
+    INTERNAL,
+    UNCHANGED,
+    Caller,
+    Command,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    CreateTopic,
+    OffsetCommit,
+    OffsetFetch,
+    TopicOffsets,
+    TopicToFetch,
+)
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupError
+from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.log.records import PartitionOffset, TopicPartitions
+from model.responses import ConsumerGroupHeartbeatResponse, OffsetFetchResponse
+from tests.sim.cluster.scheduler import VirtualScheduler
+from tests.support.memory import MemoryLogStore
+
+CALLER = Caller("User:test", "client", "/127.0.0.1")
+REBALANCE_TIMEOUT_MS = 60_000
+Assignment = dict[str, tuple[int, ...]]
+
+
+def _drop(logger: object, name: str, event: MutableMapping[str, object]) -> str:
+    raise structlog.DropEvent
+
+
+def quiet_logs() -> None:
+    """Drop what the runtime logs: members expire by the thousand here."""
+    structlog.configure(processors=[_drop], cache_logger_on_first_use=False)
+
+
+def make_topic_id(name: str, incarnation: int = 0) -> TopicId:
+    """An id from the name, so that records read the same in every run."""
+    return TopicId(f"{name[:12]:_<12}{incarnation:04d}".encode())
+
+
+class Pending:
+    """An answer that has come, or is yet to come."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+
+    def __call__(self, answer: Answer) -> None:
+        self.answers.append(answer)
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self.answers)
+
+    @property
+    def answer(self) -> Answer:
+        assert len(self.answers) == 1, f"answered {len(self.answers)} times"
+        return self.answers[0]
+
+
+class VirtualServer:
+    """One server process after another on one disk. Nothing happens but in the calls here."""
+
+    authorizer: Authorizer = AllowAll()
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | None = None,
+        *,
+        settings: CoordinatorSettings | None = None,
+        store: MemoryLogStore | None = None,
+        partitions: int = 4,
+    ) -> None:
+        quiet_logs()
+        self.settings = settings or CoordinatorSettings()
+        self.store = store or MemoryLogStore(partitions)
+        self.scheduler = VirtualScheduler()
+        self.failures: list[BaseException] = []
+        self._incarnations: dict[str, int] = {}
+        self.start()
+        for name, count in (topics or {}).items():
+            self.create(name, count)
+
+    # ------------------------------------------------------------------------------- processes
+
+    def start(self) -> None:
+        """A new process on what the disk has."""
+        self.runtime = Runtime(
+            self.store,
+            self.settings,
+            clock=self.scheduler,
+            scheduler=self.scheduler,
+            authorizer=self.authorizer,
+            on_failure=self.failures.append,
+        )
+        self.runtime.load()
+        self.settle()
+
+    def crash(self, survivors: int = 0) -> None:
+        """The process dies; of what was not synced the first ``survivors`` writes stay."""
+        self.scheduler.drop_all()
+        self.store = self.store.crash(survivors)
+
+    def restart(self, survivors: int = 0) -> None:
+        """``crash`` and ``start``."""
+        self.crash(survivors)
+        self.start()
+
+    def settle(self) -> None:
+        """All turns that are due now."""
+        self.scheduler.run_for(0)
+
+    def advance(self, duration_ms: int) -> None:
+        """All turns of the next so many milliseconds."""
+        self.scheduler.run_for(duration_ms)
+
+    # -------------------------------------------------------------------------------- commands
+
+    def submit(self, command: Command) -> Pending:
+        """Submit, and run nothing yet."""
+        pending = Pending()
+        self.runtime.submit(command, pending)
+        return pending
+
+    def ask(self, command: Command) -> Answer:
+        """Submit and run the turns that are due now; the answer."""
+        pending = self.submit(command)
+        self.settle()
+        return pending.answer
+
+    def topic(self, name: str) -> TopicId:
+        """The id of a topic."""
+        return self.runtime.image.by_name[TopicName(name)].topic_id
+
+    def create(self, name: str, partitions: int) -> Answer:
+        """Create a topic; one that is created again gets another id."""
+        incarnation = self._incarnations[name] = self._incarnations.get(name, -1) + 1
+        topic_id = make_topic_id(name, incarnation)
+        return self.ask(CreateTopic(INTERNAL, TopicName(name), topic_id, partitions))
+
+    def heartbeat(
+        self,
+        group: str,
+        member: str,
+        epoch: int,
+        *,
+        sub: Iterable[str] | None = None,
+        owned: Mapping[str, Iterable[int]] | None = None,
+        timeout_ms: int | None = None,
+        assignor: str | None = None,
+    ) -> ConsumerGroupHeartbeat:
+        """The command of a heartbeat; what is left out is unchanged."""
+        return ConsumerGroupHeartbeat(
+            CALLER,
+            GroupId(group),
+            MemberId(member),
+            epoch,
+            rebalance_timeout_ms=UNCHANGED if timeout_ms is None else timeout_ms,
+            subscribed_topic_names=(
+                UNCHANGED if sub is None else tuple(TopicName(name) for name in sub)
+            ),
+            owned=None if owned is None else self.partitions(owned),
+            server_assignor=UNCHANGED if assignor is None else assignor,
+        )
+
+    def join_command(
+        self,
+        group: str,
+        member: str,
+        sub: Iterable[str],
+        *,
+        timeout_ms: int = REBALANCE_TIMEOUT_MS,
+        assignor: str | None = None,
+    ) -> ConsumerGroupHeartbeat:
+        """A heartbeat with epoch 0."""
+        return self.heartbeat(
+            group, member, 0, sub=sub, owned={}, timeout_ms=timeout_ms, assignor=assignor
+        )
+
+    def join(
+        self, group: str, member: str, sub: Iterable[str], *, timeout_ms: int = REBALANCE_TIMEOUT_MS
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Join, and be answered."""
+        return self.beat(self.join_command(group, member, sub, timeout_ms=timeout_ms))
+
+    def beat(self, command: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat that must be answered without an error."""
+        answer = self.ask(command)
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse), repr(answer)
+        return answer
+
+    def leave(self, group: str, member: str) -> Answer:
+        """A heartbeat with epoch -1."""
+        return self.ask(ConsumerGroupLeave(CALLER, GroupId(group), MemberId(member)))
+
+    def commit_command(
+        self,
+        group: str,
+        member: str,
+        epoch: int | None,
+        topic: str,
+        offsets: Mapping[int, int],
+        *,
+        by_consumer_protocol: bool = True,
+    ) -> OffsetCommit:
+        """A commit of some partitions of one topic, by name."""
+        partitions = tuple(PartitionOffset(p, offset, None, "") for p, offset in offsets.items())
+        return OffsetCommit(
+            CALLER,
+            GroupId(group),
+            MemberId(member),
+            epoch,
+            (TopicOffsets(TopicName(topic), None, partitions),),
+            by_consumer_protocol=by_consumer_protocol,
+        )
+
+    def fetch_command(self, group: str, topic: str, partitions: Iterable[int]) -> OffsetFetch:
+        """A fetch that is not by a member."""
+        wanted = TopicToFetch(TopicName(topic), None, tuple(partitions))
+        return OffsetFetch(CALLER, GroupId(group), (wanted,))
+
+    def fetch(self, group: str, topic: str, partition: int) -> int:
+        """The committed offset, -1 where there is none."""
+        answer = self.ask(self.fetch_command(group, topic, (partition,)))
+        assert isinstance(answer, OffsetFetchResponse), repr(answer)
+        return answer.topics[0].partitions[0].offset
+
+    # --------------------------------------------------------------------------------- looking
+
+    def partitions(self, owned: Mapping[str, Iterable[int]]) -> tuple[TopicPartitions, ...]:
+        """Names and partitions as a command has them."""
+        return tuple(TopicPartitions(self.topic(t), tuple(sorted(p))) for t, p in owned.items())
+
+    def names(self, assignment: Iterable[TopicPartitions] | None) -> Assignment | None:
+        """Partitions of an answer by the names of their topics; ids where there is no topic."""
+        if assignment is None:
+            return None
+        by_id = self.runtime.image.by_id
+        return {
+            by_id[topic.topic_id].name if topic.topic_id in by_id else topic.topic_id.decode(): (
+                topic.partitions
+            )
+            for topic in assignment
+        }
+
+    def group(self, group_id: str) -> ConsumerGroup:
+        """The live state of a group."""
+        return next(g for g in self.runtime.groups() if g.group_id == group_id)
+
+
+def error_name(answer: Answer) -> str:
+    """Kafka's name of an error answer, ``NONE`` for another answer."""
+    return answer.code.name if isinstance(answer, GroupError) else "NONE"

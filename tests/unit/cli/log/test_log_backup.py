@@ -1,0 +1,160 @@
+"""`muster log backup` and `restore`: what they say, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.data_folder import DataFolder
+from cli.errors import CommandError, ExitCode
+from storage.codec.record_codec import encode_key, encode_value
+from storage.rocks.rocks_store import open_store
+from storage.transfer.backup import MANIFEST
+from tests.durability.logs import current
+from tests.unit.cli.log.log_files import SEGMENTS, invoke
+from tests.unit.storage.appends import append, make_append, mark_all, offset_key, offset_value
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    store = open_store(tmp_path / "data" / "store", partitions=1)
+    for number in range(5):
+        append(store, {0: [(offset_key("g"), offset_value(number))]})
+    mark_all(store)
+    store.close()
+    return tmp_path / "data"
+
+
+def check_refused(code: ExitCode, text: str, *arguments: str | Path) -> None:
+    result = invoke(*arguments)
+    assert (result.exit_code, result.out) == (code, ""), result.error
+    assert text in result.error
+    assert len(result.error.splitlines()) == 1
+
+
+def test_there_and_back(data: Path, tmp_path: Path) -> None:
+    made = invoke("backup", tmp_path / "backup", "--data-dir", data, "-o", "json")
+    assert made.exit_code == 0, made.error
+    said = json.loads(made.out)
+    assert said["next_offsets"] == [5]
+    assert said["folder"] == str(tmp_path / "backup")
+    assert invoke("verify", tmp_path / "backup").exit_code == 0
+    restored = invoke("restore", tmp_path / "backup", "--data-dir", tmp_path / "new", "-o", "json")
+    assert restored.exit_code == 0, restored.error
+    assert json.loads(restored.out)["next_offsets"] == [5]
+    for folder in (data, tmp_path / "new"):
+        result = invoke("offsets", folder, "--group", "g", "-o", "csv")
+        assert "t,0,4" in result.out
+
+
+def test_a_store_of_kafkas_log_goes_there_and_back(tmp_path: Path) -> None:
+    assert invoke("import", SEGMENTS, "--data-dir", tmp_path / "data", "-q").exit_code == 0
+    assert invoke("backup", tmp_path / "b", "--data-dir", tmp_path / "data", "-q").exit_code == 0
+    assert invoke("restore", tmp_path / "b", "--data-dir", tmp_path / "new", "-q").exit_code == 0
+    dumps = [invoke("dump", tmp_path / name, "-o", "jsonl").out for name in ("data", "new")]
+    assert dumps[0] == dumps[1]
+    assert dumps[0].count("\n") == 6144
+
+
+def test_what_to_back_up_is_said_once(data: Path, tmp_path: Path) -> None:
+    both = ("--data-dir", data, "--server", "127.0.0.1:1")
+    check_refused(ExitCode.USAGE, "--server", "backup", tmp_path / "b", *both)
+
+
+def test_a_server_is_found_as_by_all_other_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def note(folder: Path, server: str, timeout: float) -> None:
+        asked.append(server)
+        raise CommandError("noted", ExitCode.FAILED)
+
+    monkeypatch.setattr("cli.log.backup_commands._back_up_running", note)
+    check_refused(ExitCode.FAILED, "noted", "backup", tmp_path / "b")
+    monkeypatch.setenv("MUSTER_SERVER", "h:1")
+    check_refused(ExitCode.FAILED, "noted", "backup", tmp_path / "b")
+    check_refused(ExitCode.NOT_FOUND, "", "backup", tmp_path / "b", "--data-dir", tmp_path)
+    assert asked == ["127.0.0.1:50051", "h:1"]
+
+
+def test_backups_that_cannot_be(data: Path, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    backup = ("backup", tmp_path / "b", "--data-dir")
+    check_refused(ExitCode.NOT_FOUND, "holds no store", *backup, nothing)
+    assert list(nothing.iterdir()) == []
+    check_refused(ExitCode.PRECONDITION, "is there already", "backup", data, "--data-dir", data)
+    nowhere = tmp_path / "no" / "where"
+    check_refused(ExitCode.PRECONDITION, "make it first", "backup", nowhere, "--data-dir", data)
+    server = ("--server", "127.0.0.1:1", "--timeout", "2s")
+    check_refused(ExitCode.UNREACHABLE, "127.0.0.1:1", "backup", tmp_path / "b", *server)
+    store = open_store(data / "store", partitions=1)
+    check_refused(ExitCode.PRECONDITION, "in use", *backup, data)
+    store.close()
+    assert not (tmp_path / "b").exists()
+
+
+def test_backups_that_are_not_restored(data: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "b"
+    assert invoke("backup", backup, "--data-dir", data, "-q").exit_code == 0
+    new = ("--data-dir", tmp_path / "new")
+    check_refused(ExitCode.NOT_FOUND, "is no backup", "restore", data, *new)
+    check_refused(ExitCode.PRECONDITION, "not empty", "restore", backup, "--data-dir", data)
+    manifest = backup / MANIFEST
+    content = manifest.read_text()
+    manifest.write_text(json.dumps(json.loads(content) | {"version": 99}))
+    check_refused(ExitCode.PRECONDITION, "newer version", "restore", backup, *new)
+    manifest.write_text(content)
+    blob = next(backup.glob("store/rocksdb/*.blob"))
+    blob.unlink()
+    check_refused(ExitCode.FAILED, "No such file", "restore", backup, *new)
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_server_starts_where_an_import_was_cut_off_before_it_is_done_again(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    (data / "store.building").mkdir(parents=True)
+    with pytest.raises(CommandError, match="run it again") as refused:
+        DataFolder(data).prepare()
+    assert refused.value.exit_code == ExitCode.PRECONDITION
+    check_refused(ExitCode.FAILED, "run it again", "backup", tmp_path / "b", "--data-dir", data)
+    assert invoke("import", SEGMENTS, "--data-dir", data, "-q").exit_code == 0
+    assert [entry.name for entry in data.iterdir()] == ["store"]
+    DataFolder(data).prepare()
+
+
+def test_what_is_said_of_groups_is_no_reason_to_lose_all(data: Path, tmp_path: Path) -> None:
+    """By mistake of a rule, or of what wrote the log: the bytes are as they were acknowledged."""
+    store = open_store(data / "store", partitions=1)
+    ghost = current("m", 5, 0)
+    assert ghost.value is not None
+    append(store, {0: [(encode_key(ghost.key), encode_value(ghost.value))]})
+    mark_all(store)
+    store.close()
+    assert invoke("backup", tmp_path / "b", "--data-dir", data, "-q").exit_code == 0
+    restore = ("restore", tmp_path / "b", "--data-dir", tmp_path / "new")
+    check_refused(ExitCode.FAILED, "(S19)", *restore)
+    forced = invoke(*restore, "--force", "-q")
+    assert forced.exit_code == 0, forced.error
+    assert "(S19)" in forced.error
+    assert "t,0,4" in invoke("offsets", tmp_path / "new", "--group", "g", "-o", "csv").out
+
+
+def test_a_backup_of_a_store_that_is_wrong_is_not_restored(data: Path, tmp_path: Path) -> None:
+    """Its files are as they were written; what was written was wrong."""
+    store = open_store(data / "store", partitions=1)
+    right = make_append(0, 5, [(offset_key("g"), offset_value(8))])
+    right.latest.clear()  # type: ignore[attr-defined]
+    store.write([right])
+    mark_all(store)
+    store.close()
+    assert invoke("backup", tmp_path / "b", "--data-dir", data, "-q").exit_code == 0
+    new = ("--data-dir", tmp_path / "new")
+    check_refused(ExitCode.FAILED, "offset 5", "restore", tmp_path / "b", *new)
+    check_refused(ExitCode.FAILED, "offset 5", "restore", tmp_path / "b", *new, "--force")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,183 @@
+"""HTTP: strangers may have so many connections, and so long for the head of a request."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.serve import http
+from cli.serve.http import HttpServer, HttpSettings
+from gateway.connection.listening import ACCEPTED
+
+MANY = 200
+
+_HOUR_S = 3_600.0
+_HOUR_MS = 3_600_000
+_KEPT_S = 5
+"""uvicorn's own time for a connection between two requests."""
+_LIMIT_S = 60
+_HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
+_LAST = _HEAD + b"Connection: close\r\n\r\n"
+
+
+async def make_metrics(accept: str) -> tuple[str, bytes]:
+    return "text/plain", b"metrics"
+
+
+async def start(settings: HttpSettings) -> tuple[HttpServer, int]:
+    server = HttpServer(lambda: True, make_metrics, {}, settings)
+    return server, await server.start("127.0.0.1", 0)
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+class HeadTimes:
+    """The timers of connections that wait for a head. The test ends them: no clock is asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._handles: list[tuple[float, asyncio.TimerHandle]] = []
+        loop = asyncio.get_running_loop()
+        call_later = loop.call_later
+
+        def note(delay: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
+            handle = call_later(delay, callback, *args)
+            if delay in (_HOUR_S, _KEPT_S):
+                self._handles.append((delay, handle))
+            return handle
+
+        monkeypatch.setattr(loop, "call_later", note)
+
+    def find_running(self, delay_s: float) -> list[asyncio.TimerHandle]:
+        return [each for delay, each in self._handles if delay == delay_s and not each.cancelled()]
+
+    def pass_by(self, delay_s: float) -> None:
+        """The time of each of those that run is over."""
+        for handle in self.find_running(delay_s):
+            handle._run()
+            handle.cancel()
+
+
+async def test_the_head_of_a_request_has_a_time() -> None:
+    server, port = await start(HttpSettings(request_timeout_ms=50))
+    try:
+        assert await ask(port, b"") == b"", "closed without a word"
+        assert await ask(port, b"GET /livez HTTP/1.1\r\nX: ") == b""
+    finally:
+        await server.stop()
+
+
+async def test_a_request_whose_head_has_come_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def make_slowly(accept: str) -> tuple[str, bytes]:
+        asked.set()
+        await answered.wait()
+        return await make_metrics(accept)
+
+    times = HeadTimes(monkeypatch)
+    server = HttpServer(lambda: True, make_slowly, {}, HttpSettings(request_timeout_ms=_HOUR_MS))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        asking = asyncio.create_task(ask(port, _LAST.replace(b"/livez", b"/metrics")))
+        await asyncio.wait_for(asked.wait(), _LIMIT_S)
+        assert not times.find_running(_HOUR_S), "the head has come, and the answer may take long"
+        answered.set()
+        assert b"200 OK" in await asking
+    finally:
+        await server.stop()
+
+
+@pytest.mark.parametrize("is_together", [False, True])
+async def test_the_next_request_of_a_connection_has_its_time(
+    monkeypatch: pytest.MonkeyPatch, is_together: bool
+) -> None:
+    times = HeadTimes(monkeypatch)
+    server, port = await start(HttpSettings(request_timeout_ms=_HOUR_MS))
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        half, waits_s = b"GET /livez HT", _KEPT_S if is_together else _HOUR_S
+        writer.write(_HEAD + b"\r\n" + (half if is_together else b""))
+        kept = await reader.readuntil(b"ok\n")
+        assert kept.count(b"200 OK") == 1
+        writer.write(b"" if is_together else half)
+        async with asyncio.timeout(_LIMIT_S):
+            while not times.find_running(waits_s):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.001)
+        times.pass_by(waits_s)
+        assert await asyncio.wait_for(_read_to_the_end(reader), _LIMIT_S) == b""
+        writer.close()
+    finally:
+        await server.stop()
+
+
+async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+async def test_connections_are_bounded() -> None:
+    server, port = await start(HttpSettings(connections_max=2, request_timeout_ms=_HOUR_MS))
+    try:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in held:
+            writer.write(_HEAD + b"\r\n")
+            await asyncio.wait_for(reader.readuntil(b"ok\n"), _LIMIT_S)
+            writer.write(b"GET /livez HT")
+        assert await ask(port, _LAST) == b""
+        held[0][1].close()
+        async with asyncio.timeout(_LIMIT_S):
+            while b"200 OK" not in await ask(port, _LAST):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+        held[1][1].close()
+    finally:
+        await server.stop()
+
+
+async def count_accepted(patch: pytest.MonkeyPatch) -> int:
+    """The most that were accepted in one turn of the loop, of many that wait."""
+    turn, accepted = 0, Counter[int]()
+    make_protocol = http.make_protocol
+
+    def make_noting(settings: HttpSettings) -> Any:
+        class Noting(make_protocol(settings)):  # type: ignore[misc]
+            def connection_made(self, transport: Any) -> None:
+                accepted[turn] += 1
+                super().connection_made(transport)
+
+        return Noting
+
+    patch.setattr(http, "make_protocol", make_noting)
+    server, port = await start(HttpSettings(backlog=MANY))
+    lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(MANY)]
+    async with asyncio.timeout(10):
+        while accepted.total() < MANY:
+            turn += 1
+            await asyncio.sleep(0)
+    for line in lines:
+        line.close()
+    await server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    return max(accepted.values())
+
+
+def test_several_are_accepted_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: uvloop accepted one; a probe waited behind all that a stranger had opened."""
+    uvloop = pytest.importorskip("uvloop")
+    assert uvloop.run(count_accepted(monkeypatch)) >= ACCEPTED

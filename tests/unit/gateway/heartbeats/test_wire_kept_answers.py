@@ -1,0 +1,185 @@
+"""The law of kept answers: while one lives, it is what the coordinator would say.
+
+Members of one group come, heartbeat, acknowledge, change their subscription and go, topics come
+and grow, offsets are committed, all in an order drawn from a seed. After every step each kept
+answer whose ticket lives is held against the coordinator's answer to the same command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from coordinator.runtime.runtime import Runtime
+from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
+from gateway.codec.encoding import encode
+from gateway.codec.kio_schema import request_schema
+from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response, make_heartbeat_decoder
+from gateway.pace.steady import Steady
+from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic, GrowTopic
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.ids import TopicName
+from model.responses import ConsumerGroupHeartbeatResponse
+from tests.support.memory import MemoryLogStore
+from tests.unit.gateway.wire_door import Door, Gateway
+from tests.unit.gateway.wire_rig import (
+    beat,
+    frame,
+    join,
+    make_request,
+    parse,
+    topic_id_of,
+    with_settings,
+)
+from tests.unit.gateway.wire_steps import COMMIT, HEARTBEAT, commit_topics
+
+STEPS = 200
+wire = request_schema(HEARTBEAT)
+
+
+class Client:
+    """A member that does as it is told, not always at once."""
+
+    def __init__(self, gateway: Gateway, name: str) -> None:
+        self.door = gateway.connect()
+        self.name = name
+        self.epoch = 0
+        self.owned: tuple[Any, ...] = ()
+        self.names: tuple[str, ...] = ("t",)
+
+    async def heartbeat(self, fields: dict[str, Any]) -> None:
+        self.door.request(HEARTBEAT, 1, 1, **fields)
+        [(_, answer)] = await settle(self.door)
+        if answer.error_code:
+            self.epoch, self.owned = 0, ()
+            return
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = tuple(
+                wire.TopicPartitions(topic_id=row.topic_id, partitions=row.partitions)
+                for row in answer.assignment.topic_partitions
+            )
+
+    async def join(self) -> None:
+        self.epoch, self.owned = 0, ()
+        await self.heartbeat(join("g", self.name, self.names))
+
+    async def beat(self, **fields: Any) -> None:
+        if not self.epoch:
+            await self.join()
+        else:
+            await self.heartbeat(beat("g", self.name, self.epoch, **fields))
+
+    async def leave(self) -> None:
+        if self.epoch:
+            self.door.request(HEARTBEAT, 1, 1, **beat("g", self.name, -1))
+            await settle(self.door)
+            self.epoch = 0
+
+
+async def settle(door: Door) -> Any:
+    """The answers that come, once the coordinator has flushed."""
+    return [parse(HEARTBEAT, 1, data) for data in await frames_of(door)]
+
+
+async def frames_of(door: Door) -> list[bytes]:
+    async with asyncio.timeout(30):
+        while True:
+            found = door.frames()
+            if found:
+                return found
+            await asyncio.sleep(0)
+
+
+async def check_kept_answers(clients: list[Client], runtime: Runtime) -> int:
+    """How many were alive, and right."""
+    alive = 0
+    for client in clients:
+        for raw, steady in client.door.connection.heartbeats.steady.items():
+            if not steady.ticket.is_valid():
+                continue
+            answer = await runtime.call(decode_heartbeat(raw, steady))
+            assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+            assert not answer.news
+            expected, _ = encode_heartbeat_response(answer, steady.told_ms)
+            assert steady.tail == b"\x00" + expected
+            alive += 1
+    return alive
+
+
+def decode_heartbeat(raw: bytes, steady: Steady) -> ConsumerGroupHeartbeat:
+    """The command of a heartbeat of these bytes, which begin with the client id and no tags."""
+    body_at = 2 + int.from_bytes(raw[:2], "big") + 1
+    request = make_heartbeat_decoder(steady.version, 1_000)(raw, body_at, len(raw))
+    return make_command(SimpleNamespace(caller=steady.caller), request)  # type: ignore[arg-type]
+
+
+async def step(rng: random.Random, clients: list[Client], runtime: Runtime) -> None:
+    client = rng.choice(clients)
+    match rng.choices(
+        ["beat", "acknowledge", "repeat", "change", "leave", "topic", "commit"],
+        [40, 30, 30, 4, 4, 3, 10],
+    )[0]:
+        case "beat":
+            await client.beat()
+        case "acknowledge":
+            await client.beat(topic_partitions=client.owned)
+        case "repeat":
+            for _ in range(3):
+                await client.beat()
+        case "change":
+            client.names = rng.choice([("t",), ("t", "u"), ("u", "v"), ()])
+            await client.beat(
+                subscribed_topic_names=client.names,
+                rebalance_timeout=300_000,
+                topic_partitions=client.owned,
+            )
+        case "leave":
+            await client.leave()
+        case "topic":
+            await change_topics(rng, runtime)
+        case "commit":
+            topics = commit_topics(9, "t", {0: (rng.randrange(1_000), "")})
+            client.door.send(commit_frame(client, topics))
+            await frames_of(client.door)
+
+
+def commit_frame(client: Client, topics: tuple[Any, ...]) -> bytes:
+    fields = {
+        "group_id": "g",
+        "member_id": client.name,
+        "generation_id_or_member_epoch": client.epoch,
+        "topics": topics,
+    }
+    request = make_request(COMMIT, 9, **fields)
+    return frame(COMMIT, 9, 1, encode(type(request), request))
+
+
+async def change_topics(rng: random.Random, runtime: Runtime) -> None:
+    name = TopicName(rng.choice(["t", "u", "v"]))
+    topic = runtime.image.by_name.get(name)
+    if topic is None:
+        await runtime.call(CreateTopic(INTERNAL, name, topic_id_of(name), 2))
+    elif topic.partitions < 12:
+        await runtime.call(GrowTopic(INTERNAL, name, topic.partitions + 1))
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_kept_answer_is_the_coordinators(seed: int) -> None:
+    rng = random.Random(seed)
+    runtime = Runtime(MemoryLogStore(50), CoordinatorSettings())
+    await runtime.start()
+    await runtime.loaded()
+    await runtime.call(CreateTopic(INTERNAL, TopicName("t"), topic_id_of("t"), 4))
+    gateway = Gateway(with_settings(gateway_park_ms=0), coordinator=runtime)
+    clients = [Client(gateway, f"m{number}") for number in range(4)]
+    alive = 0
+    for _ in range(STEPS):
+        await step(rng, clients, runtime)
+        alive += await check_kept_answers(clients, runtime)
+    assert alive > STEPS / 4, "the law was hardly ever tried"
+    await runtime.stop()

@@ -1,0 +1,26 @@
+"""A client that commits by a ticket."""
+
+from __future__ import annotations
+
+from tests.sim.cluster.server import VirtualServer
+
+
+class Committer:
+    """Commits offsets of the topic ``foo``; ``released`` counts the answers."""
+
+    def __init__(
+        self, server: VirtualServer, group: str, member: str = "", epoch: int | None = None
+    ) -> None:
+        command = server.commit_command(group, member, epoch, "foo", {0: 1})
+        self.server = server
+        self.released = 0
+        ticket = server.runtime.commit_ticket(command)
+        assert ticket is not None
+        self.ticket = ticket
+
+    def commit(self, partition: int, offset: int) -> bool:
+        now_ms = self.server.scheduler.now_ms
+        return self.ticket.commit(partition, offset, -1, now_ms, self._release)
+
+    def _release(self) -> None:
+        self.released += 1

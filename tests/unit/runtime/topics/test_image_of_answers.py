@@ -1,0 +1,28 @@
+"""What an answer names is in the image that doors have when they get it."""
+
+from __future__ import annotations
+
+from coordinator.runtime.api import Answer
+from model.commands import INTERNAL, CreateTopic
+from model.ids import TopicName
+from model.responses import ConsumerGroupHeartbeatResponse
+from tests.sim.cluster.server import VirtualServer, make_topic_id
+
+FOO = TopicName("foo")
+
+
+def test_a_join_of_the_flush_that_makes_its_topic_durable_has_names() -> None:
+    """Bug: the answer left before the image was exchanged; its partitions had no topic."""
+    server = VirtualServer({"bar": 1})
+    assigned: list[bool] = []
+
+    def look(answer: Answer) -> None:
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert answer.assignment
+        by_id = {topic.topic_id for topic in server.runtime.image.by_name.values()}
+        assigned.append(all(part.topic_id in by_id for part in answer.assignment))
+
+    server.submit(CreateTopic(INTERNAL, FOO, make_topic_id("foo", 0), 2))
+    server.runtime.submit(server.join_command("g", "a", ["foo"]), look)
+    server.settle()
+    assert assigned == [True]

@@ -1,0 +1,30 @@
+"""gRPC peers in Kafka's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.service.calls.grpc_caller import compute_caller, compute_client_host
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        ("ipv4:127.0.0.1:50412", "/127.0.0.1"),
+        ("ipv4:10.20.30.40:1", "/10.20.30.40"),
+        ("ipv6:[::1]:50412", "/0:0:0:0:0:0:0:1"),
+        ("ipv6:%5B::1%5D:50412", "/0:0:0:0:0:0:0:1"),
+        ("ipv6:[2001:db8::ff00:42]:9", "/2001:db8:0:0:0:0:ff00:42"),
+        ("ipv6:[fe80::1%25eth0]:9", "/fe80:0:0:0:0:0:0:1"),
+        ("ipv6:[::ffff:127.0.0.1]:9", "/127.0.0.1"),
+        ("unix:/run/muster.sock", "//run/muster.sock"),
+        ("unknown", "/"),
+    ],
+)
+def test_client_host_is_as_java_writes_addresses(peer: str, host: str) -> None:
+    assert compute_client_host(peer) == host
+
+
+def test_a_caller_is_anonymous_until_it_can_authenticate() -> None:
+    caller = compute_caller("ipv4:127.0.0.1:1", "app")
+    assert (caller.principal, caller.client_id) == ("User:ANONYMOUS", "app")

@@ -1,0 +1,55 @@
+"""Pages of lists."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.service.wire.error_statuses import InvalidField
+from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
+
+
+@given(st.sets(st.text(max_size=5)), st.integers(1, 4), st.sets(st.text(max_size=5)))
+def test_pages_cover_the_list_also_while_it_changes(
+    names: set[str], size: int, added: set[str]
+) -> None:
+    """Every name that is there throughout is seen once, whatever comes and goes between pages."""
+    seen: list[str] = []
+    current = sorted(names)
+    token = ""
+    while True:
+        page = compute_page(size, token, ("filter",), 100, 1_000)
+        shown, more = compute_slice(current, page)
+        seen += current[shown]
+        if not more:
+            break
+        token = compute_page_token(current[shown][-1], ("filter",))
+        current = sorted(names | added)
+    assert sorted(seen) == sorted(set(seen)) == seen
+    assert names <= set(seen)
+
+
+def test_page_sizes() -> None:
+    assert compute_page(0, "", (), 100, 1_000) == Page(100, None)
+    assert compute_page(7, "", (), 100, 1_000) == Page(7, None)
+    assert compute_page(5_000, "", (), 100, 1_000) == Page(1_000, None)
+    with pytest.raises(InvalidField, match="below 0"):
+        compute_page(-1, "", (), 100, 1_000)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "not base64 !",
+        "é",
+        "AAAA",
+        base64.urlsafe_b64encode(b"12345678\xff\xff").decode(),
+        compute_page_token("a", ("another filter",)),
+    ],
+)
+def test_tokens_of_others_are_refused(token: str) -> None:
+    with pytest.raises(InvalidField, match="page_token"):
+        compute_page(0, token, ("filter",), 100, 1_000)

@@ -1,0 +1,163 @@
+"""Side records as bytes."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.local_assignors import (
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+    LocalAssignor,
+    LocalAssignorsKey,
+    LocalAssignorsValue,
+)
+from model.log.records import (
+    GroupConfigsSideKey,
+    GroupConfigsSideValue,
+    ImportGraceKey,
+    ImportGraceValue,
+    ProducerGroupKey,
+    ProducerGroupValue,
+    ProducerIdBlockKey,
+    ProducerIdBlockValue,
+    ProducerStateKey,
+    ProducerStateValue,
+    SideKey,
+    SideRecord,
+    SideValue,
+    TopicDeletionKey,
+    TopicDeletionValue,
+    TopicSideKey,
+    TopicSideValue,
+)
+from storage.codec.errors import CodecError
+from storage.side_codec import (
+    TOPIC_KIND,
+    decode_side,
+    encode_side,
+    encode_side_key,
+    encode_side_value,
+)
+
+ID = TopicId(bytes(range(16)))
+RECORDS = [
+    SideRecord(TopicSideKey(TopicName("t")), TopicSideValue(ID, 7)),
+    SideRecord(TopicSideKey(TopicName("\u00fc" * 100)), TopicSideValue(TopicId(bytes(16)), 1)),
+    SideRecord(TopicDeletionKey(ID), TopicDeletionValue(TopicName("t"), 1_760_000_000_000)),
+    SideRecord(TopicDeletionKey(TopicId(bytes(16))), TopicDeletionValue(TopicName(""), 0)),
+    SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(0)),
+    SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue((1 << 63) - 1)),
+    SideRecord(ImportGraceKey(), ImportGraceValue(1_760_000_000_000)),
+    SideRecord(GroupConfigsSideKey(GroupId("g\u00fc")), GroupConfigsSideValue(())),
+    SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"), ("b", "")))),
+    SideRecord(
+        ProducerStateKey(LogPartition(49), ProducerId(2**62)),
+        ProducerStateValue(32_767, -1, 1_700_000_000_000),
+    ),
+    SideRecord(
+        LocalAssignorsKey(LogPartition(3), GroupId("g\u00fc"), MemberId("m")),
+        LocalAssignorsValue(
+            (LocalAssignor("mine", -1, 3, 2, b"\x00\xff", 5), LocalAssignor("other", 0, 0, 0))
+        ),
+    ),
+    SideRecord(
+        InstalledMetadataKey(LogPartition(3), GroupId("g"), MemberId("m\u00fc")),
+        InstalledMetadataValue(7, "mine", -1, bytes(range(256))),
+    ),
+    SideRecord(GroupConfigsSideKey(GroupId("g")), GroupConfigsSideValue((("a", "1"),), 45_000)),
+    SideRecord(ProducerStateKey(LogPartition(0), ProducerId(1)), ProducerStateValue(0, 0, 0, 0)),
+    SideRecord(
+        ProducerStateKey(LogPartition(0), ProducerId(0)),
+        ProducerStateValue(3, 7, 1_700_000_000_000, 1_700_000_000_001),
+    ),
+    SideRecord(
+        ProducerGroupKey(LogPartition(49), ProducerId(2**62), GroupId("g\u00fc")),
+        ProducerGroupValue(0),
+    ),
+    SideRecord(
+        ProducerGroupKey(LogPartition(0), ProducerId(0), GroupId("g")),
+        ProducerGroupValue(32_767, 0),
+    ),
+    SideRecord(
+        TopicDeletionKey(ID),
+        TopicDeletionValue(TopicName("t"), 1, (LogOffset(0), LogOffset((1 << 63) - 1))),
+    ),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_records_survive(record: SideRecord) -> None:
+    assert decode_side(*encode_side(record)) == record
+    tombstone = SideRecord(record.key, None)
+    assert decode_side(*encode_side(tombstone)) == tombstone
+
+
+def test_the_racks_of_a_topic_survive() -> None:
+    value = TopicSideValue(ID, 3, (("a", "b"), (), ("b",)))
+    record = SideRecord(TopicSideKey(TopicName("t")), value)
+    assert decode_side(*encode_side(record)) == record
+
+
+def test_every_kind_of_the_model_has_bytes() -> None:
+    assert {type(record.key) for record in RECORDS} == set(get_args(SideKey))
+    assert {type(record.value) for record in RECORDS} == set(get_args(SideValue))
+    kinds = {type(record.key): encode_side_key(record.key)[:1] for record in RECORDS}
+    assert len(set(kinds.values())) == len(kinds)
+
+
+def test_the_bytes_do_not_change() -> None:
+    encoded = [encode_side(record) for record in RECORDS[::2] + RECORDS[-1:]]
+    assert [(key.hex(), (value or b"").hex()) for key, value in encoded] == [
+        ("0174", "0a10" + ID.hex() + "1007"),
+        ("03" + ID.hex(), "0a0174108080b3c19c33"),
+        ("02", ""),
+        ("04", "088080b3c19c33"),
+        ("0567", "0a060a01611201310a030a0162"),
+        (
+            "07000000030000000367c3bc6d",
+            "0a1b0a046d696e6510ffffffffffffffffff01180320022a0200ff30050a070a056f74686572",
+        ),
+        ("0567", "0a060a016112013110c8df02"),
+        ("06000000000000000000000000", "080310071880d095ffbc312081d095ffbc31"),
+        ("09000000000000000000000000" + "67", "08ffff011000"),
+        ("03" + ID.hex(), "0a017410011a0a00ffffffffffffffff7f"),
+    ]
+
+
+def test_topics_are_found_by_their_kind() -> None:
+    assert [encode_side_key(r.key).startswith(TOPIC_KIND) for r in RECORDS] == [True] * 2 + [
+        False
+    ] * 16
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", b""),
+        (b"\x63x", b""),
+        (b"\x01\xff", b""),
+        (b"\x02x", b""),
+        (b"\x03short", b""),
+        (b"\x01t", b""),
+        (b"\x01t", b"\x0a\x10" + bytes(16)),
+        (b"\x01t", b"\xff\xff"),
+        (b"\x02", b"\x0a\x10"),
+        (b"\x03" + bytes(16), b"\x0a\x01\xff"),
+        (b"\x07short", b""),
+        (b"\x07" + bytes(4) + b"\x00\x00\x00\x02gm", b""),
+        (b"\x08" + bytes(4) + b"\xff\xff\xff\xffgm", b""),
+        (b"\x08" + bytes(4) + b"\x00\x00\x00\x01g", b""),
+    ],
+)
+def test_what_cannot_be_read(key: bytes, value: bytes) -> None:
+    with pytest.raises(CodecError, match="side record"):
+        decode_side(key, value)
+
+
+@pytest.mark.parametrize("value", [TopicSideValue(ID, 1 << 31), ProducerIdBlockValue(1 << 63)])
+def test_what_does_not_fit(value: Any) -> None:
+    with pytest.raises(CodecError):
+        encode_side_value(value)

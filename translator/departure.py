@@ -1,0 +1,133 @@
+"""Leaving a consumer group; with its last member of the new protocol goes its type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.core.classic.classic_leave import handle_classic_leave
+from coordinator.core.consumer.removal import compute_removal
+from coordinator.core.consumer.static_members import check_static_member, compute_static_leave
+from coordinator.core.state.consumer_group import (
+    STATIC_LEAVE_EPOCH,
+    ConsumerGroup,
+    Member,
+    compute_unknown_member,
+)
+from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
+from coordinator.core.state.shard import Shard
+from model.commands import (
+    ConsumerGroupLeave,
+    Deadline,
+    ExpireMember,
+    LeaveGroup,
+    LeavingMember,
+    Now,
+)
+from model.errors import ErrorCode, GroupError, GroupIdNotFound
+from model.ids import GroupId, InstanceId, MemberId
+from model.log.records import MemberState
+from model.responses import ConsumerGroupLeaveResponse, Done, LeaveGroupResponse, Response
+from translator.downgrade import compute_downgrade, is_to_downgrade
+
+
+def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
+    """A heartbeat with epoch -1 or -2. Errors: rows C11, C13 and C16 of Kafka's table.
+
+    With -1 the member goes, with all that it holds; with -2 a static member goes for a while.
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    if group is None:
+        if shard.has_other_group(command.group_id):
+            raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
+        raise GroupIdNotFound(f"Group {command.group_id} not found.")
+    member = _find_leaving(group, command.group_id, command.member_id, command.instance_id)
+    response = ConsumerGroupLeaveResponse(command.member_id, command.member_epoch)
+    if command.member_epoch == STATIC_LEAVE_EPOCH and command.instance_id is not None:
+        return Outcome(
+            records=(compute_static_leave(group, member),),
+            response=response,
+            effects=(CancelRebalanceTimeout(group.group_id, member.member_id),),
+        )
+    return compute_departure(shard, group, (member,), now, response)
+
+
+def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
+    """LeaveGroup: members go by their ids or as instances, each with its own result.
+
+    All that go share one group epoch. Without a group each of them is unknown (rows L1 and T10).
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    classic = shard.classic_group(command.group_id)
+    if group is None and classic is not None:
+        return handle_classic_leave(shard, classic, command, now)
+    if group is None:
+        errors = (ErrorCode.UNKNOWN_MEMBER_ID,) * len(command.members)
+        return Outcome(response=LeaveGroupResponse(errors))
+    found: dict[MemberId, Member] = {}
+    results = []
+    for leaving in command.members:
+        result = _find(group, leaving)
+        if isinstance(result, ErrorCode):
+            results.append(result)
+            continue
+        found[result.member_id] = result
+        results.append(ErrorCode.NONE)
+    response = LeaveGroupResponse(tuple(results))
+    if not found:
+        return Outcome(response=response)
+    return compute_departure(shard, group, tuple(found.values()), now, response)
+
+
+def _find(group: ConsumerGroup, leaving: LeavingMember) -> Member | ErrorCode:
+    try:
+        return _find_leaving(group, group.group_id, leaving.member_id, leaving.instance_id)
+    except GroupError as error:
+        return error.code
+
+
+def _find_leaving(
+    group: ConsumerGroup,
+    group_id: GroupId,
+    member_id: MemberId | None,
+    instance_id: InstanceId | None,
+) -> Member:
+    if instance_id is not None:
+        holder = group.static_member(instance_id)
+        return check_static_member(holder, instance_id, group_id, member_id)
+    member = None if member_id is None else group.member(member_id)
+    if member is None:
+        raise compute_unknown_member(group_id, member_id)
+    return member
+
+
+def compute_departure(
+    shard: Shard,
+    group: ConsumerGroup,
+    members: Sequence[Member],
+    now: Now,
+    response: Response,
+) -> Outcome:
+    """Members go for good, and with the last one of the consumer protocol the group's type."""
+    gone = frozenset(member.member_id for member in members)
+    if is_to_downgrade(shard, group, gone):
+        return compute_downgrade(shard, group, gone, now, response)
+    records, effects = compute_removal(shard, group, members)
+    return Outcome(records=records, response=response, effects=effects)
+
+
+def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outcome:
+    """Remove the member if the deadline still holds.
+
+    A rebalance deadline holds while the member has not left the epoch in which it had to
+    revoke (Kafka keys its timer by the member epoch).
+    """
+    group = shard.consumer_groups.get(command.group_id)
+    member = group.member(command.member_id) if group is not None else None
+    if group is None or member is None:
+        return Outcome(response=Done())
+    if command.deadline is Deadline.REBALANCE and (
+        member.member_epoch != command.member_epoch
+        or member.state is not MemberState.UNREVOKED_PARTITIONS
+    ):
+        return Outcome(response=Done())
+    return compute_departure(shard, group, (member,), now, Done())

@@ -1,0 +1,315 @@
+"""Whether a classic group can become a consumer group, and what is lost or needs care on the way.
+
+Facts of Kafka's ``GroupMetadataManager.validateOnlineUpgrade`` and
+``ConsumerGroup.fromClassicGroup``: the first member of the new protocol converts the group with all
+its members, and is refused with GROUP_ID_NOT_FOUND where the policy does not allow it, the group
+is not of the type ``consumer``, has more members than a consumer group may have, has a member
+whose embedded subscription or assignment cannot be read, or whose assignment carries user data,
+which only a leader's own assignor understands. The version of the embedded protocol is not looked
+at. A group without members is deleted and made anew, whatever it was. Not Kafka's: a member that
+names more topics than one may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum
+
+from assignors.embedded import (
+    PROTOCOL_TYPE,
+    MalformedProtocolError,
+    decode_assignment,
+    decode_subscription,
+    leaves_out_owned,
+)
+from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.state.embedded_protocol import count_subscribed_topics
+from coordinator.core.subscriptions.regex_matching import check_regex
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.configs.migration_policy import allows_upgrade
+from model.errors import InvalidRegularExpression
+from model.value import value
+
+UNLIMITED = (1 << 31) - 1
+DEFAULT_SESSION_TIMEOUT_MS = 45_000
+DEFAULT_SUBSCRIPTIONS_MAX = 10_000
+FIRST_VERSION_WITH_RACK = 3
+_FIRST_VERSION_WITH_OWNED = 1
+
+_COOPERATIVE = "cooperative-sticky"
+_EAGER = ("range", "roundrobin", "sticky")
+_VERSION_SIZE = 2
+_REGEX_MAX_BYTES = 1 << 15
+
+
+class Verdict(Enum):
+    """``BLOCKED`` where the conversion is refused; ``WARN`` where it needs care."""
+
+    READY = "READY"
+    WARN = "WARN"
+    BLOCKED = "BLOCKED"
+
+
+class Hindrance(Enum):
+    """What stands in the way, or needs care, from the worst on."""
+
+    POLICY = "migration_policy"
+    PROTOCOL_TYPE = "protocol_type"
+    GROUP_SIZE = "group_size"
+    SUBSCRIPTION_SIZE = "subscription_size"
+    MALFORMED_SUBSCRIPTION = "malformed_subscription"
+    MALFORMED_ASSIGNMENT = "malformed_assignment"
+    ASSIGNMENT_USER_DATA = "assignment_user_data"
+    PATTERN = "pattern"
+    OTHER_TYPE = "other_type"
+    OWNED_LEFT_OUT = "owned_left_out"
+    EMBEDDED_VERSION = "embedded_version"
+    CUSTOM_STRATEGY = "custom_strategy"
+    EAGER_STRATEGY = "eager_strategy"
+    SESSION_TIMEOUT = "session_timeout"
+    STATIC_MEMBER = "static_member"
+
+
+BLOCKING = (
+    Hindrance.POLICY,
+    Hindrance.PROTOCOL_TYPE,
+    Hindrance.GROUP_SIZE,
+    Hindrance.SUBSCRIPTION_SIZE,
+    Hindrance.MALFORMED_SUBSCRIPTION,
+    Hindrance.MALFORMED_ASSIGNMENT,
+    Hindrance.ASSIGNMENT_USER_DATA,
+)
+
+
+@value
+class CandidateMember:
+    """What is known of a member of a classic group.
+
+    ``subscription`` is what it said for the protocol that was chosen. An empty ``assignment`` is
+    that of a member that has never synced.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@value
+class Candidate:
+    """A classic group that may become a consumer group."""
+
+    group_id: str
+    protocol_type: str | None
+    protocol_name: str | None
+    members: tuple[CandidateMember, ...]
+
+
+@value
+class MigrationRules:
+    """What the coordinator allows. ``patterns`` are the ones that clients subscribe with, by client
+    id: a classic member says only the topics that its pattern matched, so no record has it.
+    ``keeps_user_data``: a client-side assignor that understands it comes with the conversion.
+    """
+
+    allows_upgrade: bool = True
+    max_size: int = UNLIMITED
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    patterns: Mapping[str, str] | None = None
+    keeps_user_data: bool = False
+    subscriptions_max: int = DEFAULT_SUBSCRIPTIONS_MAX
+
+
+@value
+class Reason:
+    """A hindrance, of one member or, with no ``member_id``, of the group."""
+
+    hindrance: Hindrance
+    detail: str
+    member_id: str | None = None
+    client_id: str | None = None
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the conversion is refused for it."""
+        return self.hindrance in BLOCKING
+
+
+@value
+class Readiness:
+    """The verdict on a group, and why."""
+
+    group_id: str
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+
+    def clients_to_change(self) -> tuple[str, ...]:
+        """Client ids that the reasons name, the ones that block first."""
+        named = [reason for reason in self.reasons if reason.client_id is not None]
+        named.sort(key=lambda reason: list(Hindrance).index(reason.hindrance))
+        return tuple(dict.fromkeys(str(reason.client_id) for reason in named))
+
+
+def compute_candidate(group: ClassicGroup) -> Candidate:
+    """A classic group as the rules of a migration look at it."""
+    members = tuple(compute_candidate_member(group, member) for member in group.members.values())
+    return Candidate(group.group_id, group.protocol_type, group.protocol_name, members)
+
+
+def compute_candidate_member(group: ClassicGroup, member: ClassicMember) -> CandidateMember:
+    """A member of it."""
+    return CandidateMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.session_timeout_ms,
+        subscription_of(group, member),
+        member.assignment,
+    )
+
+
+def subscription_of(group: ClassicGroup, member: ClassicMember) -> bytes:
+    """What a member said for the protocol of the group, or for its first where there is none yet.
+
+    A group that fills for the first time has members and no protocol.
+    """
+    said = member.metadata_for(group.protocol_name) or member.metadata
+    if said or not member.protocols:
+        return said
+    return member.protocols[0].metadata
+
+
+def compute_migration_rules(settings: CoordinatorSettings) -> MigrationRules:
+    """What the coordinator allows a group."""
+    return MigrationRules(
+        allows_upgrade(settings.group_consumer_migration_policy),
+        settings.group_consumer_max_size,
+        settings.group_consumer_session_timeout_ms,
+        subscriptions_max=settings.group_subscriptions_max,
+    )
+
+
+def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Readiness:
+    """What becomes of a group when the first member of the new protocol joins it."""
+    reasons: list[Reason] = []
+    if group.members:
+        reasons += compute_group_reasons(group, rules)
+        for member in group.members:
+            reasons += compute_member_reasons(group, member, rules)
+    elif group.protocol_type not in (PROTOCOL_TYPE, None, ""):
+        detail = f"those that were in it are of the type {group.protocol_type}: they stay classic"
+        reasons.append(Reason(Hindrance.OTHER_TYPE, detail))
+    return Readiness(group.group_id, compute_verdict(reasons), tuple(reasons))
+
+
+def compute_verdict(reasons: Collection[Reason]) -> Verdict:
+    """What these reasons come to, of a group or of one member."""
+    if any(reason.is_blocking for reason in reasons):
+        return Verdict.BLOCKED
+    return Verdict.WARN if reasons else Verdict.READY
+
+
+def compute_group_reasons(group: Candidate, rules: MigrationRules) -> list[Reason]:
+    """Those of the group itself, for which nothing of its members has to be read."""
+    found: list[Reason] = []
+    if not rules.allows_upgrade:
+        detail = (
+            "consumer.migration.policy of the group, or group.consumer.migration.policy where it "
+            "has none, allows no upgrade"
+        )
+        found.append(Reason(Hindrance.POLICY, detail))
+    if group.protocol_type != PROTOCOL_TYPE:
+        detail = f"the protocol type is {group.protocol_type or 'not known'}, not consumer"
+        found.append(Reason(Hindrance.PROTOCOL_TYPE, detail))
+    if len(group.members) > rules.max_size:
+        detail = f"{len(group.members)} members, and a consumer group may have {rules.max_size}"
+        found.append(Reason(Hindrance.GROUP_SIZE, detail))
+    name = group.protocol_name or ""
+    if name in _EAGER:
+        detail = f"{name} is eager: while both protocols are there its members stop for each step"
+        found.append(Reason(Hindrance.EAGER_STRATEGY, detail))
+    elif name != _COOPERATIVE:
+        detail = f"{name or 'no strategy'} is an assignor of its own: the server's takes its place"
+        found.append(Reason(Hindrance.CUSTOM_STRATEGY, detail))
+    return found
+
+
+def compute_member_reasons(
+    group: Candidate, member: CandidateMember, rules: MigrationRules
+) -> list[Reason]:
+    """Those of one member."""
+    found: list[Reason] = []
+
+    def add(hindrance: Hindrance, detail: str) -> None:
+        found.append(Reason(hindrance, detail, member.member_id, member.client_id))
+
+    if group.protocol_type == PROTOCOL_TYPE:
+        for hindrance, detail in _check_embedded(member, rules):
+            if hindrance is not Hindrance.ASSIGNMENT_USER_DATA or not rules.keeps_user_data:
+                add(hindrance, detail)
+    pattern = (rules.patterns or {}).get(member.client_id)
+    if pattern is not None:
+        try:
+            check_regex(pattern, _REGEX_MAX_BYTES)
+        except InvalidRegularExpression as error:
+            add(Hindrance.PATTERN, f"its pattern is no pattern of RE2: {error}")
+    if member.session_timeout_ms > rules.session_timeout_ms:
+        detail = (
+            f"session.timeout.ms {member.session_timeout_ms} is of no use with the new protocol: "
+            f"all members have the server's {rules.session_timeout_ms}"
+        )
+        add(Hindrance.SESSION_TIMEOUT, detail)
+    if member.instance_id is not None:
+        detail = (
+            f"the static member {member.instance_id} keeps its partitions while it is away for at "
+            f"most {rules.session_timeout_ms} ms"
+        )
+        add(Hindrance.STATIC_MEMBER, detail)
+    return found
+
+
+def describe_too_many_topics(member: CandidateMember, rules: MigrationRules) -> str:
+    """That its subscription is larger than there may be, for which it is not decoded."""
+    topics = count_subscribed_topics(member.subscription)
+    if topics <= rules.subscriptions_max:
+        return ""
+    return f"a member subscribes to {topics} topics, more than {rules.subscriptions_max}"
+
+
+def _check_embedded(member: CandidateMember, rules: MigrationRules) -> list[tuple[Hindrance, str]]:
+    found: list[tuple[Hindrance, str]] = []
+    if detail := describe_too_many_topics(member, rules):
+        return [(Hindrance.SUBSCRIPTION_SIZE, detail)]
+    try:
+        decode_subscription(member.subscription)
+    except MalformedProtocolError as error:
+        detail = f"its subscription cannot be read: {error}"
+        found.append((Hindrance.MALFORMED_SUBSCRIPTION, detail))
+    else:
+        version = int.from_bytes(member.subscription[:_VERSION_SIZE], "big")
+        if version == _FIRST_VERSION_WITH_OWNED and leaves_out_owned(member.subscription):
+            detail = (
+                "its library writes version 1 without owned partitions (as kafka-go, platformatic "
+                "and faust do): it is taken to own nothing when it joins; Kafka would refuse it"
+            )
+            found.append((Hindrance.OWNED_LEFT_OUT, detail))
+        elif version < FIRST_VERSION_WITH_RACK:
+            detail = (
+                f"its subscription is of version {version}: below {FIRST_VERSION_WITH_RACK} it "
+                "does not say all that the server could use"
+            )
+            found.append((Hindrance.EMBEDDED_VERSION, detail))
+    if not member.assignment:
+        return found
+    try:
+        assignment = decode_assignment(member.assignment)
+    except MalformedProtocolError as error:
+        detail = f"its assignment cannot be read: {error}"
+        found.append((Hindrance.MALFORMED_ASSIGNMENT, detail))
+    else:
+        if assignment.user_data:
+            detail = "its assignment has user data of an assignor, which would be lost"
+            found.append((Hindrance.ASSIGNMENT_USER_DATA, detail))
+    return found
