@@ -14,6 +14,8 @@ class ExitCode(IntEnum):
     NOT_FOUND = 3
     PRECONDITION = 4
     UNREACHABLE = 5
+    HALF_APPLIED = 70
+    """A bug stopped a command after its first change: EX_SOFTWARE of sysexits."""
     WRITE_FAILED = 74
     """The log could not be written: EX_IOERR of sysexits."""
     INTERRUPTED = 130

@@ -14,5 +14,6 @@ Duties of the caller (``coordinator.runtime``, and the simulator):
 6. Give no answer before what it shows is durable: an outcome's own records, and for a read
    or an error all that its group had replayed before.
 7. A ``GroupError`` from ``handle`` is an answer and nothing has changed. Any other exception is
-   a bug: stop, and load from the log.
+   a bug. From ``handle`` it has changed nothing either, and is answered as one. From the first
+   ``replay`` of an outcome on it leaves half of it: stop, and load from the log.
 """

@@ -33,7 +33,8 @@ class Background:
     """The walks over the store: for deleted topics, for offsets past their retention, and for
     what of the log is too old or too much.
 
-    ``submit`` takes the coordinator's own commands. ``is_held`` says that nothing may be written
+    ``submit`` takes the coordinator's own commands. ``begin_grace`` keeps all offsets for one
+    retention from now on. ``is_held`` says that nothing may be written
     now. ``on_offsets_lost`` is told of each group that durably lost offsets. ``on_failure`` is for
     a failed write and must not return.
     """
@@ -50,12 +51,14 @@ class Background:
         catalogue: TopicCatalogueRuntime,
         *,
         submit: Callable[[Command, Reply], None],
+        begin_grace: Callable[[], None],
         is_held: Callable[[], bool],
         on_offsets_lost: Callable[[GroupId], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._catalogue = catalogue
         self._clock = clock
+        self._begin_grace = begin_grace
         self._deletion = TopicDeletion(
             store,
             scheduler,
@@ -118,7 +121,7 @@ class Background:
         silent_ms = self._clock.wall_ms() - since_ms
         if since_ms and silent_ms >= SILENCE_MS:
             log.warning("started_after_silence", last_write_ms=since_ms, silent_ms=silent_ms)
-            self._catalogue.begin_grace()
+            self._begin_grace()
 
     def delete_offsets_of_topics(self) -> None:
         """Topics may have been deleted: their offsets go."""

@@ -16,17 +16,9 @@ import structlog
 from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.offsets.deleted_topics import DeletedTopics
-from coordinator.core.replay.group_records import replay, replay_commits
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import (
-    ApplyGroupSettings,
-    ComputeTarget,
-    Effect,
-    EndLocalRequest,
-    NoteRebalance,
     Outcome,
-    RefreshGroups,
-    ResolveRegexes,
 )
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import ImmediateCommand, MemberCommand, ShardCommand, handle
@@ -34,16 +26,18 @@ from coordinator.runtime.api import Answer, Reply, await_answer, ignore_answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
+from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
 from coordinator.runtime.commands.command_turns import Turns
 from coordinator.runtime.commands.commit_ticket import CommitRoom, CommitTicket, make_commit_ticket
 from coordinator.runtime.commands.conversions import Conversions
+from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.group_reads import GroupReads
 from coordinator.runtime.commands.replayer import Replayer
-from coordinator.runtime.commands.waiting_members import ClassicGroups
+from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.commit.durability import Durability
-from coordinator.runtime.commit.failed_write import exit_process
-from coordinator.runtime.commit.writer import NOTHING_WAITED, Entry, Writer, make_entry
+from coordinator.runtime.commit.process_end import exit_process
+from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loading.load_in_progress import LoadInProgress
 from coordinator.runtime.loading.loading import Loading
 from coordinator.runtime.loading.shard_loader import read_last_timestamp
@@ -65,10 +59,8 @@ from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands import (
     Command,
     ConfigCommand,
-    ConsumerGroupHeartbeat,
     DeleteGroup,
     DeleteOffsets,
-    DeletionCommand,
     ListTransactions,
     OffsetCommit,
     OffsetFetch,
@@ -221,21 +213,14 @@ class Runtime:
             is_held=self._is_low_on_space,
         )
         self._deadlines = Deadlines(self.liveness, self._timers, self._clock)
-        self._commits = CommitRoom(
-            self._writer, self._clock, self._durability, self._space, self._deadlines.carry_out
-        )
         self._news = GroupNews(self._shard_of)
         self._watches = Watches(scheduler, self._news, lambda: self._turns.is_busy)
         self._refresh = TopicRefresh(scheduler, self._submit_internal)
         self._slices = Slices(scheduler.call_soon, self._clock.monotonic_ms)
-        self._replayer = Replayer(self._writer, self._durability, self.liveness, self.stats)
         self._make_deputies(scheduler)
 
     def _make_deputies(self, scheduler: Scheduler) -> None:
         """Those that carry out commands and effects with the other parts."""
-        self._classic = ClassicGroups(
-            self._writer, carry_out_effect=self._carry_out_effect, answer=self._answer_read
-        )
         self._conversions = Conversions(self._slices, self._turns, self._handle, self._settle)
         self._regexes = Regexes(
             scheduler,
@@ -246,6 +231,16 @@ class Runtime:
             image=lambda: self._catalogue.image,
             install=self._submit_to_shard,
         )
+        self._settings_changes = GroupSettingsChanges(
+            self._shards,
+            self._clock,
+            self.liveness,
+            self._timers,
+            self._targets,
+            self._catalogue,
+            submit=self._submit_internal,
+        )
+        self._make_apply()
         self._reads = GroupReads(
             self._shards, self._slices, self._writer, self._durability, answer=self._answer_read
         )
@@ -260,7 +255,7 @@ class Runtime:
             deleted=lambda: self._catalogue.deleted_topics,
             check_space=self._check_space,
             answer_error=self._answer_read,
-            on_offsets_lost=lambda group_id: self._deletion.forget_if_offsetless(group_id),
+            apply=self._apply.transaction,
             times_out_ms=lambda found: self._background.transactions.deadline_ms(found),
         )
         self._deletion = OffsetDeletion(
@@ -270,17 +265,8 @@ class Runtime:
             self._durability,
             self._slices,
             check_space=self._check_space,
-            carry_out=self._carry_out,
+            apply=self._apply.outcome,
             answer_error=self._answer_read,
-        )
-        self._settings_changes = GroupSettingsChanges(
-            self._shards,
-            self._clock,
-            self.liveness,
-            self._timers,
-            self._targets,
-            self._catalogue,
-            submit=self._submit_internal,
         )
         self._background = Background(
             self._store,
@@ -292,10 +278,36 @@ class Runtime:
             self._writer,
             self._catalogue,
             submit=self._submit_internal,
+            begin_grace=self._begin_grace,
             is_held=self._is_low_on_space,
             on_offsets_lost=self._deletion.forget_if_offsetless,
             on_failure=self._on_failure,
         )
+
+    def _make_apply(self) -> None:
+        """What applies outcomes, for those that compute them."""
+        self._waiting = WaitingMembers(self._answer_read)
+        effects = Effects(
+            self._targets,
+            self._regexes,
+            self._deadlines,
+            self._settings_changes,
+            self._refresh_groups,
+        )
+        self._apply = Apply(
+            self._writer,
+            self._durability,
+            Replayer(self._writer, self._durability, self.liveness, self.stats),
+            self._waiting,
+            effects,
+            self._turns,
+            self._catalogue,
+            answer=self._answer_read,
+            show_topics=self._show_topics,
+            on_offsets_lost=lambda group_id: self._deletion.forget_if_offsetless(group_id),
+            on_failure=self._on_failure,
+        )
+        self._commits = CommitRoom(self._apply, self._writer, self._clock, self._space)
 
     def ready(self) -> bool:
         return self._is_ready and not self._is_stopping
@@ -311,7 +323,7 @@ class Runtime:
         self._loading.stop()
         self._commits.is_open = False
         self._timers.stop()
-        self._classic.stop()
+        self._waiting.stop()
         self._background.stop()
         self._regexes.stop()
         while self._is_busy():  # noqa: ASYNC110 - once, at the end; no event to keep up
@@ -468,7 +480,7 @@ class Runtime:
             return
         # Not what was refused: a stranger's word must not end what waits for the member.
         self._watches.hear(command)
-        self._carry_out(shard, group_id, command, outcome, reply)
+        self._apply.outcome(shard, command, outcome, reply)
         if not outcome.is_prepared:  # What was prepared is much, and is for another turn.
             self._writer.write_if_full()
 
@@ -484,67 +496,7 @@ class Runtime:
         except GroupError as error:
             self._answer_read((group_id,), reply, error)
             return
-        records, commits, response = outcome.records, outcome.commits, outcome.response
-        assert response is not None
-        for effect in outcome.effects:
-            self._carry_out_effect(effect)
-        # Offsets leave no state but whose they are, and these are all of one group.
-        if commits:
-            replay_commits(shard, commits[0])
-        elif records:
-            replay(shard, records[0])
-        else:
-            self._answer_read((group_id,), reply, response)
-            return
-        writer = self._writer
-        self._durability.note_offsets(group_id, writer.generation)
-        writer.append_and_write(Entry(shard.partition, records, (), reply, response, commits))
-
-    def _carry_out(
-        self,
-        shard: Shard,
-        group_id: GroupId,
-        command: ShardCommand | DeletionCommand,
-        outcome: Outcome,
-        reply: Reply,
-    ) -> None:
-        waited = NOTHING_WAITED
-        if outcome.records:
-            waited = self._replayer.replay(shard, group_id, outcome)
-        if self._classic.carry_out(shard, group_id, outcome, reply, waited):
-            return
-        if isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
-            self._deadlines.heard(group_id, command.member_id)
-            self._regexes.heard(shard, command)
-        for effect in outcome.effects:
-            self._carry_out_effect(effect)
-        if outcome.then is not None:
-            if outcome.records:
-                self._writer.append(make_entry(shard.partition, outcome, None, waited))
-            self._turns.follow_up(shard, outcome.then, reply)
-            return
-        assert outcome.response is not None, f"{command} has no answer"
-        if outcome.records:
-            self._writer.append(make_entry(shard.partition, outcome, reply, waited))
-        else:
-            self._answer_read((group_id,), reply, outcome.response)
-
-    def _carry_out_effect(self, effect: Effect) -> None:
-        match effect:
-            case ComputeTarget(group_id, not_before_ms):
-                self._targets.mark(group_id, not_before_ms)
-            case ResolveRegexes(group_id):
-                self._regexes.request(group_id)
-            case RefreshGroups(name):
-                self._refresh_groups(TopicName(name))
-            case ApplyGroupSettings():
-                self._settings_changes.apply(effect)
-            case EndLocalRequest():
-                self._targets.local.end(effect)
-            case NoteRebalance(group_id, generation, reason):
-                log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
-            case _:
-                self._deadlines.carry_out(effect)
+        self._apply.commit(shard, group_id, outcome, reply)
 
     # ------------------------------------------------------------------------------------ answers
 
@@ -570,14 +522,15 @@ class Runtime:
 
     def _submit_to_catalogue(self, command: TopicCommand | ConfigCommand, reply: Reply) -> None:
         try:
-            outcome = self._catalogue.submit(command, reply, self._check_space)
+            outcome = self._catalogue.compute(command, self._check_space)
         except GroupError as error:
             self._answer_read((CATALOGUE,), reply, error)
             return
-        self._show_topics()
-        for effect in outcome.effects:
-            self._carry_out_effect(effect)
+        self._apply.catalogue(outcome, reply)
         self._background.delete_offsets_of_topics()
+
+    def _begin_grace(self) -> None:
+        self._apply.catalogue(self._catalogue.compute_grace(), ignore_answer)
 
     def _show_topics(self) -> None:
         for shard in self._shards:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.core.offsets.commit_grant import CommitGrant, compute_commit_grant
-from coordinator.core.replay.group_records import replay_commits_of
-from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Release
 from coordinator.runtime.clock import SteadyClock
-from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commit.partition_encoder import RECORDS_BYTES_MAX, Commit, CommitBlock
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.disk_space import Space
@@ -26,16 +23,12 @@ from storage.codec.commit_encoder import CommitEncoder
 
 @dataclass(slots=True)
 class CommitRoom:
-    """What all commit tickets of a runtime use. ``is_open`` until the runtime stops.
+    """What all commit tickets of a runtime use. ``is_open`` until the runtime stops."""
 
-    ``begin_session`` is for members of classic groups: those that commit are alive.
-    """
-
+    apply: Apply
     writer: Writer
     clock: SteadyClock
-    durability: Durability
     space: Space
-    begin_session: Callable[[ArmClassicDeadline], None]
     is_open: bool = True
 
 
@@ -95,13 +88,8 @@ class CommitTicket:
         )
 
     def _append(self, commit: Commit | CommitBlock, release: Release) -> None:
-        room, shard, group_id = self._room, self._shard, self._group_id
-        writer = room.writer
-        if self._grant.session is not None:
-            room.begin_session(self._grant.session)
-        replay_commits_of(shard, group_id)
-        room.durability.note_offsets(group_id, writer.generation)
-        writer.append_commit((shard.partition, commit, release))
+        apply = self._room.apply.repeated_commit
+        apply(self._shard, self._group_id, self._grant.session, commit, release)
 
 
 def make_commit_ticket(

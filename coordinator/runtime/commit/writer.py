@@ -28,6 +28,7 @@ from coordinator.runtime.commit.partition_encoder import (
     PartitionEncoder,
     encode_lone_commit,
 )
+from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
 from model.ids import LogOffset, LogPartition, ProducerId
@@ -221,7 +222,7 @@ class Writer:
     def answer_when_durable(self, generation: int, reply: Reply, answer: Answer) -> None:
         """Release an answer that shows what this generation writes; at once if it is durable."""
         if generation <= self.durable_generation:
-            reply(answer)
+            _answer(reply, answer)
         elif generation < self.generation:
             self._flying_waiters.append((reply, answer))
         else:
@@ -264,8 +265,9 @@ class Writer:
         """Write all that is gathered; ``False`` where the store cannot take it just now."""
         self._is_closing_batch = True
         try:
+            if not self._prepare_write():
+                return False
             try:
-                self._before_write()
                 if not self._gathered:
                     return True
                 now = self._clock.now()
@@ -286,6 +288,15 @@ class Writer:
             self._is_closing_batch = False
         self._note_written(appends, now.wall_ms)
         self.on_written(appends)
+        return True
+
+    def _prepare_write(self) -> bool:
+        """What is still to come into this batch: it is replayed, and none of it may be left out."""
+        try:
+            self._before_write()
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._on_failure(HalfApplied("the targets of a batch, and what follows them", bug))
+            return False
         return True
 
     def _note_written(self, appends: list[PartitionAppend], wall_ms: int) -> None:
@@ -373,11 +384,7 @@ class Writer:
             self.request_flush()
         self._show_durable(self.durable_generation)
         for reply, answer in waiters:
-            try:
-                reply(answer)
-            except Exception:
-                # The others wait for theirs.
-                log.exception("answering_failed", answer=type(answer).__name__)
+            _answer(reply, answer)
         for release in releases:
             try:
                 release()
@@ -388,6 +395,14 @@ class Writer:
     def _on_watermark_synced(self, result: BaseException | None) -> None:
         if isinstance(result, BaseException):
             self._on_failure(result)
+
+
+def _answer(reply: Reply, answer: Answer) -> None:
+    """What fails in a door is its own: others wait for their answers, and the log is written."""
+    try:
+        reply(answer)
+    except Exception:
+        log.exception("answering_failed", answer=type(answer).__name__)
 
 
 def _ignore(appends: Sequence[PartitionAppend]) -> None:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from coordinator.core.offsets.deleted_topics import DeletedTopics
 from coordinator.core.offsets.offset_commit import check_offset_fetch
-from coordinator.core.offsets.producers import handle_expire_producers, replay_producer_state
+from coordinator.core.offsets.producers import handle_expire_producers
 from coordinator.core.offsets.transactions import (
     compute_stable_answer,
     handle_abort_transaction,
     handle_txn_offset_commit,
     handle_write_txn_markers,
 )
-from coordinator.core.replay.group_records import replay_transaction
 from coordinator.core.state.open_transactions import OpenTransaction
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.checks import check_group_id_size
-from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
-from coordinator.runtime.commit.writer import Entry, Writer
+from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.slices import Slices, Steps
 from coordinator.runtime.offsets.offset_reads import read_offsets, read_open_transactions
 from model.commands import (
@@ -37,7 +35,7 @@ from model.commands import (
 )
 from model.errors import GroupError, NotCoordinator, UnknownServerError
 from model.ids import GroupId, compute_log_partition
-from model.log.transaction_records import TransactionalOffsets, TransactionMarker
+from model.log.transaction_records import TransactionMarker
 from model.responses import ListedTransaction, ListTransactionsResponse
 from model.topics import TopicImage
 from storage.log_store import LogStore, StoreError
@@ -53,8 +51,8 @@ class OffsetCommands:
     whose offsets nobody is to see.
 
     ``check_space`` raises where nothing may be written; ``answer_error`` answers when what an
-    error shows of these groups is durable; ``on_offsets_lost`` looks whether a group has any left;
-    ``times_out_ms`` gives the wall time at which a transaction is aborted.
+    error shows of these groups is durable; ``apply`` applies what a command comes to, whose answer
+    shows these groups; ``times_out_ms`` gives the wall time at which a transaction is aborted.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class OffsetCommands:
         deleted: Callable[[], DeletedTopics],
         check_space: Callable[[Outcome], None],
         answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
-        on_offsets_lost: Callable[[GroupId], None],
+        apply: Callable[[Shard, Outcome, tuple[GroupId, ...], Reply], None],
         times_out_ms: Callable[[OpenTransaction], int],
     ) -> None:
         self._store = store
@@ -83,7 +81,7 @@ class OffsetCommands:
         self._slices = slices
         self._check_space = check_space
         self._answer_error = answer_error
-        self._on_offsets_lost = on_offsets_lost
+        self._apply = apply
         self._times_out_ms = times_out_ms
         self._has_unwritten_marker = False
 
@@ -149,7 +147,9 @@ class OffsetCommands:
             log.exception("handling_failed", groups=groups, command=type(command).__name__)
             self._answer_error(groups, reply, UnknownServerError(repr(bug)))
             return
-        self._carry_out(shard, outcome, groups, reply)
+        if isinstance(outcome.transaction, TransactionMarker):
+            self._has_unwritten_marker = True
+        self._apply(shard, outcome, groups, reply)
 
     def list_transactions(self, reply: Reply) -> None:
         """Read from the store what waits; the answer comes when what it shows is durable."""
@@ -196,39 +196,3 @@ class OffsetCommands:
             case AbortTransaction():
                 shard = self._shards[command.partition]
                 return shard, handle_abort_transaction(shard, command, self._clock.now())
-
-    def _carry_out(
-        self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
-    ) -> None:
-        record, response = outcome.transaction, outcome.response
-        assert response is not None
-        for state in outcome.side:
-            replay_producer_state(shard, state)
-        if record is None:
-            if outcome.side:
-                self._writer.append(Entry(shard.partition, (), outcome.side, reply, response))
-                return
-            generation = self._durability.generation_of_groups(groups)
-            self._writer.answer_when_durable(generation, reply, response)
-            return
-        if isinstance(record, TransactionalOffsets):
-            changed = set(groups)
-        else:
-            transaction = shard.open_transactions.get(record.producer_id)
-            changed = set() if transaction is None else {key.group for key in transaction.epochs}
-            self._has_unwritten_marker = True
-        replay_transaction(shard, record)
-        for group_id in sorted(changed):
-            self._durability.note_offsets(group_id, self._writer.generation)
-        if isinstance(record, TransactionMarker) and not record.committed:
-            reply = partial(self._answer_and_forget, reply, sorted(changed))
-        entry = Entry(shard.partition, (), outcome.side, reply, response, (), record)
-        self._writer.append_and_write(entry)
-
-    def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
-        """Who lost an offset while an abort was being written was not looked at: this may be it."""
-        try:
-            for group_id in groups:
-                self._on_offsets_lost(group_id)
-        finally:
-            reply(answer)

@@ -42,8 +42,8 @@ SLICE = 1_000
 class OffsetDeletion:
     """Carries out the commands.
 
-    ``check_space`` raises where nothing may be written; ``carry_out`` replays and gathers what a
-    command of a group comes to; ``answer_error`` answers when what an error shows is durable.
+    ``check_space`` raises where nothing may be written; ``apply`` applies what a command of a
+    group comes to; ``answer_error`` answers when what an error shows is durable.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class OffsetDeletion:
         slices: Slices,
         *,
         check_space: Callable[[Outcome], None],
-        carry_out: Callable[[Shard, GroupId, DeletionCommand, Outcome, Reply], None],
+        apply: Callable[[Shard, DeletionCommand, Outcome, Reply], None],
         answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
     ) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class OffsetDeletion:
         self._durability = durability
         self._slices = slices
         self._check_space = check_space
-        self._carry_out = carry_out
+        self._apply = apply
         self._answer_error = answer_error
 
     def submit(self, command: DeletionCommand, reply: Reply) -> None:
@@ -111,7 +111,7 @@ class OffsetDeletion:
             generation = self._durability.generation_of_offsets(group_id)
             self._writer.answer_when_durable(generation, answer_and_forget, outcome.response)
             return
-        self._carry_out(shard, group_id, command, outcome, answer_and_forget)
+        self._apply(shard, command, outcome, answer_and_forget)
 
     def _delete_very_many(self, shard: Shard, command: DeleteGroup) -> Steps[None]:
         """The offsets of the group, if one batch of them would hold the loop for long.
@@ -130,7 +130,7 @@ class OffsetDeletion:
             while len(left) > SLICE:
                 outcome = compute_offset_tombstones(group_id, left[:SLICE])
                 self._check_space(outcome)
-                self._carry_out(shard, group_id, command, outcome, _ignore)
+                self._apply(shard, command, outcome, _ignore)
                 self._writer.write_if_full()
                 yield
                 left = [*left[SLICE:], *islice(places, SLICE)]
@@ -144,14 +144,13 @@ class OffsetDeletion:
 
         Of very many each part is deleted for itself: one that is refused leaves what went before.
         """
-        group_id = command.group_id
         topics: list[TopicResult] = []
         rows: list[PartitionResult] = []
         before: Outcome | None = None
         for part in _split(command.topics):
             if before is not None:
                 self._check_space(before)
-                self._carry_out(shard, group_id, command, before, _ignore)
+                self._apply(shard, command, before, _ignore)
                 self._writer.write_if_full()
                 yield
             asked = tuple((command.topics[index][0], partitions) for index, partitions in part)

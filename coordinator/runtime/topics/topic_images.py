@@ -14,10 +14,10 @@ from coordinator.core.groups.topic_records import (
 )
 from coordinator.core.offsets.deleted_topics import DeletedTopics
 from coordinator.core.state.outcome import Outcome
-from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.api import Answer
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
-from coordinator.runtime.commit.writer import Entry, Writer
+from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loading.shard_loader import load_catalogue
 from model.commands import (
     AllocateProducerId,
@@ -117,16 +117,13 @@ class TopicCatalogueRuntime:
         """Call after each durable change, with the topics that are gone."""
         self._callbacks.append(callback)
 
-    def submit(
-        self,
-        command: TopicCommand | ConfigCommand,
-        reply: Reply,
-        check: Callable[[Outcome], None],
+    def compute(
+        self, command: TopicCommand | ConfigCommand, check: Callable[[Outcome], None]
     ) -> Outcome:
-        """Handle, replay and append. Raises a ``GroupError``, having changed nothing."""
+        """What the command comes to. Raises a ``GroupError``, also that of ``check``."""
         match command:
             case AllocateProducerId():
-                return self._allocate_producer_id(command, reply, check)
+                return self._allocate_producer_id(command, check)
             case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
                 outcome = handle_config_command(self._state, command)
             case DeleteTopic():
@@ -135,7 +132,6 @@ class TopicCatalogueRuntime:
             case _:
                 outcome = handle_topic_command(self._state, command, self._clock.now())
         check(outcome)
-        self._append(outcome, reply)
         return outcome
 
     def _read_log_ends(self) -> tuple[LogOffset, ...]:
@@ -144,12 +140,8 @@ class TopicCatalogueRuntime:
         numbers = range(self._store.partitions)
         return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
 
-    def _append(self, outcome: Outcome, reply: Reply) -> None:
-        assert outcome.response is not None
-        if not outcome.side:
-            generation = self._durability.generation_of_groups((CATALOGUE,))
-            self._writer.answer_when_durable(generation, reply, outcome.response)
-            return
+    def replay(self, outcome: Outcome) -> None:
+        """Replay the side records, as part of the batch that is gathered."""
         before = self._state.image
         generation = self._writer.generation
         for record in outcome.side:
@@ -162,10 +154,9 @@ class TopicCatalogueRuntime:
         self._durability.note_group(CATALOGUE, generation)
         if self._state.image is not before:
             self._images[generation] = self._state.image
-        self._writer.append(Entry(NO_PARTITION, (), outcome.side, reply, outcome.response))
 
     def _allocate_producer_id(
-        self, command: AllocateProducerId, reply: Reply, check: Callable[[Outcome], None]
+        self, command: AllocateProducerId, check: Callable[[Outcome], None]
     ) -> Outcome:
         if self._next_producer_id < self._state.producer_id_end:
             outcome = Outcome(response=ProducerIdResponse(self._next_producer_id))
@@ -174,13 +165,12 @@ class TopicCatalogueRuntime:
             outcome = handle_topic_command(self._state, command, self._clock.now())
             check(outcome)
             self._next_producer_id = self._state.producer_id_end + 1
-        self._append(outcome, reply)
         return outcome
 
-    def begin_grace(self) -> None:
+    def compute_grace(self) -> Outcome:
         """As after an import: all offsets are kept for one retention from now on."""
         grace = SideRecord(ImportGraceKey(), ImportGraceValue(self._clock.now().wall_ms))
-        self._append(Outcome(side=(grace,), response=Done()), _ignore)
+        return Outcome(side=(grace,), response=Done())
 
     def settle(self, generation: int) -> bool:
         """The generation is durable: show its image. Whether ``image`` is another object now."""

@@ -252,14 +252,15 @@ class ObservedRuntime(Runtime):
         check_commit(command, before, records)
         check_classic_commit(command, self.classic_group(command.group_id), records)
 
-    def _carry_out(
-        self,
-        shard: Shard,
-        group_id: GroupId,
-        command: ShardCommand,
-        outcome: Outcome,
-        reply: Reply,
+    def _make_apply(self) -> None:
+        super()._make_apply()
+        self._apply_unseen = self._apply.outcome
+        self._apply.outcome = self._apply_seen  # type: ignore[method-assign, assignment]
+
+    def _apply_seen(
+        self, shard: Shard, command: ShardCommand, outcome: Outcome, reply: Reply
     ) -> None:
+        group_id = command.group_id
         before = Before(*self._find(command), getattr(command, "instance_id", None))
         if isinstance(command, ExpireOffsets):
             self._check_expiring(command)
@@ -269,7 +270,7 @@ class ObservedRuntime(Runtime):
         had_group = group is not None and group.member_count > 0
         self._appended = []
         self._is_whole = outcome.then is None
-        super()._carry_out(shard, group_id, command, outcome, reply)
+        self._apply_unseen(shard, command, outcome, reply)
         self._carried_out.add(id(command))
         change = Change(
             command,

@@ -9,6 +9,7 @@ import structlog
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
     INTERNAL,
@@ -69,6 +70,10 @@ class Pending:
         return self.answers[0]
 
 
+class ProcessEnded(BaseException):
+    """The server has ended its process."""
+
+
 class VirtualServer:
     """One server process after another on one disk. Nothing happens but in the calls here."""
 
@@ -102,10 +107,16 @@ class VirtualServer:
             clock=self.scheduler,
             scheduler=self.scheduler,
             authorizer=self.authorizer,
-            on_failure=self.failures.append,
+            on_failure=self._fail,
         )
         self.runtime.load()
         self.settle()
+
+    def _fail(self, failure: BaseException) -> None:
+        """A bug ends the process where it is met; of a failed write ``failures`` tell."""
+        self.failures.append(failure)
+        if isinstance(failure, HalfApplied):
+            raise ProcessEnded from failure
 
     def crash(self, survivors: int = 0) -> None:
         """The process dies; of what was not synced the first ``survivors`` writes stay."""

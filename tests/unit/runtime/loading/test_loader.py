@@ -69,11 +69,9 @@ def test_a_group_that_did_not_hear_of_a_change_of_its_topics_does() -> None:
     """Trigger: the topic is durable, the group's new epoch is not."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
-    refresh = server.runtime._refresh_groups
-    server.runtime._refresh_groups = lambda name: None  # type: ignore[method-assign]
+    server.runtime._refresh.refresh = lambda group_ids: None  # type: ignore[method-assign]
     server.ask(GrowTopic(INTERNAL, TopicName("foo"), 3))
     assert server.group("g").group_epoch == 2
-    assert refresh is not None
     server.restart()
     server.advance(10)
     group = server.group("g")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from model.commands import INTERNAL, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import TopicName
+from model.ids import GroupId, TopicName
 from tests.sim.cluster.server import VirtualServer, error_name
 
 
@@ -70,14 +72,15 @@ def test_a_group_that_could_not_look_at_its_topics_looks_again() -> None:
     """Bug: the disk filled up between the topic and the group, which then never heard of it."""
     disk = Disk()
     server = server_on(disk)
-    refresh = server.runtime._refresh_groups
+    refresh = server.runtime._refresh.refresh
 
-    def full_by_now(name: TopicName) -> None:
+    def full_by_now(group_ids: Iterable[GroupId]) -> None:
         disk.free = 10
         server.runtime._space._checked_ms = -1_000_000
-        refresh(name)
+        server.runtime._refresh.refresh = refresh  # type: ignore[method-assign]
+        refresh(group_ids)
 
-    server.runtime._refresh_groups = full_by_now  # type: ignore[method-assign]
+    server.runtime._refresh.refresh = full_by_now  # type: ignore[method-assign]
     assert error_name(server.ask(GrowTopic(INTERNAL, TopicName("foo"), 3))) == "NONE"
     assert server.group("g").group_epoch == 2
     disk.free = 1_000

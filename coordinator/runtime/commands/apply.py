@@ -1,0 +1,229 @@
+"""What a command comes to takes effect: in memory at once, in the log with all that is gathered.
+
+Everything goes through here, quick paths too. A command is refused before; with the first replay it
+is taken. What fails from then on is a bug, after which memory is not what the log will be: its
+evidence is written and the process ends (``HalfApplied``). A restart, which loads the log, is the
+way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NoReturn
+
+from coordinator.core.offsets.producers import replay_producer_state
+from coordinator.core.replay.group_records import (
+    replay,
+    replay_commits,
+    replay_commits_of,
+    replay_transaction,
+)
+from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
+from coordinator.core.state.shard import Shard
+from coordinator.dispatch.handle import ShardCommand
+from coordinator.runtime.api import Answer, Release, Reply
+from coordinator.runtime.commands.command_turns import Turns
+from coordinator.runtime.commands.effects import Effects
+from coordinator.runtime.commands.replayer import Replayer
+from coordinator.runtime.commands.waiting_members import WaitingMembers
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.partition_encoder import Commit, CommitBlock
+from coordinator.runtime.commit.process_end import HalfApplied
+from coordinator.runtime.commit.writer import NOTHING_WAITED, Entry, Writer, make_entry
+from coordinator.runtime.topics.topic_images import (
+    CATALOGUE,
+    NO_PARTITION,
+    TopicCatalogueRuntime,
+)
+from model.commands import ConsumerGroupHeartbeat, DeletionCommand
+from model.ids import GroupId
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker
+
+
+class Apply:
+    """Applies what commands come to.
+
+    ``answer`` gives an answer when all that it shows of these groups is durable. ``on_failure``
+    ends the process. ``show_topics`` gives all shards the topics as they are now.
+    ``on_offsets_lost`` is told of groups that lost offsets by an abort.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        durability: Durability,
+        replayer: Replayer,
+        waiting: WaitingMembers,
+        effects: Effects,
+        turns: Turns,
+        catalogue: TopicCatalogueRuntime,
+        *,
+        answer: Callable[[tuple[GroupId, ...], Reply, Answer], None],
+        show_topics: Callable[[], None],
+        on_offsets_lost: Callable[[GroupId], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._writer = writer
+        self._durability = durability
+        self._replayer = replayer
+        self._waiting = waiting
+        self._effects = effects
+        self._turns = turns
+        self._catalogue = catalogue
+        self._answer = answer
+        self._show_topics = show_topics
+        self._on_offsets_lost = on_offsets_lost
+        self._on_failure = on_failure
+
+    def outcome(
+        self,
+        shard: Shard,
+        command: ShardCommand | DeletionCommand,
+        outcome: Outcome,
+        reply: Reply,
+    ) -> None:
+        """Of a command of one group."""
+        try:
+            self._apply_outcome(shard, command, outcome, reply)
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, outcome)
+
+    def commit(self, shard: Shard, group_id: GroupId, outcome: Outcome, reply: Reply) -> None:
+        """Of an OffsetCommit, which comes most: hardly an effect, no second half, one group."""
+        try:
+            self._apply_commit(shard, group_id, outcome, reply)
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, outcome)
+
+    def repeated_commit(
+        self,
+        shard: Shard,
+        group_id: GroupId,
+        session: ArmClassicDeadline | None,
+        commit: Commit | CommitBlock,
+        release: Release,
+    ) -> None:
+        """Of a commit that a ticket allows: its records are made when they are written."""
+        try:
+            if session is not None:
+                self._effects.carry_out(session)
+            replay_commits_of(shard, group_id)
+            self._durability.note_offsets(group_id, self._writer.generation)
+            self._writer.append_commit((shard.partition, commit, release))
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, commit)
+
+    def transaction(
+        self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
+    ) -> None:
+        """Of a command of a producer; ``groups`` are those that its answer shows."""
+        try:
+            self._apply_transaction(shard, outcome, groups, reply)
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, outcome)
+
+    def catalogue(self, outcome: Outcome, reply: Reply) -> None:
+        """Of a command of the topics, or of the configs of groups."""
+        try:
+            self._apply_to_catalogue(outcome, reply)
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, outcome)
+
+    def _end(self, bug: Exception, applied: object) -> NoReturn:
+        if isinstance(bug, HalfApplied):  # A second half, or what was released, within this one.
+            raise bug
+        failure = HalfApplied(applied, bug)
+        self._on_failure(failure)
+        raise failure
+
+    def _apply_outcome(
+        self,
+        shard: Shard,
+        command: ShardCommand | DeletionCommand,
+        outcome: Outcome,
+        reply: Reply,
+    ) -> None:
+        group_id = command.group_id
+        waited = NOTHING_WAITED
+        if outcome.records:
+            waited = self._replayer.replay(shard, group_id, outcome)
+        if outcome.classic is not None:
+            shard.live_classic_groups[group_id] = outcome.classic
+        elif isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
+            self._effects.deadlines.heard(group_id, command.member_id)
+            self._effects.regexes.heard(shard, command)
+        self._effects.carry_out_all(outcome.effects)
+        has_answer = outcome.classic is None and outcome.then is None
+        if outcome.records:
+            entry = make_entry(shard.partition, outcome, reply if has_answer else None, waited)
+            self._writer.append(entry)
+        self._waiting.apply(group_id, outcome, reply)
+        if outcome.then is not None:
+            self._turns.follow_up(shard, outcome.then, reply)
+        elif outcome.response is not None and not (has_answer and outcome.records):
+            self._answer((group_id,), reply, outcome.response)
+        else:
+            is_told = outcome.response is not None or outcome.wait is not None
+            assert is_told or outcome.classic is not None, "the outcome has no answer"
+
+    def _apply_to_catalogue(self, outcome: Outcome, reply: Reply) -> None:
+        assert outcome.response is not None
+        if outcome.side:
+            self._catalogue.replay(outcome)
+            entry = Entry(NO_PARTITION, (), outcome.side, reply, outcome.response)
+            self._writer.append(entry)
+            self._show_topics()
+        else:
+            self._answer((CATALOGUE,), reply, outcome.response)
+        self._effects.carry_out_all(outcome.effects)
+
+    def _apply_commit(
+        self, shard: Shard, group_id: GroupId, outcome: Outcome, reply: Reply
+    ) -> None:
+        records, commits, response = outcome.records, outcome.commits, outcome.response
+        assert response is not None
+        self._effects.carry_out_all(outcome.effects)
+        # Offsets leave no state but whose they are, and these are all of one group.
+        if commits:
+            replay_commits(shard, commits[0])
+        elif records:
+            replay(shard, records[0])
+        else:
+            self._answer((group_id,), reply, response)
+            return
+        self._durability.note_offsets(group_id, self._writer.generation)
+        self._writer.append_and_write(Entry(shard.partition, records, (), reply, response, commits))
+
+    def _apply_transaction(
+        self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
+    ) -> None:
+        record, response = outcome.transaction, outcome.response
+        assert response is not None
+        for state in outcome.side:
+            replay_producer_state(shard, state)
+        if record is None:
+            if outcome.side:
+                self._writer.append(Entry(shard.partition, (), outcome.side, reply, response))
+            else:
+                self._answer(groups, reply, response)
+            return
+        changed = set(groups)
+        if not isinstance(record, TransactionalOffsets):
+            transaction = shard.open_transactions.get(record.producer_id)
+            changed = set() if transaction is None else {key.group for key in transaction.epochs}
+        replay_transaction(shard, record)
+        for group_id in sorted(changed):
+            self._durability.note_offsets(group_id, self._writer.generation)
+        if isinstance(record, TransactionMarker) and not record.committed:
+            reply = partial(self._answer_and_forget, reply, sorted(changed))
+        entry = Entry(shard.partition, (), outcome.side, reply, response, (), record)
+        self._writer.append_and_write(entry)
+
+    def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
+        """Who lost an offset while an abort was being written was not looked at: this may be it."""
+        try:
+            for group_id in groups:
+                self._on_offsets_lost(group_id)
+        finally:
+            reply(answer)

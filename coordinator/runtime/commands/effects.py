@@ -1,0 +1,57 @@
+"""Whom the effects of an outcome are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from coordinator.core.state.outcome import (
+    ApplyGroupSettings,
+    ComputeTarget,
+    Effect,
+    EndLocalRequest,
+    NoteRebalance,
+    RefreshGroups,
+    ResolveRegexes,
+)
+from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
+from coordinator.runtime.members.deadlines import Deadlines
+from coordinator.runtime.targets.target_schedule import Targets
+from coordinator.runtime.topics.regex_schedule import Regexes
+from model.ids import TopicName
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Carries out effects. ``refresh_groups`` takes the name of a topic that has changed."""
+
+    targets: Targets
+    regexes: Regexes
+    deadlines: Deadlines
+    changed_configs: GroupSettingsChanges
+    refresh_groups: Callable[[TopicName], None]
+
+    def carry_out_all(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self.carry_out(effect)
+
+    def carry_out(self, effect: Effect) -> None:
+        match effect:
+            case ComputeTarget(group_id, not_before_ms):
+                self.targets.mark(group_id, not_before_ms)
+            case ResolveRegexes(group_id):
+                self.regexes.request(group_id)
+            case RefreshGroups(name):
+                self.refresh_groups(TopicName(name))
+            case ApplyGroupSettings():
+                self.changed_configs.apply(effect)
+            case EndLocalRequest():
+                self.targets.local.end(effect)
+            case NoteRebalance(group_id, generation, reason):
+                log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
+            case _:
+                self.deadlines.carry_out(effect)
