@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import grpc
 import pytest
 
 from coordinator.service.session_stream import serve_session
@@ -31,6 +32,10 @@ FIELDS: Final = list(find_repeated(ACTION))
 MEMBER: Final = "m"
 
 
+class StreamEnded(Exception):
+    """The server has ended the stream: nothing more is told on it."""
+
+
 class Stream:
     """The server's side of a stream, with what a client says put into it."""
 
@@ -49,6 +54,9 @@ class Stream:
 
     async def write(self, response: group_pb2.SessionResponse) -> None:
         self.told += response.updates
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> None:
+        raise StreamEnded(f"{code.name}: {details}")
 
     def say(self, *messages: group_pb2.SessionRequest) -> None:
         for message in messages:
@@ -85,10 +93,13 @@ def count_actions(server: CostServer, make: Make) -> Counted:
         )
 
     def is_done() -> bool:
+        if task.done():  # Timers of the server go on for ever.
+            task.result()
         has_read = any(update.member_id == "last" for update in stream.told)
         return has_read and bool(session.is_idle)
 
     counted = server.loop.count(say, is_done)
+    counted.kept = stream.told
     task.cancel()
     server.loop.run_while(lambda: not task.done())
     return counted
@@ -158,3 +169,32 @@ def test_one_action_is_linear(path: tuple[str, ...], tmp_path: Path) -> None:
             return count_actions(server, lambda joined: [make_action(path, count, joined)])
 
     check_law(measure, ELEMENTS // 4, MANY.get(path[0], ELEMENTS), ATOMIC_STEPS_MAX)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_a_member_says_after_it_left_is_answered(kind: str, tmp_path: Path) -> None:
+    def make(joined: group_pb2.MemberUpdate) -> list[group_pb2.MemberAction]:
+        leave = group_pb2.MemberAction(group_id=G, member_id=MEMBER)
+        leave.leave.member_epoch = -1
+        action = make_join(2) if kind == "join" else make_action((kind,), 0, joined)
+        return [leave, *[action] * 40]
+
+    with cost_server(tmp_path, settings=AT_REST) as server:
+        server.create(1, "t0")
+        counted = count_actions(server, make)
+    told = [update for update in counted.kept if update.member_id == MEMBER]
+    assert [update.WhichOneof("update") for update in told].count("left") >= 1
+    if kind == "join":  # One that comes while another is asked for takes its place.
+        assert told[-1].assignment.member_epoch > 0
+    else:
+        assert len(told) == 41
+
+
+def test_who_counts_hears_that_the_stream_has_ended(tmp_path: Path) -> None:
+    with cost_server(tmp_path, settings=AT_REST) as server:
+        server.create(1, "t0")
+        with pytest.raises(StreamEnded, match=f"INVALID_ARGUMENT: {ACTIONS_MAX + 1} actions"):
+            count_actions(
+                server,
+                lambda joined: [make_action(("commit",), 0, joined)] * (ACTIONS_MAX + 1),
+            )
