@@ -28,6 +28,9 @@ from pipeline.tables.writing import PARQUET, TableFolder
 from storage.codec.errors import CodecError
 from storage.codec.to_json import key_to_json, value_to_json
 
+MANIFEST = "_audit.json"
+"""Comes last. A name of its own: the folder may have the tables of a log, which have theirs."""
+
 DEFAULT_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 SHOWN_VIOLATIONS = 1_000
 """How many are shown with their records; all are counted."""
@@ -229,10 +232,9 @@ def audit_records(
         assert totals is not None
         violations = compute_violations(findings)
         if out is not None:
-            folder = TableFolder(records.sparkSession, out, file_format)
-            folder.recover()
-            tell(VIOLATIONS, folder.write(VIOLATIONS, violations))
-            tell(DELETIONS, folder.write(DELETIONS, select_table(findings, DELETIONS)))
+            folder = TableFolder(records.sparkSession, out, file_format, MANIFEST)
+            tables = {VIOLATIONS: violations, DELETIONS: select_table(findings, DELETIONS)}
+            _write_findings(folder, tables, tell)
         counts = violations.groupBy("rule").count().collect()
         deletions = select_table(findings, DELETIONS).groupBy("explanation").count().collect()
         return Audit(
@@ -247,6 +249,16 @@ def audit_records(
     finally:
         findings.unpersist()
         pruned.unpersist()
+
+
+def _write_findings(folder: TableFolder, tables: dict[str, DataFrame], tell: Tell) -> None:
+    folder.recover()
+    folder.delete_manifest()
+    rows = {}
+    for name, table in tables.items():
+        rows[name] = folder.write(name, table)
+        tell(name, rows[name])
+    folder.write_manifest({"tables": rows, "format": folder.format})
 
 
 def _find_damages(records: DataFrame) -> tuple[Damage, ...]:

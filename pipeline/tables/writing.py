@@ -44,13 +44,20 @@ class DayFile(NamedTuple):
 
 
 class TableFolder:
-    """A folder with a folder for each table."""
+    """A folder with a folder for each table; ``manifest`` is the file that says that all are."""
 
-    def __init__(self, spark: SparkSession, path: str, file_format: str = PARQUET) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        file_format: str = PARQUET,
+        manifest: str = MANIFEST,
+    ) -> None:
         if file_format not in FORMATS:
             raise ValueError(f"{file_format} is none of {', '.join(FORMATS)}")
         self._spark = spark
         self.format = file_format
+        self._manifest = manifest
         context: Any = spark.sparkContext
         self._make_path = context._jvm.org.apache.hadoop.fs.Path
         self._read_text = context._jvm.org.apache.commons.io.IOUtils.toString
@@ -150,11 +157,11 @@ class TableFolder:
 
     def write_manifest(self, content: dict[str, Any]) -> None:
         """Says, last of all, what the tables are of; a folder without it has not been finished."""
-        self._write_json(MANIFEST, content)
+        self._write_json(self._manifest, content)
 
     def read_manifest(self) -> dict[str, Any] | None:
         """What was said of the tables last of all; ``None`` where no run has ended since."""
-        return self._read_json(MANIFEST)
+        return self._read_json(self._manifest)
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -183,7 +190,7 @@ class TableFolder:
 
     def delete_manifest(self) -> None:
         """The tables are about to be of different runs."""
-        self._files.delete(self._at(MANIFEST), False)
+        self._files.delete(self._at(self._manifest), False)
 
     def scratch(self, name: str) -> str:
         """A place for files that are gone after the run, and after the next where it is killed."""

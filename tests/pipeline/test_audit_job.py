@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
 from pipeline.decoding.blocks import decode_blocks
 from pipeline.schema import RECORDS
@@ -12,7 +15,7 @@ from tests.pipeline.logged import GOLDEN, SEGMENTS
 from tests.pipeline.planted_groups import KINDS, Log, epochs_of_a_newer_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MINUTE_MS = 60 * 1000
 
@@ -64,3 +67,34 @@ def test_every_planted_breach_is_found_with_its_record(spark: SparkSession) -> N
         assert f"offset {offset} " in show_violation(violation)
     assert {v.log_partition for v in audit.violations} == planted.keys()
     assert sum(audit.counts.values()) == len(audit.violations)
+
+
+def test_findings_are_whole_where_the_manifest_is(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after both tables, and goes before the first is replaced; that of a log stays."""
+    from pipeline.audit.job import audit_records
+    from pipeline.tables.records import read_records
+
+    from pipeline.tables.writing import TableFolder
+
+    of_a_log = tmp_path / "_tables.json"
+    of_a_log.write_text("{}")
+    records = read_records(spark, GOLDEN / "expiry" / "segments")
+    audit = audit_records(records, MINUTE_MS, out=str(tmp_path))
+    content = json.loads((tmp_path / "_audit.json").read_text())
+    rows = {"violations": 0, "deletions": sum(audit.deletions.values())}
+    assert content == {"tables": rows, "format": "parquet"}
+
+    write = TableFolder.write
+
+    def fail_at_the_second(self: TableFolder, name: str, table: DataFrame) -> int:
+        if name == "deletions":
+            raise OSError("no space left on device")
+        return write(self, name, table)
+
+    monkeypatch.setattr(TableFolder, "write", fail_at_the_second)
+    with pytest.raises(OSError, match="no space"):
+        audit_records(records, MINUTE_MS, out=str(tmp_path))
+    assert not (tmp_path / "_audit.json").exists()
+    assert of_a_log.exists()

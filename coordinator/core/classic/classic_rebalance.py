@@ -21,7 +21,7 @@ from coordinator.core.state.classic_group import (
     compute_subscribed_topics,
 )
 from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
-from coordinator.core.state.outcome import ArmClassicDeadline
+from coordinator.core.state.outcome import ArmClassicDeadline, Release
 from model.commands import ClassicDeadline
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, RebalanceInProgress
@@ -148,17 +148,22 @@ def _elect_leader(draft: ClassicDraft) -> bool:
 def _begin_generation(draft: ClassicDraft) -> None:
     """Choose the protocol, answer all who have joined, and wait for their syncs."""
     name = draft.protocol_name = compute_protocol(draft)
+    waiting = [member for member in draft.members.values() if member.awaits is Phase.JOIN]
     for member in list(draft.members.values()):
+        awaits = None if member.awaits is Phase.JOIN else member.awaits
+        metadata = member.metadata_for(name)
         draft.put(
-            replace(member, metadata=member.metadata_for(name), is_new=False, awaits_id=False)
+            # Once for each: there may be thousands, all in one turn.
+            replace(member, metadata=metadata, is_new=False, awaits_id=False, awaits=awaits)
         )
     draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, name, draft.members)
     joined = compute_joined_members(draft)
-    for member in list(draft.members.values()):
-        if member.awaits is Phase.JOIN:
-            draft.release(member, compute_join_answer(draft, member.member_id, joined))
-            # A static member that has not joined was not heard from: its session goes on.
-            draft.begin_session(member)
+    for member in waiting:
+        answer = compute_join_answer(draft, member.member_id, joined)
+        draft.releases.append(Release(member.member_id, Phase.JOIN, answer))
+        # A static member that has not joined was not heard from: its session goes on.
+        draft.begin_session(member)
+    for member in draft.members.values():
         draft.pending_syncs.add(member.member_id)
     draft.arm(ClassicDeadline.SYNC, draft.rebalance_timeout_ms)
 

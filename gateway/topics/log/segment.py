@@ -83,6 +83,20 @@ class Segment:
             yield located.header
         self.size = end
 
+    def load_in_steps(self) -> Iterator[None]:
+        """As ``load``, for who lets others run between: they see all that was found, or nothing.
+
+        Ends at once where somebody has loaded it.
+        """
+        apart = Segment(self.path.parent, self.base_offset, self._files, self.size)
+        for _ in () if self.is_loaded else apart.load():
+            yield
+            if self.is_loaded:
+                return
+        if not self.is_loaded:
+            self._index, self.size = apart._index, apart.size
+            self.next_offset = apart.next_offset
+
     def truncate_file(self) -> None:
         """Cut off what lies behind the last good batch."""
         descriptor = self._files.get(self.path)

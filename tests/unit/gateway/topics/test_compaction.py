@@ -127,6 +127,36 @@ def test_what_comes_between_the_steps_is_kept(tmp_path: Path, seed: int) -> None
     partition.check()
 
 
+def test_who_reads_at_any_step_after_a_start_sees_all(tmp_path: Path) -> None:
+    """Also while a segment is read that nobody has read since then."""
+    for step in range(60):
+        partition = Partition(tmp_path / str(step))
+        partition.fill(random.Random(step), 40)
+        partition.open()
+        assert not partition.log.segments[0].is_loaded
+        for _, _ in zip(range(step), partition.compact(), strict=False):
+            pass
+        partition.check()
+
+
+def test_what_is_dropped_at_any_step_does_not_come_back(tmp_path: Path) -> None:
+    """Bug: to look at the file of a segment that was dropped meanwhile made it anew."""
+    for step in range(0, 120, 3):
+        folder = tmp_path / str(step)
+        partition = Partition(folder)
+        partition.fill(random.Random(step), 40)
+        partition.open()
+        steps = partition.compact()
+        for _, _ in zip(range(step), steps, strict=False):
+            pass
+        for _ in partition.log.drop_until(partition.log.segments[-2].base_offset):
+            pass
+        for _ in steps:
+            pass
+        there = [segment.path for segment in partition.log.segments]
+        assert sorted(folder.glob("*.log")) == there
+
+
 def test_a_crash_at_any_step_loses_nothing(tmp_path: Path) -> None:
     steps = 0
     while True:

@@ -94,6 +94,18 @@ def test_the_log_counts_up_to_the_first_later_batch_whatever_comes_after_it() ->
     assert ask(jumped, AsOfTimestamp(900)).position.offset == 2
 
 
+def test_behind_a_batch_that_is_dated_ahead_offsets_are_answered_and_no_times() -> None:
+    """What a time means is decided by the log alone: trimming refuses it, and changes no answer."""
+    ahead, now = NOW_MS + 500, AsOfTimestamp(NOW_MS)
+    log = [commits(0, 1, time=100), commits(1, 2, time=ahead), commits(2, 3, time=NOW_MS)]
+    assert ask(log, now).position.offset == 0
+    start = HistoryStart(LogOffset(2), ahead)
+    with pytest.raises(BeyondHistory) as caught:
+        ask(log[2:], now, start=start)
+    assert caught.value.start == start
+    assert ask(log[2:], at(2), start=start).position.offset == 2
+
+
 def test_the_future_is_not_known() -> None:
     for as_of in (at(5), at(1 << 40), AsOfTimestamp(NOW_MS + 1)):
         with pytest.raises(InFuture) as caught:
