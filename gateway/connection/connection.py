@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
         self._is_held = False
         self._has_turn_coming = False
-        self._is_decoding = False
+        self._decoding_bytes = 0
         self._is_draining = False
         self._heard_at = 0.0
         self._stalled_since: float | None = None
@@ -103,6 +103,7 @@ class Connection(asyncio.Protocol):
         self._shared.held.answers -= self._unsent
         self._unsent = 0
         self._arriving.drop()
+        self._note_decoding(0)
         queue, self.unanswered = self.unanswered, deque()
         for context in queue:
             try:
@@ -229,7 +230,8 @@ class Connection(asyncio.Protocol):
 
     def weigh_request(self, now: float) -> float:
         """How much of a request is there for how long; next to nothing where it waits for us."""
-        return self._arriving.weigh(now) * (_WAITING_WEIGHT if self._is_held else 1)
+        weight = self._arriving.weigh(now) + self._decoding_bytes
+        return weight * (_WAITING_WEIGHT if self._is_held else 1)
 
     # ---------------------------------------------------------------------------- requests
 
@@ -264,7 +266,7 @@ class Connection(asyncio.Protocol):
             long = route.decode_long
             if long is not None and end - body_at >= long.least_bytes:
                 self._decode_long(route, data, pos, body_at, end)
-                return True
+                return self.transport is not None
             request = route.decode(data, body_at, end)
         except DecodeError as error:
             self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
@@ -286,12 +288,19 @@ class Connection(asyncio.Protocol):
                 return
             self._caller = caller
             self._handle(route, correlation, request, b"")
-            self._is_decoding = False
+            self._note_decoding(0)
             self._ask_for_a_turn()
 
-        self._is_held = self._is_decoding = True
+        self._is_held = True
+        self._note_decoding(end - pos)
+        self._shared.held.check_requests(self._heard_at)
         steps = route.decode_long.read(data, body_at, end)
         self._node.slices.run(decode_then(steps, lambda: self.closed, done), partial(done, None))
+
+    def _note_decoding(self, size: int) -> None:
+        """What is being decoded is a request in memory as one that arrives."""
+        self._shared.held.requests += size - self._decoding_bytes
+        self._decoding_bytes = size
 
     def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:
         # Who has sent a whole request has done all that is asked of the anonymous.
@@ -302,7 +311,7 @@ class Connection(asyncio.Protocol):
         context = RequestContext(
             self._node, self, route, correlation, self._caller, self._advertised, request, raw
         )
-        context.is_long |= self._is_decoding or len(raw) >= LEAST_BYTES
+        context.is_long |= self._decoding_bytes > 0 or len(raw) >= LEAST_BYTES
         self.unanswered.append(context)
         self.making.begin(context)
         try:
@@ -476,7 +485,7 @@ class Connection(asyncio.Protocol):
         settings = self._settings
         return (
             self._stalled_since is None
-            and not self._is_decoding
+            and not self._decoding_bytes
             and len(self.unanswered) <= settings.gateway_pipelined_requests_max // 2
             and self._answer_bytes <= settings.gateway_response_buffer_bytes
             and self.making.is_over
@@ -510,7 +519,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether every request was answered."""
-        is_waiting = self._is_decoding or self.heartbeats.parked is not None
+        is_waiting = self._decoding_bytes > 0 or self.heartbeats.parked is not None
         return not self.unanswered and not is_waiting
 
     def compute_idle_since(self) -> tuple[bool, float] | None:

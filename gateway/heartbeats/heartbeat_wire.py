@@ -114,21 +114,32 @@ def _read_names(cursor: Cursor, count: int) -> Steps[tuple[str, ...]]:
 def _read_topic_partitions(cursor: Cursor, count: int) -> Steps[tuple[TopicPartitions, ...]]:
     # A client may name one topic again and again: what it says of it is sorted once.
     found: dict[TopicId, set[int]] = {}
-    for left in range(count, 0, -1):
+    left = SLICE
+    for _ in range(count):
         topic_id = TopicId(cursor.take(16))
         length = read_compact_length(cursor)
         if length < 0:
             raise DecodeError("the partitions of a topic are null")
         numbers = cursor.take(4 * length)
         cursor.spend(length)
-        found.setdefault(topic_id, set()).update(struct.unpack(f">{length}i", numbers))
+        own = found.setdefault(topic_id, set())
+        while length > SLICE:
+            own.update(struct.unpack_from(f">{SLICE}i", numbers, len(numbers) - 4 * length))
+            length -= SLICE
+            yield
+        own.update(struct.unpack_from(f">{length}i", numbers, len(numbers) - 4 * length))
         skip_tags(cursor)
-        if left % SLICE == 0:
+        left -= 1 + length
+        if left <= 0:
+            left = SLICE
             yield
     owned = []
-    for number, (topic_id, partitions) in enumerate(found.items(), 1):
+    left = SLICE
+    for topic_id, partitions in found.items():
         owned.append(TopicPartitions(topic_id, tuple(sorted(partitions))))
-        if number % SLICE == 0:
+        left -= 1 + len(partitions)
+        if left <= 0:
+            left = SLICE
             yield
     return tuple(owned)
 

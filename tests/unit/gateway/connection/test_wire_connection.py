@@ -15,10 +15,11 @@ from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.kept_commits import PendingCommit
 from model.errors import ErrorCode
+from tests.unit.gateway.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, make_request, with_settings
 
-LIST_GROUPS = 16
+COMMIT, LIST_GROUPS = 8, 16
 wire = response_schema(LIST_GROUPS)
 
 
@@ -262,6 +263,22 @@ def test_frames_that_wait_for_the_server_are_held_against_nobody() -> None:
     holder.send(struct.pack(">i", 9_000) + bytes(7_000))
     assert door.transport.is_open
     assert not holder.transport.is_open
+
+
+def test_requests_that_are_being_decoded_are_in_memory_too() -> None:
+    """Trigger: long requests come faster than they are decoded, a slice of one after another."""
+    commit = frame(COMMIT, 9, 1, make_commit(9, 1, 20_000))
+    gateway = Gateway(with_settings(queued_max_request_bytes=3 * len(commit)))
+    doors = [gateway.connect() for _ in range(6)]
+    for door in doors:
+        door.send(commit)
+        assert gateway.shared.held.requests <= 3 * len(commit)
+    assert sum(door.transport.is_open for door in doors) == 3
+    lost = next(door for door in doors if door.transport.is_open)
+    lost.lose()
+    gateway.clock.advance(1)
+    assert sum(len(door.frames()) for door in doors) == 2
+    assert gateway.shared.held.requests == 0
 
 
 def test_stranger_may_send_less_than_one_that_has_spoken_kafka() -> None:

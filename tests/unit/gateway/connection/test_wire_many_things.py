@@ -178,6 +178,23 @@ def test_a_heartbeat_of_many_is_decoded_in_slices(version: int) -> None:
     assert turns >= 2 * (COUNT // SLICE - 1)
 
 
+@pytest.mark.parametrize("topics", [1, 20])
+def test_a_heartbeat_of_many_partitions_is_decoded_in_slices(topics: int) -> None:
+    """A group may have few topics and very many partitions of each."""
+    target = request_type(HEARTBEAT, 1)
+    topic = next(row for row in compute_fields(target) if row.name == "topic_partitions").entity
+    numbers = tuple(range(MANY // topics))
+    owned = tuple(
+        make_entity(topic, topic_id=number.to_bytes(16, "big"), partitions=numbers)
+        for number in range(1, topics + 1)
+    )
+    body = encode(target, make_entity(target, group_id="g", member_id="m", topic_partitions=owned))
+    steps = make_long_heartbeat_decoder(1, ELEMENTS).read(body, 0, len(body))
+    turns, found = run_counted(steps)
+    assert [each.partitions for each in found.topic_partitions] == [numbers] * topics
+    assert turns >= MANY // SLICE - 1
+
+
 def make_entity(target: Any, **fields: Any) -> Any:
     return target(**({row.name: row.default for row in compute_fields(target)} | fields))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
@@ -279,3 +280,21 @@ def test_a_stop_waits_for_it() -> None:
     server.settle()
     assert pending.is_answered
     assert not server.runtime._is_busy()
+
+
+async def test_who_joins_during_it_is_answered_by_a_stop() -> None:
+    """Trigger: its JoinGroup is handled when those who wait have been answered already."""
+    server = make_server()
+    leaving = begin_downgrade(server)
+    join = JoinGroup(
+        CALLER, G, None, MEMBERS[0], 45_000, 60_000, "consumer",
+        (JoinProtocol("range", SAID),), requires_member_id=False,
+    )  # fmt: skip
+    joining = server.submit(join)
+    stopping = asyncio.ensure_future(server.runtime.stop())
+    await asyncio.sleep(0)
+    server.settle()
+    await stopping
+    assert not isinstance(leaving.answer, GroupError)
+    assert isinstance(joining.answer, GroupError)
+    assert joining.answer.code is ErrorCode.NOT_COORDINATOR
