@@ -329,7 +329,7 @@ class Runtime:
         while self._is_busy():  # noqa: ASYNC110 - once, at the end; no event to keep up
             await asyncio.sleep(0.001)
         # Of members who asked before: what they said was held, or waited for its turn.
-        self._classic.stop()
+        self._waiting.stop()
         self._targets.stop()
         if isinstance(self._scheduler, AsyncioScheduler):
             self._scheduler.close()

@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from model.records import OffsetCommitKey, OffsetCommitValue
-from storage.bulk import Bulk, BulkPartition
-from storage.codec.records import encode_key, encode_value
-from storage.import_bulk import check_is_empty, import_bulk
-from storage.import_side import SideImport
-from storage.sorted_files import (
+
+from model.ids import GroupId, LogPartition, TopicName
+from model.log.records import OffsetCommitKey, OffsetCommitValue
+from storage.codec.batches import encode_batch
+from storage.codec.record_codec import encode_key, encode_value
+from storage.log_store import pack_latest
+from storage.rocks.rocks_store import RocksLogStore
+from storage.transfer.bulk import Bulk, BulkPartition
+from storage.transfer.import_bulk import check_is_empty, import_bulk
+from storage.transfer.import_side import SideImport
+from storage.transfer.sorted_files import (
     LATEST,
     LOG,
     PENDING,
@@ -20,11 +25,6 @@ from storage.sorted_files import (
     pack_entry_key,
     pack_log_key,
 )
-
-from model.ids import GroupId, LogPartition, TopicName
-from storage.codec.batches import encode_batch
-from storage.log_store import pack_latest
-from storage.rocks import RocksLogStore
 from tests.cost.counting import check_linear
 
 NOW_MS = 1_700_000_000_000

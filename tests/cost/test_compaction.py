@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from gateway.topics.compaction import compact_in_steps
-from gateway.topics.files import OpenFiles
-from gateway.topics.partition_log import PartitionLog
-from gateway.topics.produced import check_batch
-from gateway.topics.records import RECORDS_MAX
 
+from gateway.topics.log.batch_lookup import RECORDS_MAX
+from gateway.topics.log.compaction import compact_in_steps
+from gateway.topics.log.open_files import OpenFiles
+from gateway.topics.log.partition_log import PartitionLog
+from gateway.topics.log.produced import check_batch
 from gateway.topics.settings import TopicSettings
 from storage.codec.batches import HEADER_SIZE, encode_batch
 from tests.cost.turns import Counted, Steps, check_law

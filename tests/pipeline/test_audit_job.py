@@ -73,9 +73,8 @@ def test_findings_are_whole_where_the_manifest_is(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes after both tables, and goes before the first is replaced; that of a log stays."""
-    from pipeline.audit.job import audit_records
-    from pipeline.tables.records import read_records
-
+    from pipeline.audit.audit_job import audit_records
+    from pipeline.tables.record_table import read_records
     from pipeline.tables.writing import TableFolder
 
     of_a_log = tmp_path / "_tables.json"

@@ -15,7 +15,7 @@ from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.kept_commits import PendingCommit
 from model.errors import ErrorCode
-from tests.unit.gateway.test_wire_hand_codecs import make_commit
+from tests.unit.gateway.codec.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Door, Gateway
 from tests.unit.gateway.wire_rig import frame, make_request, with_settings
 
