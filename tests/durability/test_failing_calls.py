@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from coordinator.runtime.api import Reply
+from coordinator.runtime.commit.process_end import HalfApplied
 from model.commands import ExpireMember
 from model.ids import GroupId, MemberId, TopicName
 from storage.log_store import StoreCorrupt, StoreFailed
-from tests.sim.cluster.server import Pending, VirtualServer, error_name
+from tests.sim.cluster.server import Pending, ProcessEnded, VirtualServer, error_name
 
 
 def failing(*_: object) -> None:
@@ -115,8 +116,11 @@ def test_a_bug_while_a_batch_is_closed_ends_the_process() -> None:
 
     server.runtime._writer._before_write = raising
     commit = committing(server, 1)
-    server.settle()
-    assert {type(failure) for failure in server.failures} == {RuntimeError}
+    with pytest.raises(ProcessEnded):
+        server.settle()
+    (failure,) = server.failures
+    assert isinstance(failure, HalfApplied)
+    assert isinstance(failure.__cause__, RuntimeError)
     assert not commit.is_answered
 
 
