@@ -31,7 +31,7 @@ from coordinator.core.state.classic_group import (
 )
 from coordinator.core.state.classic_states import ClassicEvent
 from coordinator.core.state.consumer_group import NO_NUMBERS, NOBODY, ConsumerGroup, Member
-from coordinator.core.state.conversion import Converted, in_slices
+from coordinator.core.state.conversion import Converted, in_slices, weigh_bytes, weigh_metadata
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
     AssignedPartitions,
@@ -89,7 +89,8 @@ def compute_downgrade(
 ) -> Outcome:
     """The end of the consumer group and the classic group, which rebalances."""
     steps = _downgrade(shard, group, gone, now, response, replacement)
-    return convert(steps, group.member_count)
+    weight = sum(weigh_metadata(member.metadata) for member in group.members())
+    return convert(steps, weight)
 
 
 def _downgrade(
@@ -142,7 +143,7 @@ def _compute_classic_group(
     ]
     if replacement is not None:
         staying.append((replacement.member_id, replacement.metadata, replacement.replaced))
-    for part in in_slices(staying):
+    for part in in_slices(staying, lambda one: weigh_metadata(one[1])):
         for member_id, metadata, _ in part:
             draft.add(_compute_member(member_id, metadata), PROTOCOL_TYPE)
         yield
@@ -150,7 +151,7 @@ def _compute_classic_group(
     draft.generation = group.group_epoch
     name = draft.protocol_name = compute_protocol(draft)
     free = _compute_free_slots(group, gone, replacement)
-    for part in in_slices(staying):
+    for part in in_slices(staying, lambda one: weigh_metadata(one[1])):
         for member_id, _, holder in part:
             member = draft.members[member_id]
             said = member.metadata_for(name)
@@ -164,7 +165,8 @@ def _compute_classic_group(
 
 def _compute_subscribed_topics(draft: ClassicDraft) -> Steps[frozenset[TopicName] | None]:
     topics: set[TopicName] = set()
-    for part in in_slices({each.metadata for each in draft.members.values()}):
+    said_by_all = {each.metadata for each in draft.members.values()}
+    for part in in_slices(said_by_all, weigh_bytes):
         said = compute_topics_said(part)
         if said is None:
             return None

@@ -17,8 +17,17 @@ from coordinator.core.classic.classic_draft import GROUP
 from coordinator.core.consumer.heartbeat import check_server_assignor, handle_heartbeat
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
-from coordinator.core.state.consumer_group import JOIN_EPOCH
-from coordinator.core.state.conversion import Converted, in_slices
+from coordinator.core.state.consumer_group import JOIN_EPOCH, Member
+from coordinator.core.state.conversion import (
+    BYTES_OF_ONE,
+    TOPICS_OF_ONE,
+    Converted,
+    in_slices,
+    weigh_bytes,
+    weigh_metadata,
+    weigh_record,
+    weigh_said,
+)
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
     MemberSubscription,
@@ -99,7 +108,8 @@ def handle_upgrade(
 ) -> Outcome:
     """Convert the group, and let the newcomer join it. Raises what either is refused with."""
     check_server_assignor(shard, command)
-    return convert(_upgrade(shard, group, command, now), len(group.members))
+    weight = len(group.members) + group.metadata_bytes // BYTES_OF_ONE
+    return convert(_upgrade(shard, group, command, now), weight)
 
 
 def _upgrade(
@@ -152,7 +162,7 @@ def _find_whether_known(
     names = group.subscribed_topic_names()
     there = sum(topics[name].partitions for name in names if name in topics)
     given, is_legal = 0, True
-    for part in in_slices(group.members()):
+    for part in in_slices(group.members(), _weigh_member):
         for member in part:
             target = member.target or ()
             given += len(target)
@@ -167,6 +177,10 @@ def _find_whether_known(
     )
     is_told = is_alone or classic.state is not ClassicGroupState.PREPARING_REBALANCE
     return is_told and is_legal and given == there
+
+
+def _weigh_member(member: Member) -> int:
+    return weigh_metadata(member.metadata) + len(member.target or ()) // TOPICS_OF_ONE
 
 
 def _with_new_epoch(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outcome:
@@ -206,7 +220,7 @@ def check_upgrade(
 def _find_refusal(group: ClassicGroup, rules: MigrationRules) -> Steps[str]:
     """What is in the way; nothing is decoded before what is cheap to see."""
     members = []
-    for part in in_slices(group.members.values()):
+    for part in in_slices(group.members.values(), weigh_said):
         members += [compute_candidate_member(group, member) for member in part]
         yield
     candidate = Candidate(group.group_id, group.protocol_type, group.protocol_name, tuple(members))
@@ -215,7 +229,7 @@ def _find_refusal(group: ClassicGroup, rules: MigrationRules) -> Steps[str]:
     for one in members:
         if detail := describe_too_many_topics(one, rules):
             return f"{detail} (client {one.client_id})"
-    for of_part in in_slices(members):
+    for of_part in in_slices(members, lambda one: weigh_bytes(one.subscription)):
         for one in of_part:
             if found := _describe_blocking(compute_member_reasons(candidate, one, rules)):
                 return found
@@ -241,7 +255,7 @@ def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Re
     targets: list[Record] = []
     current: list[Record] = []
     names: set[TopicName] = set()
-    for part in in_slices(group.members.values()):
+    for part in in_slices(group.members.values(), weigh_said):
         for member in part:
             own, holding = member.member_id, held[member.member_id]
             value = _compute_metadata(member, said[own])
@@ -308,7 +322,7 @@ def _compute_epochs(
 def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRecord, ...]]:
     """What the leader's assignor gave members beside partitions: theirs until the next target."""
     found: list[SideRecord] = []
-    for part in in_slices(group.members.values()):
+    for part in in_slices(group.members.values(), weigh_said):
         found += (
             SideRecord(
                 InstalledMetadataKey(shard.partition, group.group_id, member.member_id),
@@ -327,7 +341,7 @@ def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Steps[Shard]
     """A shard of the converted group alone, in which the newcomer is looked at."""
     converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings)
     converted.topic_hashes = shard.topic_hashes
-    for part in in_slices(records):
+    for part in in_slices(records, weigh_record):
         for record in part:
             replay(converted, record)
         yield

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
-from coordinator.core.state.conversion import in_slices
+from coordinator.core.state.conversion import in_slices, weigh_said
 from coordinator.core.state.embedded_protocol import (
     AssignedPartitions,
     MemberSubscription,
@@ -39,7 +39,7 @@ def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, MemberSubscr
     """What each member said, which can be read: that was checked. Many say the same."""
     found: dict[MemberId, MemberSubscription] = {}
     known: dict[bytes, MemberSubscription] = {}
-    for part in in_slices(group.members.values()):
+    for part in in_slices(group.members.values(), weigh_said):
         for member in part:
             metadata = subscription_of(group, member)
             said = known.get(metadata)
@@ -65,14 +65,14 @@ def compute_holdings(
     """
     free = _Free(image)
     found: dict[MemberId, Holding] = {}
-    for part in in_slices(group.members.values()):
+    for part in in_slices(group.members.values(), weigh_said):
         for member in part:
             found[member.member_id] = Holding(free.take(_read_assignment(member)))
         yield
     claims = sorted(
         group.members.values(), key=lambda own: -subscriptions[own.member_id].generation
     )
-    for part in in_slices(claims):
+    for part in in_slices(claims, weigh_said):
         for member in part:
             held = free.take(subscriptions[member.member_id].owned)
             if not held:

@@ -97,3 +97,38 @@ def test_a_conversion_is_linear_and_has_short_turns(
     """Bug: it was one turn: 260 ms for 4,000 members."""
     assert N > AT_ONCE_MAX
     check_law(measure(before, tmp_path), N, MEMBERS, ATOMIC_STEPS_MAX)
+
+
+SAYING: Final = 100
+"""Members below the number that is converted in slices, who say much."""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_what_members_say_counts_and_not_only_their_number(tmp_path: Path, leaves: bool) -> None:
+    """Bug: 200 members of 6,000 topics each were converted in one turn of 0.5 s."""
+    names = [f"topic-{number}" for number in range(2_000)]
+
+    def say(number: int) -> bytes:
+        own = names[number:] + names[:number]
+        return embedded.encode_subscription(embedded.make_subscription(own, None, [], 3), 3)
+
+    with cost_server(tmp_path) as server:
+        server.create(1, "foo")
+        members = tuple(
+            ClassicGroupMember(own, None, "c", "/127.0.0.1", 60_000, 45_000, say(number), b"")
+            for number, own in enumerate(ids(SAYING))
+        )
+        value = GroupMetadataValue("consumer", 3, "range", ids(1)[0], 5, members)
+        replay(server.runtime._shard_of(G), Record(GroupMetadataKey(G), value))
+        command: Command = join()
+        if leaves:
+            server.call(command)
+            server.loop.run_for(0.5)
+            command = ConsumerGroupLeave(CALLER, G, NEW)
+        answers: list[object] = []
+        counted = server.loop.count(
+            lambda: server.runtime.submit(command, answers.append), lambda: bool(answers)
+        )
+        assert not isinstance(answers[0], GroupError), answers[0]
+        assert counted.longest <= ATOMIC_STEPS_MAX, counted
+        assert counted.turns > 10

@@ -8,29 +8,75 @@ command that brings the conversion is handled anew.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from coordinator.core.state.classic_group import ClassicGroup
+from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, compute_size
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import take_slices
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
+from model.log.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    Record,
+    TopicPartitions,
+)
 from model.topics import TopicImage
 
 AT_ONCE_MAX = 200
-"""A group of more members is converted in slices."""
+"""A group of more members, or of members that say as much, is converted in slices."""
 SLICE = 200
 """So many members, or records of them, in one slice, each in some 10 µs."""
+BYTES_OF_ONE = 200
+"""So many bytes of what a member says, or has, count as one more."""
+TOPICS_OF_ONE = 10
+"""The same of topics, and of their partitions, that are read already."""
 
 T = TypeVar("T")
 
 
-def in_slices(items: Iterable[T]) -> Iterator[list[T]]:
+def in_slices(items: Iterable[T], weigh: Callable[[T], int] | None = None) -> Iterator[list[T]]:
     """The members in parts, after each of which the caller is to stop."""
-    return take_slices(items, SLICE)
+    return take_slices(items, SLICE, weigh)
+
+
+def weigh_said(member: ClassicMember) -> int:
+    """A member of a classic group, by what it says and what it was assigned."""
+    size = len(member.metadata) + len(member.assignment) + compute_size(member.protocols)
+    return 1 + size // BYTES_OF_ONE
+
+
+def weigh_bytes(said: bytes) -> int:
+    """A subscription that many members may have said."""
+    return 1 + len(said) // BYTES_OF_ONE
+
+
+def weigh_metadata(metadata: ConsumerGroupMemberMetadataValue | None) -> int:
+    """A member of a consumer group, by the topics that it subscribes to."""
+    return 1 if metadata is None else 1 + len(metadata.subscribed_topic_names) // TOPICS_OF_ONE
+
+
+def weigh_record(record: Record) -> int:
+    """A record of a member, by its topics and their partitions."""
+    value = record.value
+    match value:
+        case ConsumerGroupMemberMetadataValue():
+            return weigh_metadata(value)
+        case ConsumerGroupTargetAssignmentMemberValue():
+            return _weigh_partitions(value.topic_partitions)
+        case ConsumerGroupCurrentMemberAssignmentValue():
+            return _weigh_partitions(value.assigned_partitions)
+        case _:
+            return 1
+
+
+def _weigh_partitions(topics: Iterable[TopicPartitions | AssignedTopicPartitions]) -> int:
+    return 1 + sum(1 + len(topic.partitions) for topic in topics) // TOPICS_OF_ONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

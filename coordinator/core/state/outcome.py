@@ -207,7 +207,10 @@ class Outcome:
         return self if side == self.side else replace(self, side=side)
 
 
-def convert(steps: Steps[Outcome], members: int) -> Outcome:
-    """What a conversion of a group of so many members comes to, or how it is come to in slices."""
-    is_small = members <= conversion.AT_ONCE_MAX
+def convert(steps: Steps[Outcome], weight: int) -> Outcome:
+    """What a conversion of a group comes to, or how it is come to in slices.
+
+    ``weight`` is that of its members, as ``coordinator.core.state.conversion`` weighs them.
+    """
+    is_small = weight <= conversion.AT_ONCE_MAX
     return run_at_once(steps) if is_small else Outcome(slices=steps)

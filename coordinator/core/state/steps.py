@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -21,13 +21,20 @@ def run_at_once(steps: Steps[T]) -> T:
             return result
 
 
-def take_slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in parts of ``size``, after each of which the caller is to stop."""
+def take_slices(
+    items: Iterable[T], size: int, weigh: Callable[[T], int] | None = None
+) -> Iterator[list[T]]:
+    """The items in parts of ``size``, after each of which the caller is to stop.
+
+    ``weigh`` says as how many an item counts; each as one without it.
+    """
     part: list[T] = []
+    left = size
     for item in items:
         part.append(item)
-        if len(part) == size:
+        left -= 1 if weigh is None else weigh(item)
+        if left <= 0:
             yield part
-            part = []
+            part, left = [], size
     if part:
         yield part

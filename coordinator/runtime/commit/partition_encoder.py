@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
-from coordinator.core.state.conversion import RecordBlock
+from coordinator.core.state.conversion import RecordBlock, weigh_record
 from coordinator.core.state.steps import Steps, take_slices
 from coordinator.runtime.commit.pending_offsets import PendingOffsets, compute_committed
 from model.ids import LogOffset, LogPartition, ProducerId
@@ -71,7 +71,7 @@ def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
     pairs: list[tuple[bytes, bytes | None]] = []
     parts: list[bytes] = []
     size = 0
-    for part in take_slices(records, BLOCK_SLICE):
+    for part in take_slices(records, BLOCK_SLICE, weigh_record):
         begin = len(pairs)
         for record in part:
             key = encode_key(record.key)
