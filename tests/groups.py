@@ -31,13 +31,13 @@ class Group:
 
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 4, ("",)),
-    Group("cost", 2, ("cost/",)),
-    Group("sim", 3, ("sim/",)),
-    Group("soak", 4.5, ("soak/",)),
+    Group("protocol", 4.5, ("",)),
+    Group("cost", 2.5, ("cost/",)),
+    Group("sim", 2.5, ("sim/",)),
+    Group("soak", 4, ("soak/",)),
     Group(
         "log",
-        5,
+        4.5,
         (
             "unit/storage/",
             "golden/",
@@ -57,8 +57,8 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
-    Group("attack", 4, ("attack/", "fuzz/")),
-    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
+    Group("attack", 3.5, ("attack/", "fuzz/")),
+    Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
         9,
