@@ -57,7 +57,7 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
-    Group("attack", 3.5, ("attack/", "fuzz/")),
+    Group("attack", 4, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
