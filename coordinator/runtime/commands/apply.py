@@ -154,18 +154,17 @@ class Apply:
             self._effects.deadlines.heard(group_id, command.member_id)
             self._effects.regexes.heard(shard, command)
         self._effects.carry_out_all(outcome.effects)
-        has_answer = outcome.classic is None and outcome.then is None
+        is_classic, has_more = outcome.classic is not None, outcome.then is not None
+        if not (is_classic or has_more):
+            assert outcome.response is not None, f"{command} has no answer"
         if outcome.records:
-            entry = make_entry(shard.partition, outcome, reply if has_answer else None, waited)
-            self._writer.append(entry)
+            answered = None if is_classic or has_more else reply
+            self._writer.append(make_entry(shard.partition, outcome, answered, waited))
         self._waiting.apply(group_id, outcome, reply)
         if outcome.then is not None:
             self._turns.follow_up(shard, outcome.then, reply)
-        elif outcome.response is not None and not (has_answer and outcome.records):
+        elif outcome.response is not None and (is_classic or not outcome.records):
             self._answer((group_id,), reply, outcome.response)
-        else:
-            is_told = outcome.response is not None or outcome.wait is not None
-            assert is_told or outcome.classic is not None, "the outcome has no answer"
 
     def _apply_to_catalogue(self, outcome: Outcome, reply: Reply) -> None:
         assert outcome.response is not None
