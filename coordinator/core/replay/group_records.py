@@ -134,7 +134,6 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
     group.release(entry, entry.pending_revocation)
     group.clear_target(entry)
     group.drop_entry(entry)
-    group.give_numbers_back()
 
 
 def _drop_unsaid(group: ConsumerGroup) -> None:
@@ -209,7 +208,6 @@ def replay_current_member_assignment(
     group.release(entry, entry.pending_revocation)
     entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
     entry.pending_revocation = _hold(shard, group, entry, value.partitions_pending_revocation)
-    group.give_numbers_back()
 
 
 def _member_state(state: int) -> MemberState:
@@ -314,7 +312,6 @@ def replay_target_assignment_member(
     given.sort()
     entry.target = _share(array("i", given), entry.assigned) if given else NO_NUMBERS
     group.untargeted.discard(slot)
-    group.give_numbers_back()
 
 
 def replay_prepared_target(
@@ -366,6 +363,8 @@ def replay_target_assignment_metadata(
         return
     group.target_epoch = -1 if value is None else value.assignment_epoch
     group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
+    # Not between the records of a member and those of who takes its place: what both have stays.
+    group.give_numbers_back()
 
 
 # --------------------------------------------------------------------------------------- group

@@ -283,6 +283,8 @@ class ConsumerGroup:
     def give_numbers_back(self) -> None:
         """Those of topics that no member has and that the target gives to none.
 
+        When a target is complete: between the records of a member and of who takes its place nobody
+        has what both have, and a heartbeat that waits knows its partitions by their numbers.
         Looked at after so many changes and topics that it costs each of them a little.
         """
         if self.revision + len(self.numbers.topics) < self._look_at:

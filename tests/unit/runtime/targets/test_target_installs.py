@@ -91,6 +91,7 @@ def test_numbers_that_are_given_back_between_slices_are_given_anew(server: Virtu
     server.group("g")._look_at = 0
     server.submit(ConsumerGroupLeave(CALLER, GroupId("g"), MemberId("m8")))
     assert server.runtime._targets.in_flight
+    server.group("g").give_numbers_back()
     assert len(server.group("g").numbers) == 0
     epoch = server.group("g").target_epoch
     while server.group("g").target_epoch == epoch:
