@@ -70,7 +70,7 @@ def join_all(server: CostServer, count: int) -> list[object]:
     return answers
 
 
-def test_the_end_of_a_join_phase_is_no_stall(tmp_path: Path) -> None:
+def test_the_end_of_a_join_phase_of_thousands_is_no_stall(tmp_path: Path) -> None:
     """Bug: 4,000 members were the most; all were answered in the turn that ended it."""
     runs = iter(range(10))
 
