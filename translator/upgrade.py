@@ -19,11 +19,11 @@ from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
 from coordinator.core.state.consumer_group import JOIN_EPOCH, Member
 from coordinator.core.state.conversion import (
-    BYTES_OF_ONE,
     TOPICS_OF_ONE,
     Converted,
     in_slices,
     weigh_bytes,
+    weigh_group,
     weigh_metadata,
     weigh_record,
     weigh_said,
@@ -108,8 +108,7 @@ def handle_upgrade(
 ) -> Outcome:
     """Convert the group, and let the newcomer join it. Raises what either is refused with."""
     check_server_assignor(shard, command)
-    weight = len(group.members) + group.metadata_bytes // BYTES_OF_ONE
-    return convert(_upgrade(shard, group, command, now), weight)
+    return convert(_upgrade(shard, group, command, now), weigh_group(group.members.values()))
 
 
 def _upgrade(

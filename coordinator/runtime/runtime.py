@@ -286,7 +286,7 @@ class Runtime:
 
     def _make_apply(self) -> None:
         """What applies outcomes, for those that compute them."""
-        self._waiting = WaitingMembers(self._answer_read)
+        self._waiting = WaitingMembers(self._slices, self._answer_read)
         effects = Effects(
             self._targets,
             self._regexes,
@@ -335,7 +335,8 @@ class Runtime:
             self._scheduler.close()
 
     def _is_busy(self) -> bool:
-        return self._turns.has_any or self._slices.is_busy or not self._writer.is_idle
+        is_giving = self._slices.is_busy or self._waiting.is_busy
+        return self._turns.has_any or is_giving or not self._writer.is_idle
 
     # ------------------------------------------------------------------------------ what doors use
 

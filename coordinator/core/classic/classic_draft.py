@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from coordinator.core.state.classic_group import (
@@ -26,6 +27,7 @@ from coordinator.core.state.outcome import (
     NoteRebalance,
     Outcome,
     Release,
+    RenewClassicSessions,
     Wait,
 )
 from model.commands import ClassicDeadline, JoinProtocol, Now
@@ -171,6 +173,11 @@ class ClassicDraft:
         self.awaiting_joins += (member.awaits is Phase.JOIN) - (old.awaits is Phase.JOIN)
         self.members[member.member_id] = member
 
+    def put_all(self, members: Iterable[ClassicMember]) -> None:
+        """All members, each as it is now; what it says of its protocols is as it was."""
+        self.members = {member.member_id: member for member in members}
+        self.awaiting_joins = sum(each.awaits is Phase.JOIN for each in self.members.values())
+
     def remove(self, member_id: MemberId) -> None:
         """A member is gone, or an id that was handed out; who waits is told that it is unknown."""
         self.pending_members.discard(member_id)
@@ -221,11 +228,25 @@ class ClassicDraft:
             reason = f"{reason[:REASON_MAX_CHARS]}..."
         self.effects.append(NoteRebalance(self.group_id, self.generation, reason))
 
-    def release(self, member: ClassicMember, answer: Response | GroupError) -> None:
-        """Answer a member that waits; what it asked for is done."""
-        assert member.awaits is not None, "it waits for nothing"
-        self.releases.append(Release(member.member_id, member.awaits, answer))
-        self.put(replace(member, awaits=None))
+    def release_all(
+        self,
+        waiting: Sequence[ClassicMember],
+        phase: Phase,
+        answers: Iterable[Response | GroupError],
+    ) -> None:
+        """Answer these members, which wait in this phase; they were heard from now.
+
+        The leader is the first of them: the others wait for what it does next.
+        """
+        if not waiting:
+            return
+        given = zip(waiting, answers, strict=True)
+        releases = [Release(member.member_id, phase, answer) for member, answer in given]
+        leader = self.leader
+        place = next((at for at, each in enumerate(releases) if each.member_id == leader), 0)
+        self.releases += (releases.pop(place), *releases)
+        sessions = tuple((each.member_id, each.session_timeout_ms) for each in waiting)
+        self.effects.append(RenewClassicSessions(self.group_id, sessions))
 
     def begin_session(self, member: ClassicMember) -> None:
         """The member was heard from now."""

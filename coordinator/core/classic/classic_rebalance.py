@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 from coordinator.core.classic.classic_draft import GROUP, ClassicDraft
 from coordinator.core.state.classic_group import (
@@ -21,7 +20,7 @@ from coordinator.core.state.classic_group import (
     compute_subscribed_topics,
 )
 from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
-from coordinator.core.state.outcome import ArmClassicDeadline, Release
+from coordinator.core.state.outcome import ArmClassicDeadline
 from model.commands import ClassicDeadline
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, RebalanceInProgress
@@ -64,13 +63,9 @@ def rebalance(
 
 def _reset_assignments(draft: ClassicDraft, error: GroupError) -> None:
     """Nobody has an assignment; those who wait for one get the error."""
-    for member in list(draft.members.values()):
-        without = replace(member, assignment=b"")
-        if without.awaits is Phase.SYNC:
-            draft.release(without, error)
-            draft.begin_session(without)
-        elif member.assignment:
-            draft.put(without)
+    waiting = [member for member in draft.members.values() if member.awaits is Phase.SYNC]
+    draft.release_all(waiting, Phase.SYNC, [error] * len(waiting))
+    draft.put_all(member.assigned(b"") for member in draft.members.values())
 
 
 def _begin_join_phase(
@@ -149,22 +144,13 @@ def _begin_generation(draft: ClassicDraft) -> None:
     """Choose the protocol, answer all who have joined, and wait for their syncs."""
     name = draft.protocol_name = compute_protocol(draft)
     waiting = [member for member in draft.members.values() if member.awaits is Phase.JOIN]
-    for member in list(draft.members.values()):
-        awaits = None if member.awaits is Phase.JOIN else member.awaits
-        metadata = member.metadata_for(name)
-        draft.put(
-            # Once for each: there may be thousands, all in one turn.
-            replace(member, metadata=metadata, is_new=False, awaits_id=False, awaits=awaits)
-        )
+    draft.put_all(member.in_generation(name) for member in draft.members.values())
     draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, name, draft.members)
     joined = compute_joined_members(draft)
-    for member in waiting:
-        answer = compute_join_answer(draft, member.member_id, joined)
-        draft.releases.append(Release(member.member_id, Phase.JOIN, answer))
-        # A static member that has not joined was not heard from: its session goes on.
-        draft.begin_session(member)
-    for member in draft.members.values():
-        draft.pending_syncs.add(member.member_id)
+    answers = [compute_join_answer(draft, member.member_id, joined) for member in waiting]
+    # A static member that has not joined was not heard from: its session goes on.
+    draft.release_all(waiting, Phase.JOIN, answers)
+    draft.pending_syncs.update(draft.members)
     draft.arm(ClassicDeadline.SYNC, draft.rebalance_timeout_ms)
 
 
@@ -203,14 +189,9 @@ def compute_join_answer(
     draft: ClassicDraft, member_id: MemberId, joined: tuple[JoinedMember, ...]
 ) -> JoinGroupResponse:
     """The answer to a member of the generation; only the leader is told of the others."""
-    return JoinGroupResponse(
-        member_id,
-        draft.generation,
-        draft.protocol_type,
-        draft.protocol_name,
-        draft.leader,
-        joined if member_id == draft.leader else (),
-    )
+    leader = draft.leader
+    generation = draft.generation, draft.protocol_type, draft.protocol_name, leader
+    return JoinGroupResponse(member_id, *generation, joined if member_id == leader else ())
 
 
 def compute_event_of_rejoin(draft: ClassicDraft, member: ClassicMember, same: bool) -> ClassicEvent:

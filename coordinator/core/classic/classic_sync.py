@@ -100,17 +100,18 @@ def _note_sync(draft: ClassicDraft, member: ClassicMember) -> None:
 
 def _assign(draft: ClassicDraft, assignments: dict[MemberId, bytes]) -> None:
     """The generation is complete. Whom the leader does not name is assigned nothing."""
-    for member in list(draft.members.values()):
-        given = assignments.get(member.member_id, b"")
-        draft.put(replace(member, assignment=given))
+    waiting = [member for member in draft.members.values() if member.awaits is Phase.SYNC]
+    given_of = assignments.get
+    draft.put_all(
+        member.assigned(given_of(member.member_id, b"")) for member in draft.members.values()
+    )
     # As Kafka writes it: with the time since which the assignments were waited for.
     draft.write()
     draft.move(ClassicEvent.LEADER_SYNC)
-    for member in list(draft.members.values()):
-        if member.awaits is Phase.SYNC:
-            answer = SyncGroupResponse(draft.protocol_type, draft.protocol_name, member.assignment)
-            draft.release(member, answer)
-            draft.begin_session(member)
+    kind, name = draft.protocol_type, draft.protocol_name
+    given = (assignments.get(member.member_id, b"") for member in waiting)
+    answers = [SyncGroupResponse(kind, name, assignment) for assignment in given]
+    draft.release_all(waiting, Phase.SYNC, answers)
 
 
 def _fail(

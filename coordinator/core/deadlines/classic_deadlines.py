@@ -7,7 +7,7 @@ than it ends: a later time is only noted, and the queue is put right when the ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from model.commands import INTERNAL, ClassicDeadline, ExpireClassicDeadline
@@ -18,7 +18,7 @@ FAR_MS: Final = 60_000
 clients may ask for timeouts of days, and come and go a thousand times a second.
 """
 
-_OTHERS: Final = tuple(each.name for each in ClassicDeadline if each is not ClassicDeadline.SESSION)
+_NAMES: Final = tuple(each.name for each in ClassicDeadline)
 
 Key: TypeAlias = tuple[GroupId, str, MemberId]
 
@@ -64,16 +64,21 @@ class ClassicDeadlines:
 
     def cancel_member(self, group_id: GroupId, member_id: MemberId) -> None:
         """No deadline of the member passes."""
-        for deadline in ClassicDeadline:
-            self.cancel(group_id, deadline, member_id)
-
-    def begin_session(
-        self, group_id: GroupId, member_id: MemberId, at_ms: int, now_ms: int
-    ) -> None:
-        """The member's session ends then, and no other deadline of it passes."""
-        for name in _OTHERS:
+        for name in _NAMES:
             self._at_ms.pop((group_id, name, member_id), None)
-        self.arm(group_id, ClassicDeadline.SESSION, member_id, at_ms, now_ms)
+
+    def arm_sessions(
+        self, group_id: GroupId, sessions: Iterable[tuple[MemberId, int]], now_ms: int
+    ) -> None:
+        """``arm`` the session of each of these members, with its timeout in ms from now."""
+        at_ms, queued_ms = self._at_ms, self._queued_ms
+        name = ClassicDeadline.SESSION.name
+        for member_id, timeout_ms in sessions:
+            key = (group_id, name, member_id)
+            at_ms[key] = ends_ms = now_ms + timeout_ms
+            before_ms = queued_ms.get(key)
+            if before_ms is None or ends_ms < before_ms:
+                self._enqueue(key, min(ends_ms, now_ms + FAR_MS))
 
     def next_ms(self) -> int | None:
         """When to call ``due``; it may find nothing due then."""

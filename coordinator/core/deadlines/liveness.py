@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from coordinator.core.deadlines.classic_deadlines import FAR_MS, ClassicDeadlines
@@ -281,18 +281,24 @@ class Liveness:
         self.classic.arm(group_id, deadline, member_id, now_ms + timeout_ms, now_ms)
 
     def begin_classic_sessions(
-        self, group_id: GroupId, sessions: Iterable[tuple[MemberId, int]], now_ms: int
+        self, group_id: GroupId, sessions: Collection[tuple[MemberId, int]], now_ms: int
     ) -> None:
         """These members, which may be very many, speak the classic protocol from now on.
 
         Each has its session timeout, in ms, and nothing else runs for it.
         """
-        self.catch_up(now_ms)
-        now_ms -= self.stalled_ms
-        for member_id, timeout_ms in sessions:
+        for member_id, _ in sessions:
             if group_id in self._members:
                 self.remove(group_id, member_id)
-            self.classic.begin_session(group_id, member_id, now_ms + timeout_ms, now_ms)
+            self.classic.cancel_member(group_id, member_id)
+        self.renew_classic_sessions(group_id, sessions, now_ms)
+
+    def renew_classic_sessions(
+        self, group_id: GroupId, sessions: Collection[tuple[MemberId, int]], now_ms: int
+    ) -> None:
+        """These members, which may be very many, were heard from; with session timeouts in ms."""
+        self.catch_up(now_ms)
+        self.classic.arm_sessions(group_id, sessions, now_ms - self.stalled_ms)
 
     def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
         """Whether what was handled since this expiry became due has put it off.

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import Enum
+from operator import attrgetter
 
 from coordinator.core.state.classic_states import ClassicGroupState as ClassicGroupState
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
@@ -69,6 +70,44 @@ class ClassicMember:
             if protocol.name == protocol_name:
                 return protocol.metadata
         return b""
+
+    # Made outright: ``replace`` asks each field, and there may be thousands, all in one turn.
+
+    def in_generation(self, protocol_name: str | None) -> ClassicMember:
+        """The member when a generation begins that follows this protocol."""
+        metadata = self.metadata_for(protocol_name)
+        awaits = None if self.awaits is Phase.JOIN else self.awaits
+        return self._make(metadata, self.assignment, awaits, is_new=False, awaits_id=False)
+
+    def assigned(self, assignment: bytes) -> ClassicMember:
+        """The member with this assignment, or none, and nothing more to wait for in this phase."""
+        awaits = None if self.awaits is Phase.SYNC else self.awaits
+        return self._make(self.metadata, assignment, awaits, self.is_new, self.awaits_id)
+
+    def _make(
+        self,
+        metadata: bytes,
+        assignment: bytes,
+        awaits: Phase | None,
+        is_new: bool,
+        awaits_id: bool,
+    ) -> ClassicMember:
+        who = self.member_id, self.instance_id, self.client_id, self.client_host
+        both_ms, said = (self.rebalance_timeout_ms, self.session_timeout_ms), self.protocols
+        return ClassicMember(*who, *both_ms, metadata, assignment, said, awaits, is_new, awaits_id)
+
+
+_get_lasting = attrgetter(
+    "member_id",
+    "instance_id",
+    "client_id",
+    "client_host",
+    "rebalance_timeout_ms",
+    "session_timeout_ms",
+    "metadata",
+    "assignment",
+)
+"""What the record of a group has of a member, in its order."""
 
 
 def compute_size(protocols: Iterable[JoinProtocol]) -> int:
@@ -131,9 +170,8 @@ def compute_classic_group(
 
     What members said is read, unless ``subscribed_topics`` are known.
     """
-    members = {
-        member.member_id: _member(member, record.protocol or "") for member in record.members
-    }
+    name = record.protocol or ""
+    members = {member.member_id: _member(member, name) for member in record.members}
     with_members = (
         ClassicGroupState.PREPARING_REBALANCE if record.leader is None else ClassicGroupState.STABLE
     )
@@ -150,30 +188,20 @@ def compute_classic_group(
         compute_subscribed_topics(record.protocol_type, record.protocol, members)
         if subscribed_topics is None
         else subscribed_topics,
-        {
-            member.instance_id: member.member_id
-            for member in members.values()
-            if member.instance_id is not None
-        },
-        {record.protocol or "": len(members)} if members else {},
-        metadata_bytes=sum(compute_size(member.protocols) for member in members.values()),
+        {own: each.member_id for each in members.values() if (own := each.instance_id) is not None},
+        {name: len(members)} if members else {},
+        metadata_bytes=sum(len(name) + len(each.metadata) for each in members.values()),
     )
 
 
 def _member(member: ClassicGroupMember, protocol_name: str) -> ClassicMember:
-    rebalance_timeout_ms = member.rebalance_timeout
-    return ClassicMember(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        # Records of version 0 have none.
-        member.session_timeout if rebalance_timeout_ms == NO_TIMEOUT else rebalance_timeout_ms,
-        member.session_timeout,
-        member.subscription,
-        member.assignment,
-        (JoinProtocol(protocol_name, member.subscription),),
-    )
+    session_ms, timeout_ms = member.session_timeout, member.rebalance_timeout
+    # Records of version 0 have none.
+    timeout_ms = session_ms if timeout_ms == NO_TIMEOUT else timeout_ms
+    who = member.member_id, member.group_instance_id, member.client_id, member.client_host
+    metadata = member.subscription
+    said = (JoinProtocol(protocol_name, metadata),)
+    return ClassicMember(*who, timeout_ms, session_ms, metadata, member.assignment, said)
 
 
 def compute_subscribed_topics(
@@ -230,18 +258,6 @@ def compute_group_record(group: ClassicGroup) -> Record:
         group.protocol_name,
         group.leader,
         NO_TIMESTAMP if since_ms is None else since_ms,
-        tuple(
-            ClassicGroupMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                member.rebalance_timeout_ms,
-                member.session_timeout_ms,
-                member.metadata,
-                member.assignment,
-            )
-            for member in group.members.values()
-        ),
+        tuple(ClassicGroupMember(*_get_lasting(member)) for member in group.members.values()),
     )
     return Record(GroupMetadataKey(group.group_id), value)

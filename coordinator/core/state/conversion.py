@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, compute_size
@@ -49,6 +50,11 @@ def weigh_said(member: ClassicMember) -> int:
     """A member of a classic group, by what it says and what it was assigned."""
     size = len(member.metadata) + len(member.assignment) + compute_size(member.protocols)
     return 1 + size // BYTES_OF_ONE
+
+
+def weigh_group(members: Iterable[ClassicMember]) -> int:
+    """All members, or so many that they are too many to be converted at once."""
+    return sum(map(weigh_said, islice(members, AT_ONCE_MAX + 1)))
 
 
 def weigh_bytes(said: bytes) -> int:

@@ -99,6 +99,17 @@ class BeginClassicSessions:
 
 
 @value
+class RenewClassicSessions:
+    """These members of a classic group, which may be very many, were heard from now.
+
+    Each has its session timeout, in ms, from now.
+    """
+
+    group_id: GroupId
+    sessions: tuple[tuple[MemberId, int], ...]
+
+
+@value
 class CancelClassicDeadline:
     """There is nothing to wait for any more."""
 
@@ -155,6 +166,7 @@ Effect: TypeAlias = (
     | ApplyGroupSettings
     | ArmClassicDeadline
     | BeginClassicSessions
+    | RenewClassicSessions
     | CancelClassicDeadline
     | NoteRebalance
     | EndLocalRequest

@@ -6,9 +6,9 @@ What the assignor was asked may be of before: members and topics that have gone 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice, pairwise, repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ from coordinator.core.target.target_assignment import (
     is_subscribed_by_all,
 )
 from model.commands import Now
-from model.ids import MemberId
+from model.ids import MemberId, TopicName
 from model.log.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
@@ -182,19 +182,33 @@ def _drop_what_has_gone(
     shard: Shard, group: ConsumerGroup, problem: TargetProblem, new: Slots
 ) -> None:
     """Take out topics that were deleted and topics that their new owner unsubscribed from."""
-    starts = problem.problem.topic_start
-    for index, topic in enumerate(problem.topics):
-        part = new[starts[index] : starts[index + 1]]
-        if topic.topic_id not in shard.image.by_id:
-            part[:] = NOBODY
-            continue
-        if is_subscribed_by_all(group, topic.name):
-            continue
-        for slot in np.unique(part[part >= 0]).tolist():
-            member = group.slots[slot]
-            assert member is not None
-            if not group.is_subscribed(member.metadata, topic.name):
-                part[part == slot] = NOBODY
+    topics, by_id = problem.topics, shard.image.by_id
+    count = len(topics)
+    topic_of = np.repeat(np.arange(count), np.diff(problem.problem.topic_start))
+    is_gone = np.fromiter((topic.topic_id not in by_id for topic in topics), np.bool_, count)
+    new[is_gone[topic_of]] = NOBODY
+    is_for_all = (is_subscribed_by_all(group, topic.name) for topic in topics)
+    is_for_some = ~np.fromiter(is_for_all, np.bool_, count)
+    left = np.flatnonzero((new != NOBODY) & is_for_some[topic_of])
+    # Each topic of each owner once: a topic may have very many partitions, a group many topics.
+    size = len(group.slots)
+    owned, places = np.unique(topic_of[left] * size + new[left], return_inverse=True)
+    names: dict[int, Set[TopicName]] = {}
+    is_wanted = [
+        topics[topic].name in _names_of(group, slot, names)
+        for topic, slot in map(divmod, owned.tolist(), repeat(size))
+    ]
+    new[left[~np.array(is_wanted, np.bool_)[places]]] = NOBODY
+
+
+def _names_of(group: ConsumerGroup, slot: int, known: dict[int, Set[TopicName]]) -> Set[TopicName]:
+    """What the member of a slot subscribes to: it may be very much, and is asked for as often."""
+    found = known.get(slot)
+    if found is None:
+        member = group.slots[slot]
+        assert member is not None
+        found = known[slot] = frozenset(group.topics_of(member.metadata))
+    return found
 
 
 def _member_records(

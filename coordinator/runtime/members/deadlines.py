@@ -11,6 +11,7 @@ from coordinator.core.state.outcome import (
     BeginClassicSessions,
     CancelClassicDeadline,
     CancelRebalanceTimeout,
+    RenewClassicSessions,
 )
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.members.timers import Timers
@@ -21,6 +22,7 @@ DeadlineEffect: TypeAlias = (
     | CancelRebalanceTimeout
     | ArmClassicDeadline
     | BeginClassicSessions
+    | RenewClassicSessions
     | CancelClassicDeadline
 )
 
@@ -59,6 +61,9 @@ class Deadlines:
                 self._timers.arm()
             case BeginClassicSessions(group_id, sessions):
                 self._liveness.begin_classic_sessions(group_id, sessions, now_ms)
+                self._timers.arm()
+            case RenewClassicSessions(group_id, sessions):
+                self._liveness.renew_classic_sessions(group_id, sessions, now_ms)
                 self._timers.arm()
             case CancelClassicDeadline(group_id, deadline, member_id):
                 self._liveness.classic.cancel(group_id, deadline, member_id)
