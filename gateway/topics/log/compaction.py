@@ -79,7 +79,7 @@ def _compact_some(
 def read_batches(log: PartitionLog, segment: Segment) -> Iterator[bytes]:
     """The batches of a loaded segment, one by one; it ends where that is dropped meanwhile."""
     batches = segment.list_batches()
-    # Before the file is looked at: to look at one that is gone makes it anew.
+    # Before the file is looked at, which may be gone.
     while segment in log.segments and (located := next(batches, None)) is not None:
         yield segment.read_batch(located)
 

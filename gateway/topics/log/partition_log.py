@@ -249,7 +249,7 @@ class PartitionLog:
         """Begin a new segment at the end offset."""
         segment = Segment(self._folder, self.end_offset, self._files)
         write_file(self._producers_path(segment), self._producers.encode())
-        self._files.get(segment.path)
+        self._files.create(segment.path)
         self.segments.append(segment)
         for old in self.segments[:-2]:
             self._producers_path(old).unlink(missing_ok=True)
