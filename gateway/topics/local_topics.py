@@ -16,13 +16,14 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from coordinator.runtime.api import Coordinator
+from coordinator.runtime.loop.slices import Steps
 from gateway.topics.fetch_waits import DataWatches
 from gateway.topics.log.boot import is_same_boot, read_boot_id
 from gateway.topics.log.kept_end_offsets import EndOffsets, Frame
@@ -36,11 +37,12 @@ from gateway.topics.log.layout import (
 )
 from gateway.topics.log.open_files import write_file
 from gateway.topics.log.open_logs import PartitionLogs
-from gateway.topics.log.partition_log import LEADER_EPOCH
+from gateway.topics.log.partition_log import LEADER_EPOCH, PartitionLog
 from gateway.topics.log.policies import COMPACT, CleanupPolicies
 from gateway.topics.log.produced import InvalidTimestamp, check_batch
 from gateway.topics.settings import TopicSettings
 from gateway.topics.topic_catalogue import (
+    MAX_TIMESTAMP,
     NO_OFFSET,
     Append,
     AppendResult,
@@ -60,6 +62,8 @@ from gateway.topics.topic_configs import compute_topic_configs
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage
+
+T = TypeVar("T")
 
 MAX_LIFT: Final = 1 << 62
 """A committed offset above it is a client's mistake; the partition must stay usable."""
@@ -271,36 +275,50 @@ class LocalTopics:
         self._policies.forget(topic_id)
         self._remove_folder(topic_id)
 
-    def append(
-        self, appends: Sequence[Append], on_done: Callable[[Sequence[AppendResult]], None]
-    ) -> None:
-        """Append; done when it returns."""
-        on_done([self._append_one(append) for append in appends])
+    def append(self, appends: Sequence[Append]) -> Steps[Sequence[AppendResult]]:
+        """Append."""
+        results = []
+        for append in appends:
+            results.append((yield from self._append_one(append)))
+        return results
 
     def read(
-        self,
-        reads: Sequence[Read],
-        max_bytes: int,
-        on_done: Callable[[Sequence[ReadResult]], None],
-        *,
-        at_least_one: bool = True,
-    ) -> None:
-        """Read; done when it returns."""
+        self, reads: Sequence[Read], max_bytes: int, *, at_least_one: bool = True
+    ) -> Steps[Sequence[ReadResult]]:
+        """What is not known of the files is read first; then all is read in one turn."""
+        failed: dict[int, ReadResult] = {}
+        # Again, for what is loaded may be dropped while the next is.
+        while unread := [n for n, read in enumerate(reads) if self._is_unread(n, read, failed)]:
+            for number in unread:
+                key = reads[number].key
+                try:
+                    log = yield from self._open(key)
+                    steps = log.load_for_read(reads[number].offset)
+                    yield from self._while_there(key, steps)
+                except TopicDataError as error:
+                    failed[number] = ReadResult(error.code)
+                except OSError as error:
+                    failed[number] = ReadResult(_on_io_error(key, error))
         left = min(max_bytes, self.fetch_max_bytes)
         results = []
         is_empty = at_least_one
-        for read in reads:
-            result = self._read_one(read, min(read.max_bytes, left), is_empty)
+        for number, read in enumerate(reads):
+            result = failed.get(number)
+            if result is None:
+                result = self._read_one(read, min(read.max_bytes, left), is_empty)
             left = max(left - len(result.records), 0)
             is_empty = is_empty and not result.records
             results.append(result)
-        on_done(results)
+        return results
 
-    def find_offsets(
-        self, queries: Sequence[OffsetQuery], on_done: Callable[[Sequence[OffsetResult]], None]
-    ) -> None:
-        """Find offsets; done when it returns."""
-        on_done([self._find_one(query) for query in queries])
+    def find_offsets(self, queries: Sequence[OffsetQuery]) -> Steps[Sequence[OffsetResult]]:
+        """Find offsets; each that is looked for in a file takes a slice at least."""
+        results = []
+        for query in queries:
+            results.append((yield from self._find_one(query)))
+            if query.timestamp >= 0 or query.timestamp == MAX_TIMESTAMP:
+                yield
+        return results
 
     def watch(
         self, keys: Sequence[PartitionKey], min_bytes: int, on_data: Callable[[], None]
@@ -310,14 +328,31 @@ class LocalTopics:
 
     # --------------------------------------------------------------------------- records
 
-    def _append_one(self, append: Append) -> AppendResult:
+    def _open(self, key: PartitionKey) -> Steps[PartitionLog]:
+        """The partition; raises ``_GoneError`` where there is none, or ``OSError``."""
+        yield from self._while_there(key, self._logs.open_in_steps(key))
+        log = self._logs.get(key)
+        assert log is not None
+        return log
+
+    def _while_there(self, key: PartitionKey, steps: Steps[T]) -> Steps[T]:
+        """The steps, unless the partition goes meanwhile: raises ``_GoneError``."""
+        while True:
+            if not is_in_image(self.image, key):
+                raise _GoneError(compute_missing_error(self.image, key))
+            if not self._is_open:
+                raise _GoneError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            yield
+
+    def _append_one(self, append: Append) -> Steps[AppendResult]:
         key = append.key
-        if not is_in_image(self.image, key):
-            return AppendResult(compute_missing_error(self.image, key))
-        if not self._is_open:
-            return AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
-            log = self._logs.open(key)
+            log = yield from self._open(key)
             batch = check_batch(
                 append.records,
                 self._settings.message_max_bytes,
@@ -325,7 +360,10 @@ class LocalTopics:
                 is_compacted=self._policies.get(key.topic_id) == COMPACT,
             )
             self._check_space()
+            yield from self._while_there(key, self._logs.make_room(key, len(batch.data)))
             appended = log.append(batch)
+        except _GoneError as error:
+            return AppendResult(error.code)
         except TopicDataError as error:
             start_offset = NO_OFFSET if error.code in _REFUSED_UNREAD else log.start_offset
             rejected = error.indexes if isinstance(error, InvalidTimestamp) else ()
@@ -343,12 +381,16 @@ class LocalTopics:
             duplicate_timestamp=appended.duplicate_timestamp,
         )
 
+    def _is_unread(self, number: int, read: Read, failed: Collection[int]) -> bool:
+        """Whether files have to be read to know where the records are."""
+        log = self._logs.get(read.key)
+        return (log is None or log.must_load(read.offset)) and number not in failed
+
     def _read_one(self, read: Read, max_bytes: int, at_least_one: bool) -> ReadResult:
         key = read.key
-        if not is_in_image(self.image, key):
-            return ReadResult(compute_missing_error(self.image, key))
+        log = self._logs.get(key)
+        assert log is not None
         try:
-            log = self._logs.open(key)
             records = log.read(read.offset, max(max_bytes, 0), at_least_one)
         except TopicDataError as error:
             return ReadResult(error.code)
@@ -356,12 +398,13 @@ class LocalTopics:
             return ReadResult(_on_io_error(key, error))
         return ReadResult(ErrorCode.NONE, records, log.end_offset, log.start_offset)
 
-    def _find_one(self, query: OffsetQuery) -> OffsetResult:
+    def _find_one(self, query: OffsetQuery) -> Steps[OffsetResult]:
         key = query.key
-        if not is_in_image(self.image, key):
-            return OffsetResult(compute_missing_error(self.image, key))
         try:
-            return self._logs.open(key).find_offset(query.timestamp)
+            log = yield from self._open(key)
+            return (yield from self._while_there(key, log.find_offset(query.timestamp)))
+        except _GoneError as error:
+            return OffsetResult(error.code)
         except OSError as error:
             return OffsetResult(_on_io_error(key, error))
 
@@ -460,6 +503,13 @@ class LocalTopics:
 
     def _in_worker(self, work: Callable[..., object], /, *arguments: object) -> None:
         self._worker.submit(work, *arguments)
+
+
+class _GoneError(TopicDataError):
+    """There is no such partition, or none any more."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code, "there is no such partition")
 
 
 def _on_io_error(key: PartitionKey, error: OSError) -> ErrorCode:

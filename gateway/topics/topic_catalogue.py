@@ -5,8 +5,10 @@ the partitions: the store of this process (``gateway.topics.local_topics``), or 
 cluster, to which clients are then sent. So nothing here says that this server leads anything:
 ``leader_of`` and ``leaders_of`` do, partition by partition.
 
-Calls and callbacks are on the event loop. A callback may be called before the call returns; it is
-called exactly once. Expected failures are results with an ``error``, never exceptions.
+Calls and callbacks are on the event loop. What may take long comes to its results in slices, which
+the request that asks for it takes in its turns; one whose connection is gone takes no more. A
+callback may be called before the call returns; it is called exactly once. Expected failures are
+results with an ``error``, never exceptions.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from coordinator.runtime.loop.slices import Steps
 from model.errors import ErrorCode
 from model.ids import TopicId
 from model.topics import Topic, TopicImage
@@ -151,29 +154,20 @@ class TopicCatalogue(Protocol):
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader]:
         """``leader_of`` for each partition of a topic."""
 
-    def append(
-        self, appends: Sequence[Append], on_done: Callable[[Sequence[AppendResult]], None]
-    ) -> None:
-        """Append batches; the results are in the order of ``appends``."""
+    def append(self, appends: Sequence[Append]) -> Steps[Sequence[AppendResult]]:
+        """Append batches, one after another; the results are in the order of ``appends``."""
 
     def read(
-        self,
-        reads: Sequence[Read],
-        max_bytes: int,
-        on_done: Callable[[Sequence[ReadResult]], None],
-        *,
-        at_least_one: bool = True,
-    ) -> None:
-        """Read what is there now; the results are in the order of ``reads``.
+        self, reads: Sequence[Read], max_bytes: int, *, at_least_one: bool = True
+    ) -> Steps[Sequence[ReadResult]]:
+        """Read what is there in its last slice; the results are in the order of ``reads``.
 
         ``max_bytes`` bounds the whole, filled in order. The first batch found comes even if it is
         larger than that or than its own ``max_bytes``, so that a reader always gets on; but not
         where the reader has got one already, ``at_least_one``.
         """
 
-    def find_offsets(
-        self, queries: Sequence[OffsetQuery], on_done: Callable[[Sequence[OffsetResult]], None]
-    ) -> None:
+    def find_offsets(self, queries: Sequence[OffsetQuery]) -> Steps[Sequence[OffsetResult]]:
         """Find offsets; the results are in the order of ``queries``."""
 
     def watch(

@@ -6,8 +6,9 @@ visible, and a fetch that wants stable offsets is told to come again.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Final
 
 from coordinator.core.classic.classic_members import check_classic_commit
 from coordinator.core.offsets.offset_commit import (
@@ -34,7 +35,14 @@ from coordinator.core.state.foreign_groups import ShareGroup
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import AbortTransaction, Now, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands import (
+    COMMIT_PARTITIONS_MAX,
+    AbortTransaction,
+    Now,
+    TopicOffsets,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
+)
 from model.configs.coordinator_settings import ALL_COMMIT, NOBODY_COMMITS
 from model.errors import (
     ErrorCode,
@@ -43,6 +51,7 @@ from model.errors import (
     InvalidGroupId,
     StaleMemberEpoch,
     UnknownMemberId,
+    UnknownServerError,
     UnsupportedVersion,
 )
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
@@ -56,6 +65,10 @@ from model.responses import (
     TopicResult,
 )
 from model.topics import Topic
+
+TRANSACTION_OFFSETS_MAX: Final = COMMIT_PARTITIONS_MAX
+"""So many offsets wait in one transaction: its marker makes all of them visible in one turn and in
+one write, for part of a transaction is none."""
 
 
 def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:
@@ -87,12 +100,29 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
     response = OffsetCommitResponse(results)
     if not records:
         return Outcome(response=response)
+    _check_transaction_size(shard, command, records)
     group_id = command.group_id
     return Outcome(
         response=response,
         side=compute_state_after_offsets(shard, producer_id, epoch, group_id, now.wall_ms),
         transaction=TransactionalOffsets(producer_id, epoch, tuple(records)),
     )
+
+
+def _check_transaction_size(
+    shard: Shard, command: TxnOffsetCommit, records: Sequence[Record]
+) -> None:
+    """Raises ``UnknownServerError``, as for a commit of too many partitions."""
+    transaction = shard.open_transactions.get(command.producer_id)
+    if transaction is None or len(transaction.epochs) + len(records) <= TRANSACTION_OFFSETS_MAX:
+        return
+    new = sum(record.key not in transaction.epochs for record in records)
+    count = len(transaction.epochs) + new
+    if new and count > TRANSACTION_OFFSETS_MAX:
+        raise UnknownServerError(
+            f"At most {TRANSACTION_OFFSETS_MAX} offsets wait in one transaction, and these would "
+            f"be {count}: commit fewer partitions in one."
+        )
 
 
 def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> None:

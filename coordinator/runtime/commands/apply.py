@@ -207,16 +207,25 @@ class Apply:
             else:
                 self._answer(groups, reply, response)
             return
-        changed = set(groups)
+        changed, waiting = set(groups), 0
         if not isinstance(record, TransactionalOffsets):
             transaction = shard.open_transactions.get(record.producer_id)
-            changed = set() if transaction is None else {key.group for key in transaction.epochs}
+            epochs = {} if transaction is None else transaction.epochs
+            changed, waiting = {key.group for key in epochs}, len(epochs)
         replay_transaction(shard, record)
         for group_id in sorted(changed):
             self._durability.note_offsets(group_id, self._writer.generation)
         if isinstance(record, TransactionMarker) and not record.committed:
             reply = partial(self._answer_and_forget, reply, sorted(changed))
-        entry = Entry(shard.partition, (), outcome.side, reply, response, (), record)
+        entry = Entry(
+            shard.partition,
+            (),
+            outcome.side,
+            reply,
+            response,
+            transaction=record,
+            waiting=waiting,
+        )
         self._writer.append_and_write(entry)
 
     def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:

@@ -58,7 +58,8 @@ class Entry(NamedTuple):
     """Records of one outcome, replayed already, and who waits for them.
 
     ``waited``: for which producers' markers offsets waited that their tombstones took.
-    ``blocks`` are all records in the bytes of the log, where these are made before.
+    ``blocks`` are all records in the bytes of the log, where these are made before. ``waiting`` is
+    how many offsets wait for the marker.
     """
 
     partition: LogPartition
@@ -71,6 +72,7 @@ class Entry(NamedTuple):
     prepared: PreparedTarget | None = None
     waited: Waited = NOTHING_WAITED
     blocks: tuple[RecordBlock, ...] = ()
+    waiting: int = 0
 
 
 def make_entry(
@@ -127,6 +129,7 @@ class Writer:
         """Is told of each write."""
         self._gathered: list[Entry | CommitEntry] = []
         self._gathered_records = 0
+        self._gathered_waiting = 0
         self._has_commits_alone = True
         self._next_waiters: list[tuple[Reply, Answer]] = []
         self._flying_waiters: list[tuple[Reply, Answer]] = []
@@ -156,6 +159,7 @@ class Writer:
         self._gathered_records += len(entry.records)
         if entry.transaction is not None:
             self._gathered_records += count_records(entry.transaction)
+            self._gathered_waiting += entry.waiting
         for commits in entry.commits:
             self._gathered_records += len(commits.offsets)
             self._stats.offsets_committed += len(commits.offsets)
@@ -174,9 +178,12 @@ class Writer:
     def append_and_write(self, entry: Entry) -> None:
         """``append`` all of a command, and ``write_if_full`` if it was so without it.
 
-        What is full by this one alone, a large commit, is written in the next turn.
+        What is full by this one alone, a large commit, is written in the next turn; and the marker
+        of a large transaction with little else, so that two of them are not one turn.
         """
-        was_full = self._gathered_records >= self._records_max
+        if entry.waiting and self._gathered:
+            self._write_if_full_with(entry.waiting)
+        was_full = self._is_full_with(0)
         self.append(entry)
         if was_full:
             self.write_if_full()
@@ -186,8 +193,15 @@ class Writer:
 
         To be called between commands, so that all of one command is in one write.
         """
-        if self._gathered_records >= self._records_max and not self._is_closing_batch:
+        self._write_if_full_with(0)
+
+    def _write_if_full_with(self, more: int) -> None:
+        if self._is_full_with(more) and not self._is_closing_batch:
             self._close_batch()
+
+    def _is_full_with(self, more: int) -> bool:
+        """Whether there is enough for a write: what waits for a marker is written with it."""
+        return self._gathered_records + self._gathered_waiting + more >= self._records_max
 
     def write_gathered(self) -> bool:
         """Write, without a sync, so that the store shows all that was replayed.
@@ -313,7 +327,7 @@ class Writer:
             self._stats.bytes_written += len(append.batch)
         self._clock.note_persisted(wall_ms)
         self._gathered = []
-        self._gathered_records = 0
+        self._gathered_records = self._gathered_waiting = 0
 
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:
         lone: dict[LogPartition, Commit | CommitBlock] = {}

@@ -7,12 +7,12 @@ they end their groups have offsets that nobody can read as stable, and nothing o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
 import structlog
 
 from coordinator.core.state.open_transactions import OpenTransaction
 from coordinator.core.state.shard import Shard
+from coordinator.core.state.steps import take_slices
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.loop.stats import Stats
@@ -28,7 +28,8 @@ INTERVAL_MS = 10_000
 GRACE_MS = 60_000
 """A coordinator that has decided while this process was away is heard first."""
 SLICE = 100
-"""So many are aborted in one turn."""
+"""So many are aborted in one turn; of many offsets each counts as more."""
+OFFSETS_OF_ONE = 50
 PAUSE_MS = 5
 SHOWN = 10
 """Groups that are named in a message."""
@@ -101,12 +102,12 @@ class TransactionTimeouts:
             # The process stood still: markers that came meanwhile are not read yet.
             self._not_before_ms = now_ms + self._grace_ms
         self._note_new(now_ms)
-        found = list(islice(self._find(now_ms), SLICE))
+        found = next(take_slices(self._find(now_ms), SLICE, _weigh), [])
         is_more = False
         if found and now_ms >= self._not_before_ms and not self._is_held():
             for shard, producer_id, transaction in found:
                 self._abort(shard, producer_id, transaction)
-            is_more = len(found) == SLICE
+            is_more = sum(map(_weigh, found)) >= SLICE
         self._call_later(PAUSE_MS if is_more else self._interval_ms)
 
     def _note_new(self, now_ms: int) -> None:
@@ -139,3 +140,8 @@ class TransactionTimeouts:
     def _note(self, answer: Answer) -> None:
         # One that is refused times out again.
         self._stats.transactions_timed_out += not isinstance(answer, GroupError)
+
+
+def _weigh(found: tuple[Shard, ProducerId, OpenTransaction]) -> int:
+    """As how many a transaction counts."""
+    return max(len(found[2].epochs) // OFFSETS_OF_ONE, 1)

@@ -14,7 +14,7 @@ from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
-from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace, reply_in_slices
+from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
 from model.commands import WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
@@ -24,6 +24,8 @@ KEY = 27
 wire = response_schema(KEY)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+MARKERS_SLICE: Final = 1
+"""Markers that are written in one turn: for each of them up to 10,000 offsets may wait."""
 
 
 _NOT_NOW: Final = (
@@ -58,7 +60,7 @@ def handle(context: RequestContext, request: Any) -> None:
 
 def _submit(context: RequestContext, request: Any, gather: Gather[_Result]) -> Steps[None]:
     wanted = ((marker, place) for marker in request.markers for place in _list_places(marker))
-    for (marker, place), is_slice_done in pace(wanted, COMMANDS_SLICE):
+    for (marker, place), is_slice_done in pace(wanted, MARKERS_SLICE):
         code = _check(context, place, marker.producer_epoch)
         if code is ErrorCode.NONE:
             gather.submit(_make_command(context, marker, place), _ToResult(place))

@@ -52,65 +52,47 @@ class _Slot:
         self.result = AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-class _Produce:
-    """A request from its first append to its answer."""
+def _append(context: RequestContext, request: Any) -> Steps[None]:
+    """Append what may be appended, a slice after the other."""
+    slots: list[list[_Slot]] = []
+    appends: list[Append] = []
+    waiting: list[_Slot] = []
+    left = PARTITIONS_SLICE
+    for wanted in request.topic_data:
+        ref = _find_topic(context, wanted)
+        row: list[_Slot] = []
+        slots.append(row)
+        for data in wanted.partition_data:
+            slot = _Slot(data.index)
+            row.append(slot)
+            try:
+                appends.append(_check(context, request, ref, data))
+                waiting.append(slot)
+            except TopicDataError as error:
+                slot.result = AppendResult(error.code, message=error.message)
+            left -= 1
+            if not left:
+                yield from _append_slice(context, appends, waiting)
+                appends, waiting, left = [], [], PARTITIONS_SLICE
+                yield
+    yield from _append_slice(context, appends, waiting)
+    if request.acks == NO_ACKS:
+        _end_without_answer(context, slots)
+    else:
+        reply_in_slices(context, _make_response(context, request, slots))
 
-    def __init__(self, context: RequestContext, request: Any) -> None:
-        self._context = context
-        self._request = request
-        self._slots: list[list[_Slot]] = []
-        self._missing = 1
 
-    def append(self) -> Steps[None]:
-        """Append what may be appended."""
-        context, request = self._context, self._request
-        appends: list[Append] = []
-        waiting: list[_Slot] = []
-        left = PARTITIONS_SLICE
-        for wanted in request.topic_data:
-            ref = _find_topic(context, wanted)
-            row: list[_Slot] = []
-            self._slots.append(row)
-            for data in wanted.partition_data:
-                slot = _Slot(data.index)
-                row.append(slot)
-                try:
-                    appends.append(_check(context, request, ref, data))
-                    waiting.append(slot)
-                except TopicDataError as error:
-                    slot.result = AppendResult(error.code, message=error.message)
-                left -= 1
-                if not left:
-                    self._append(appends, waiting)
-                    appends, waiting, left = [], [], PARTITIONS_SLICE
-                    yield
-        self._append(appends, waiting)
-        self._close()
-
-    def _append(self, appends: list[Append], waiting: list[_Slot]) -> None:
-        def on_done(results: Sequence[AppendResult]) -> None:
-            for slot, result in zip(waiting, results, strict=True):
-                slot.result = result
-            self._close()
-
-        self._missing += 1
-        self._context.node.topics.append(appends, on_done)
-
-    def _close(self) -> None:
-        """One more is done; the last answers."""
-        self._missing -= 1
-        if self._missing:
-            return
-        if self._request.acks == NO_ACKS:
-            _end_without_answer(self._context, self._slots)
-        else:
-            steps = _make_response(self._context, self._request, self._slots)
-            reply_in_slices(self._context, steps)
+def _append_slice(
+    context: RequestContext, appends: list[Append], waiting: list[_Slot]
+) -> Steps[None]:
+    results = yield from context.node.topics.append(appends)
+    for slot, result in zip(waiting, results, strict=True):
+        slot.result = result
 
 
 def handle(context: RequestContext, request: Any) -> None:
     """Append what may be appended, answer for all."""
-    handle_in_slices(context, _Produce(context, request).append())
+    handle_in_slices(context, _append(context, request))
 
 
 def _find_topic(context: RequestContext, wanted: Any) -> TopicRef:

@@ -93,15 +93,15 @@ class _Fetch:
         yield from self._read(self._on_first_read)
 
     def _read(self, on_done: Callable[[Sequence[ReadResult]], None]) -> Steps[None]:
-        """A slice after the other, each when the one before is there."""
+        """A slice after the other, each when the one before is there.
+
+        What is read first of files is read in slices, too.
+        """
         results: list[ReadResult] = []
         most = left = min(self._request.max_bytes, self._topics.fetch_max_bytes)
         reads = iter(self._reads)
         while part := list(islice(reads, PARTITIONS_SLICE)):
-            done: list[ReadResult] = []
-            self._topics.read(part, left, done.extend, at_least_one=left == most)
-            while len(done) < len(part):
-                yield
+            done = yield from self._topics.read(part, left, at_least_one=left == most)
             left -= sum(len(result.records) for result in done)
             results += done
             if len(part) == PARTITIONS_SLICE:

@@ -90,13 +90,10 @@ def _find(context: RequestContext, request: Any) -> Steps[None]:
                 slot.result = OffsetResult(error.code)
         slots.append((wanted.name, list(row.values())))
 
-    found: list[OffsetResult] = []
     for begin in range(0, len(queries), QUERIES_SLICE):
         part = queries[begin : begin + QUERIES_SLICE]
-        context.node.topics.find_offsets(part, found.extend)
-        while len(found) < begin + len(part):
-            yield
-        for slot, result in zip(waiting[begin : begin + len(part)], found[begin:], strict=True):
+        found = yield from context.node.topics.find_offsets(part)
+        for slot, result in zip(waiting[begin : begin + len(part)], found, strict=True):
             slot.result = result
         if len(part) == QUERIES_SLICE:
             yield

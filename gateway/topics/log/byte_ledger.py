@@ -44,9 +44,9 @@ class SegmentLedger:
         for base_offset in self._bases.pop(key, ()):
             self.total -= self._sizes.pop((key, base_offset))
 
-    def oldest(self, is_kept: Callable[[PartitionKey], bool]) -> SegmentKey | None:
-        """The segment that was written to the longest ago, of partitions that are not kept."""
-        return next((key for key in self._sizes if not is_kept(key[0])), None)
+    def oldest(self, is_kept: Callable[[SegmentKey], bool]) -> SegmentKey | None:
+        """The segment that was written to the longest ago, of those that are not kept."""
+        return next((key for key in self._sizes if not is_kept(key)), None)
 
     def partitions(self) -> list[PartitionKey]:
         """The partitions that have segments."""

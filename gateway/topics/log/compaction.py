@@ -38,7 +38,7 @@ def compact_in_steps(log: PartitionLog, now_ms: int, segment_bytes: int) -> Iter
     closed, newest = deque(log.segments[:-1]), log.segments[-1:]
     last_offsets = LastOffsets()
     for segment in (*closed, *newest):
-        yield from _load(log, segment)
+        yield from log.load_in_steps(segment)
         for data in read_batches(log, segment):
             looked = yield from look_into(data)
             for record in () if looked is None else looked.found:
@@ -66,7 +66,7 @@ def _compact_some(
             or (writer.made.size < segment_bytes and group[-1].next_offset == left[0].base_offset)
         ):
             group.append(left.popleft())
-            yield from _load(log, group[-1])
+            yield from log.load_in_steps(group[-1])
             for data in read_batches(log, group[-1]):
                 kept = yield from compact_batch(data, last_offsets, now_ms - DELETE_RETENTION_MS)
                 writer.add(data, kept)
@@ -79,16 +79,9 @@ def _compact_some(
 def read_batches(log: PartitionLog, segment: Segment) -> Iterator[bytes]:
     """The batches of a loaded segment, one by one; it ends where that is dropped meanwhile."""
     batches = segment.list_batches()
-    # Before the file is looked at: to look at one that is gone makes it anew.
+    # Before the file is looked at, which may be gone.
     while segment in log.segments and (located := next(batches, None)) is not None:
         yield segment.read_batch(located)
-
-
-def _load(log: PartitionLog, segment: Segment) -> Iterator[None]:
-    """What a start has left unread is read in steps; nothing of a segment that is dropped."""
-    steps = segment.load_in_steps()
-    while segment in log.segments and next(steps, steps) is not steps:
-        yield None
 
 
 class _Writer:

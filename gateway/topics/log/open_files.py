@@ -18,16 +18,20 @@ class OpenFiles:
         return len(self._open)
 
     def get(self, path: Path) -> int:
-        """A descriptor to read and write the file, which is made if it is not there."""
+        """A descriptor to read and write the file; ``FileNotFoundError`` where there is none.
+
+        One that is gone must not come back, empty, by being read.
+        """
         descriptor = self._open.get(path)
         if descriptor is not None:
             self._open.move_to_end(path)
             return descriptor
-        while len(self._open) >= self._limit:
-            os.close(self._open.popitem(last=False)[1])
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._open[path] = descriptor
-        return descriptor
+        return self._add(path, 0)
+
+    def create(self, path: Path) -> None:
+        """Make the file if it is not there. Raises ``OSError``."""
+        if path not in self._open:
+            self._add(path, os.O_CREAT)
 
     def forget(self, path: Path) -> None:
         """Close the file if it is open."""
@@ -39,6 +43,13 @@ class OpenFiles:
         """Close all."""
         while self._open:
             os.close(self._open.popitem()[1])
+
+    def _add(self, path: Path, flags: int) -> int:
+        while len(self._open) >= self._limit:
+            os.close(self._open.popitem(last=False)[1])
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+        self._open[path] = descriptor
+        return descriptor
 
 
 def write_at(descriptor: int, data: bytes, position: int) -> None:

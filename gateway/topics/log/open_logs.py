@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from gateway.topics.log.byte_ledger import SegmentLedger
+from coordinator.runtime.loop.slices import Steps
+from gateway.topics.log.byte_ledger import SegmentKey, SegmentLedger
 from gateway.topics.log.compaction import compact_in_steps
 from gateway.topics.log.layout import SegmentFile, compute_partition_path
 from gateway.topics.log.open_files import OpenFiles
@@ -17,7 +19,15 @@ from gateway.topics.settings import TopicSettings
 from gateway.topics.topic_catalogue import PartitionKey
 from model.ids import TopicId
 
+_DROPPED_AT_ONCE = 10
 _log = logging.getLogger(__name__)
+
+
+class _Opening(NamedTuple):
+    """A partition that is being opened, and the steps that are left of it."""
+
+    log: PartitionLog
+    steps: Steps[None]
 
 
 class PartitionLogs:
@@ -44,36 +54,38 @@ class PartitionLogs:
         self._on_superseded = on_superseded
         self._files = OpenFiles(settings.gateway_topics_open_files)
         self._logs: dict[PartitionKey, PartitionLog] = {}
+        self._opening: dict[PartitionKey, _Opening] = {}
         self._ledger = SegmentLedger()
 
     def get(self, key: PartitionKey) -> PartitionLog | None:
         """The partition if it is open."""
         return self._logs.get(key)
 
-    def open(self, key: PartitionKey) -> PartitionLog:
-        """The partition; raises ``OSError``."""
-        log = self._logs.get(key)
-        if log is None:
-            log = self._make(key)
-            for _ in log.recover():
-                pass
-            self._install(key, log)
-        return log
+    def open_in_steps(self, key: PartitionKey) -> Steps[None]:
+        """Open a partition, unless it is open. Raises ``OSError``.
 
-    def open_in_steps(self, key: PartitionKey) -> Iterator[None]:
-        """Open the partition a little at a time; it stops where a request opens it meanwhile."""
-        if key in self._logs:
-            return
-        log = self._make(key)
-        for _ in log.recover():
-            yield
-            if key in self._logs:
-                return
-        self._install(key, log)
+        All who ask for it share the work. Who does so must see to it that the topic is still there
+        before each step: what is forgotten meanwhile would be opened anew.
+        """
+        while key not in self._logs:
+            opening = self._opening.get(key)
+            if opening is None:
+                opening = self._opening[key] = self._begin(key)
+            try:
+                is_open = next(opening.steps, opening) is opening
+            except OSError:
+                del self._opening[key]
+                raise
+            if is_open:
+                del self._opening[key]
+                self._install(key, opening.log)
+            else:
+                yield
 
-    def _make(self, key: PartitionKey) -> PartitionLog:
+    def _begin(self, key: PartitionKey) -> _Opening:
         folder = compute_partition_path(self._folder, key)
-        return PartitionLog(folder, self._files, self._settings, self._end_offset_of(key))
+        log = PartitionLog(folder, self._files, self._settings, self._end_offset_of(key))
+        return _Opening(log, log.recover())
 
     def _install(self, key: PartitionKey, log: PartitionLog) -> None:
         for segment in log.segments:
@@ -91,25 +103,63 @@ class PartitionLogs:
         """The partitions that have records, open or not."""
         return self._ledger.partitions()
 
+    def make_room(self, key: PartitionKey, size: int) -> Steps[None]:
+        """Drop what was written to the longest ago until so many bytes more are within the bound.
+
+        In steps: it may have to be opened first, and be very many small segments. What is written
+        to next is the newest then, and stays.
+        """
+        while self._ledger.total + size > self._settings.gateway_topics_total_bytes:
+            oldest = self._find_oldest_but(key)
+            if oldest is None:
+                return
+            try:
+                for _ in self.open_in_steps(oldest[0]):
+                    yield
+                    if oldest not in self._ledger:
+                        break
+            except OSError as error:
+                _log_failure(oldest[0], error)
+                self._ledger.remove(oldest)
+            if oldest in self._ledger:
+                self._drop_until(oldest)
+            yield
+
+    def _find_oldest_but(self, key: PartitionKey) -> SegmentKey | None:
+        """The oldest that may go, but for what this open partition is written to."""
+        log = self._logs.get(key)
+        newest = log.segments[-1].base_offset if log is not None and log.segments else None
+        return self._ledger.oldest(
+            lambda found: found == (key, newest) or self._is_compacted(found)
+        )
+
     def on_append(self, key: PartitionKey, log: PartitionLog, size: int) -> None:
-        """Bytes were appended: drop old segments as far as the bounds ask for it."""
+        """Bytes were appended: drop old segments as far as the bounds ask for it.
+
+        Of the bound of all, ``make_room`` has left little to do, and does the rest the next time.
+        """
         newest = log.segments[-1]
         self._ledger.add((key, newest.base_offset), size)
         if newest.size == size and len(log.segments) > 1:
             self._on_complete(log.segments[-2].path)
-            if not self._is_compacted(key):
+            if not self._is_compacted((key, newest.base_offset)):
                 self._drop(key, log.apply_retention())
             elif log.closed_bytes >= max(
                 self._settings.gateway_topics_retention_bytes, 2 * log.compacted_bytes
             ):
                 self._on_superseded(key)
-        while self._ledger.total > self._settings.gateway_topics_total_bytes:
-            if not self._drop_oldest():
+        for _ in range(_DROPPED_AT_ONCE):
+            oldest = self._ledger.oldest(self._is_compacted)
+            is_over = self._ledger.total > self._settings.gateway_topics_total_bytes
+            if oldest is None or not is_over or oldest[0] not in self._logs:
                 break
+            self._drop_until(oldest)
 
     def compact_in_steps(self, key: PartitionKey, now_ms: int) -> Iterator[Path | None]:
         """Compact a partition, as ``gateway.topics.log.compaction`` has it; raises ``OSError``."""
-        log = self.open(key)
+        for _ in self.open_in_steps(key):
+            yield None
+        log = self._logs[key]
         before = {segment.base_offset: segment for segment in log.segments}
         yield from compact_in_steps(log, now_ms, self._settings.gateway_topics_segment_bytes)
         if self._logs.get(key) is not log:
@@ -124,7 +174,8 @@ class PartitionLogs:
 
     def remove(self, key: PartitionKey) -> None:
         """Forget a partition whose topic is deleted; its files are the caller's to remove."""
-        log = self._logs.pop(key, None)
+        opening = self._opening.pop(key, None)
+        log = self._logs.pop(key, None) if opening is None else opening.log
         for segment in log.segments if log is not None else ():
             self._files.forget(segment.path)
         self._ledger.remove_partition(key)
@@ -132,28 +183,26 @@ class PartitionLogs:
     def close(self) -> None:
         """Close all files."""
         self._files.close()
+        self._opening.clear()
         self._logs.clear()
 
-    def _is_compacted(self, key: PartitionKey) -> bool:
-        """Whether no record may go that is the last of its key."""
-        return self._policy_of(key.topic_id) == COMPACT
+    def _is_compacted(self, segment: SegmentKey) -> bool:
+        """Whether no record of it may go that is the last of its key."""
+        return self._policy_of(segment[0].topic_id) == COMPACT
 
-    def _drop_oldest(self) -> bool:
-        """Drop the segment that was written to the longest ago; whether there was one."""
-        oldest = self._ledger.oldest(self._is_compacted)
-        if oldest is None:
-            return False
+    def _drop_until(self, oldest: SegmentKey) -> None:
+        """Drop a segment of an open partition, and what is before it there."""
         key, base_offset = oldest
-        try:
-            self._drop(key, self.open(key).drop_until(base_offset))
-        except OSError as error:
-            _log.error("topic %s, partition %d: %s", key.topic_id.hex(), key.partition, error)
+        self._drop(key, self._logs[key].drop_until(base_offset))
         self._ledger.remove(oldest)
-        return True
 
     def _drop(self, key: PartitionKey, dropped: Iterator[Segment]) -> None:
         try:
             for segment in dropped:
                 self._ledger.remove((key, segment.base_offset))
         except OSError as error:
-            _log.error("topic %s, partition %d: %s", key.topic_id.hex(), key.partition, error)
+            _log_failure(key, error)
+
+
+def _log_failure(key: PartitionKey, error: OSError) -> None:
+    _log.error("topic %s, partition %d: %s", key.topic_id.hex(), key.partition, error)

@@ -15,9 +15,11 @@ import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from coordinator.runtime.loop.slices import Steps
 from gateway.topics.log.batch_lookup import find_record
 from gateway.topics.log.idempotent_producers import ProducerStates, decode_producers
 from gateway.topics.log.open_files import OpenFiles, write_file
@@ -90,7 +92,7 @@ class PartitionLog:
         self.end_offset = end_offset_floor
         self.compacted_bytes = 0
 
-    def recover(self) -> Iterator[None]:
+    def recover(self) -> Steps[None]:
         """Read what must be known of the files, in steps; the log is open after the last.
 
         Raises ``OSError``. Only the last step, after the last yield, changes anything on disk.
@@ -98,8 +100,9 @@ class PartitionLog:
         if not self.segments:
             return
         for segment in self.segments[self._find_producers() :]:
-            for header in self._load(segment):
-                self._producers.record(header, header.base_offset)
+            while not segment.is_loaded:
+                for header in self._load_some(segment):
+                    self._producers.record(header, header.base_offset)
                 yield
         newest = self.segments[-1]
         newest.truncate_file()
@@ -138,8 +141,27 @@ class PartitionLog:
         self._producers.record(header, offset)
         return Appended(offset, len(data))
 
+    def load_in_steps(self, segment: Segment) -> Steps[None]:
+        """Load what a start has left unread of a segment, unless it is dropped meanwhile.
+
+        Whoever else asks for it shares the work. Raises ``OSError``.
+        """
+        while not segment.is_loaded and segment in self.segments:
+            self._load_some(segment)
+            yield
+
+    def must_load(self, offset: int) -> bool:
+        """Whether ``load_for_read`` of this offset has something to do."""
+        return self._find_unread(offset) is not None
+
+    def load_for_read(self, offset: int) -> Steps[None]:
+        """Load, in steps, what ``read`` of this offset needs now. Raises ``OSError``."""
+        while (segment := self._find_unread(offset)) is not None:
+            self._load_some(segment)
+            yield
+
     def read(self, offset: int, max_bytes: int, at_least_one: bool) -> bytes:
-        """Whole batches from ``offset`` on, of one segment.
+        """Whole batches from ``offset`` on, of one segment, which is loaded (``load_for_read``).
 
         Raises ``TopicDataError`` where the offset is outside of the log, or ``OSError``.
         """
@@ -150,17 +172,19 @@ class PartitionLog:
             )
         if max_bytes < HEADER_SIZE and not at_least_one:
             return b""
-        first = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
-        for number in range(max(first, 0), len(self.segments)):
-            segment = self._loaded(number)
+        for segment in islice(self.segments, self._find_number(offset), None):
+            assert segment.is_loaded, "a segment is loaded before it is read"
             data = segment.read(offset, max_bytes, at_least_one)
             # An end that was lifted, or a damaged file, leaves a gap: go on behind it.
             if data or segment.next_offset > offset:
                 return data
         return b""
 
-    def find_offset(self, timestamp: int) -> OffsetResult:
-        """The offset for a timestamp or for one of the special ones. Raises ``OSError``."""
+    def find_offset(self, timestamp: int) -> Steps[OffsetResult]:
+        """The offset for a timestamp or for one of the special ones, in steps.
+
+        Raises ``OSError``.
+        """
         if timestamp == LATEST_TIMESTAMP:
             return OffsetResult(ErrorCode.NONE, self.end_offset, leader_epoch=LEADER_EPOCH)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -168,32 +192,56 @@ class PartitionLog:
         if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return OffsetResult(ErrorCode.NONE)
         if timestamp == MAX_TIMESTAMP:
-            offset, found = self.find_max_timestamp()
+            offset, found = yield from self.find_max_timestamp()
         elif timestamp < 0:
             return OffsetResult(ErrorCode.UNSUPPORTED_VERSION)
         else:
-            offset, found = self.find_timestamp(timestamp)
+            offset, found = yield from self.find_timestamp(timestamp)
         if offset == NO_OFFSET:
             return OffsetResult(ErrorCode.NONE)
         return OffsetResult(ErrorCode.NONE, offset, found, LEADER_EPOCH)
 
-    def find_timestamp(self, timestamp: int) -> tuple[int, int]:
-        """The first (offset, timestamp) at or after ``timestamp``; (-1, -1) if there is none."""
-        for number in range(len(self.segments)):
-            segment = self._loaded(number)
-            if segment.max_timestamp < timestamp:
-                continue
-            for located in segment.batches_with_timestamp(timestamp):
-                found = find_record(segment.read_batch(located), timestamp)
-                if found is not None:
-                    return found
+    def find_timestamp(self, timestamp: int) -> Steps[tuple[int, int]]:
+        """The first (offset, timestamp) at or after ``timestamp``; (-1, -1) if there is none.
+
+        Segments may be dropped, or compacted into others, between the steps: it goes on with what
+        holds the offset that it has come to. What is appended meanwhile is not looked at.
+        """
+        offset, end_offset = self.start_offset, self.end_offset
+        while offset < end_offset and self.segments:
+            segment = self.segments[self._find_number(offset)]
+            yield from self.load_in_steps(segment)
+            if segment.max_timestamp >= timestamp:
+                batches = segment.batches_with_timestamp(timestamp)
+                while segment in self.segments and (located := next(batches, None)) is not None:
+                    if located.header.last_offset >= offset:
+                        found = yield from find_record(segment.read_batch(located), timestamp)
+                        if found is not None:
+                            return found
+                        offset = located.header.last_offset + 1
+                    yield
+            if segment in self.segments:
+                number = self.segments.index(segment) + 1
+                offset = end_offset
+                if number < len(self.segments):
+                    offset = self.segments[number].base_offset
         return NO_OFFSET, NO_TIMESTAMP
 
-    def find_max_timestamp(self) -> tuple[int, int]:
+    def find_max_timestamp(self) -> Steps[tuple[int, int]]:
         """The first (offset, timestamp) of the largest timestamp; (-1, -1) without records."""
-        segments = [self._loaded(number) for number in range(len(self.segments))]
-        largest = max((segment.max_timestamp for segment in segments), default=NO_TIMESTAMP)
-        return self.find_timestamp(largest) if largest > NO_TIMESTAMP else (NO_OFFSET, NO_TIMESTAMP)
+        for segment in tuple(self.segments):
+            yield from self.load_in_steps(segment)
+        looked_for = NO_TIMESTAMP
+        # What had it may be dropped while it is looked for.
+        while (largest := self._compute_max_timestamp()) not in (NO_TIMESTAMP, looked_for):
+            looked_for = largest
+            found = yield from self.find_timestamp(largest)
+            if found != (NO_OFFSET, NO_TIMESTAMP):
+                return found
+        return NO_OFFSET, NO_TIMESTAMP
+
+    def _compute_max_timestamp(self) -> int:
+        return max((segment.max_timestamp for segment in self.segments), default=NO_TIMESTAMP)
 
     def apply_retention(self) -> Iterator[Segment]:
         """Drop the oldest segments that the size allows to go; yields them, dropped."""
@@ -249,7 +297,7 @@ class PartitionLog:
         """Begin a new segment at the end offset."""
         segment = Segment(self._folder, self.end_offset, self._files)
         write_file(self._producers_path(segment), self._producers.encode())
-        self._files.get(segment.path)
+        self._files.create(segment.path)
         self.segments.append(segment)
         for old in self.segments[:-2]:
             self._producers_path(old).unlink(missing_ok=True)
@@ -260,16 +308,25 @@ class PartitionLog:
         segment.forget_file()
         return segment
 
-    def _loaded(self, number: int) -> Segment:
-        segment = self.segments[number]
-        if not segment.is_loaded:
-            for _ in self._load(segment):
-                pass
-        return segment
+    def _find_number(self, offset: int) -> int:
+        """Which segment holds an offset, or is the first; there is one."""
+        number = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
+        return max(number, 0)
 
-    def _load(self, segment: Segment) -> Iterator[BatchHeader]:
+    def _find_unread(self, offset: int) -> Segment | None:
+        """The first segment that ``read`` would look into and that is not loaded."""
+        if not self.segments or not self.start_offset <= offset <= self.end_offset:
+            return None
+        for segment in islice(self.segments, self._find_number(offset), None):
+            if not segment.is_loaded:
+                return segment
+            if segment.next_offset > offset:
+                return None
+        return None
+
+    def _load_some(self, segment: Segment) -> Sequence[BatchHeader]:
         size = segment.size
-        yield from segment.load()
+        headers = segment.load_some()
         if segment.size < size:
             _log.warning(
                 "%s: only the first %d of %d bytes hold whole batches",
@@ -277,6 +334,7 @@ class PartitionLog:
                 segment.size,
                 size,
             )
+        return headers
 
     def _producers_path(self, segment: Segment) -> Path:
         return segment.path.with_suffix(PRODUCERS_SUFFIX)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
+from coordinator.runtime.loop.slices import run_at_once
 from gateway.apis.topics import k01_fetch
 from gateway.apis.topics.k19_create_topics import make_topic_id
 from gateway.topics.topic_catalogue import PartitionKey
@@ -398,7 +399,11 @@ async def test_without_rights_nothing_is_said_or_done(tmp_path: Path) -> None:
             "open": 1,
             "closed": 1,
         }
-        assert rig.topics._logs.open(PartitionKey(ids["closed"], 0)).end_offset == 0
+        key = PartitionKey(ids["closed"], 0)
+        run_at_once(rig.topics._logs.open_in_steps(key))
+        log = rig.topics._logs.get(key)
+        assert log is not None
+        assert log.end_offset == 0
 
 
 async def test_describing_is_not_deleting(tmp_path: Path) -> None:

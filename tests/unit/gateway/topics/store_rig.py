@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from coordinator.runtime.loop.slices import run_at_once
 from gateway.topics.local_topics import LocalTopics
+from gateway.topics.log.partition_log import PartitionLog
 from gateway.topics.settings import TopicSettings
 from gateway.topics.topic_catalogue import (
     Append,
@@ -66,22 +68,23 @@ class StoreRig:
         self.coordinator = coordinator
 
     def append(self, records: bytes, key: PartitionKey = KEY) -> AppendResult:
-        results: list[AppendResult] = []
-        self.topics.append([Append(key, records)], results.extend)
-        return results[0]
+        return run_at_once(self.topics.append([Append(key, records)]))[0]
 
     def read(self, offset: int, max_bytes: int = 1 << 20, key: PartitionKey = KEY) -> ReadResult:
         return self.read_many([Read(key, offset, max_bytes)])[0]
 
     def read_many(self, reads: Sequence[Read], max_bytes: int = 1 << 20) -> list[ReadResult]:
-        results: list[ReadResult] = []
-        self.topics.read(reads, max_bytes, results.extend)
-        return results
+        return list(run_at_once(self.topics.read(reads, max_bytes)))
 
     def offset(self, timestamp: int, key: PartitionKey = KEY) -> OffsetResult:
-        results: list[OffsetResult] = []
-        self.topics.find_offsets([OffsetQuery(key, timestamp)], results.extend)
-        return results[0]
+        return run_at_once(self.topics.find_offsets([OffsetQuery(key, timestamp)]))[0]
+
+    def open(self, key: PartitionKey = KEY) -> PartitionLog:
+        """What the store has of a partition."""
+        run_at_once(self.topics._logs.open_in_steps(key))
+        log = self.topics._logs.get(key)
+        assert log is not None
+        return log
 
     def end(self, key: PartitionKey = KEY) -> int:
         return self.offset(-1, key).offset

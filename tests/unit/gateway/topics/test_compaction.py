@@ -77,6 +77,8 @@ class Partition:
         """What a reader sees from an offset on."""
         found: Records = []
         while offset < self.log.end_offset:
+            for _ in self.log.load_for_read(offset):
+                pass
             for batch in decode_batches(self.log.read(offset, 300, at_least_one=True)):
                 found += [(r.offset, r.key, r.value) for r in batch.records if r.offset >= offset]
                 offset = batch.last_offset + 1

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.runtime.loop.slices import run_at_once
 from gateway.topics.log.batch_lookup import find_record
 from gateway.topics.log.produced import InvalidTimestamp, ProducedBatch, check_batch, check_sent
 from gateway.topics.topic_catalogue import TopicDataError
@@ -147,7 +148,7 @@ def test_a_bomb_is_not_unpacked() -> None:
     packed = changed(with_records(gzip.compress(bytes(50 << 20))), ATTRIBUTES, ">h", 1)
     batch = check(packed)
     assert batch.data == packed
-    assert find_record(batch.at(0), NOW_MS) == (0, NOW_MS)
+    assert find(batch.at(0), NOW_MS) == (0, NOW_MS)
 
 
 def test_the_offset_is_put_in() -> None:
@@ -174,6 +175,10 @@ def test_no_bytes_do_more_than_refuse(tail: bytes, seed: int) -> None:
 # ------------------------------------------------------------------------------ compressed batches
 
 
+def find(data: bytes, timestamp: int) -> tuple[int, int] | None:
+    return run_at_once(find_record(data, timestamp))
+
+
 def compressed(codec: int, *timestamps: int) -> bytes:
     """A batch of records of these timestamps, compressed (1 gzip, 2 snappy, 3 lz4, 4 zstd)."""
     records = b""
@@ -194,11 +199,11 @@ def compressed(codec: int, *timestamps: int) -> bytes:
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_a_timestamp_is_found_in_a_compressed_batch(codec: int) -> None:
     data = check(compressed(codec, NOW_MS, NOW_MS + 50, NOW_MS + 20)).at(100)
-    assert find_record(data, NOW_MS) == (100, NOW_MS)
-    assert find_record(data, NOW_MS + 1) == (101, NOW_MS + 50)
-    assert find_record(data, NOW_MS + 51) is None
+    assert find(data, NOW_MS) == (100, NOW_MS)
+    assert find(data, NOW_MS + 1) == (101, NOW_MS + 50)
+    assert find(data, NOW_MS + 51) is None
 
 
 def test_what_cannot_be_unpacked_is_found_at_its_beginning() -> None:
     data = check(changed(BATCH, ATTRIBUTES, ">h", 1)).at(7)
-    assert find_record(data, NOW_MS - 5) == (7, NOW_MS)
+    assert find(data, NOW_MS - 5) == (7, NOW_MS)

@@ -204,7 +204,7 @@ async def test_a_commit_that_cannot_be_true_does_not_use_up_the_partition(tmp_pa
 async def test_a_partition_at_its_last_offset_refuses(tmp_path: Path) -> None:
     async with run_store(tmp_path) as store:
         store.append(a_batch())
-        log = store.topics._logs.open(KEY)
+        log = store.open()
         log.end_offset = (1 << 63) - 2
         assert store.append(a_batch(b"a", b"b")).error == ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from coordinator.core.offsets import transactions
 from coordinator.core.offsets.producers import LAST_EPOCH
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.disk_space import Space
@@ -20,7 +22,7 @@ from model.commands import (
 )
 from model.commands import WriteTxnMarkers as Marker
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.errors import ErrorCode
+from model.errors import ErrorCode, UnknownServerError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.log.records import (
     ImportGraceKey,
@@ -359,6 +361,49 @@ def test_many_transactions_time_out_in_slices() -> None:
     server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
     assert server.runtime.stats.transactions_timed_out == count
     assert not server.runtime.shards[0].open_transactions
+
+
+def test_of_large_transactions_few_time_out_in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction_timeouts, "OFFSETS_OF_ONE", 1)
+    server = make_impatient_server()
+    at_ms: list[int] = []
+    abort = transaction_timeouts.TransactionTimeouts._abort
+
+    def note(self: transaction_timeouts.TransactionTimeouts, *found: Any) -> None:
+        at_ms.append(server.runtime._clock.monotonic_ms())
+        abort(self, *found)
+
+    monkeypatch.setattr(transaction_timeouts.TransactionTimeouts, "_abort", note)
+    for number in range(6):
+        groups = [GroupId(f"{number}-{each}") for each in range(transaction_timeouts.SLICE // 2)]
+        for group in groups:
+            server.submit(replace(pend({0: 1}, group=group), producer_id=ProducerId(number)))
+    server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
+    assert server.runtime.stats.transactions_timed_out == 6
+    assert [at_ms.count(moment) for moment in sorted(set(at_ms))] == [2, 2, 2]
+
+
+def test_more_offsets_than_one_turn_makes_visible_do_not_wait_in_one_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transactions, "TRANSACTION_OFFSETS_MAX", 3)
+    server = make_server(5)
+    assert_committed(server.ask(pend({0: 1, 1: 1})), 2)
+    refused = server.ask(pend({2: 1, 3: 1}))
+    assert isinstance(refused, UnknownServerError)
+    assert "At most 3 offsets" in refused.message
+    assert_committed(server.ask(pend({0: 2, 1: 2})), 2)
+    assert_committed(server.ask(pend({2: 1, 0: 3})), 2)
+    assert isinstance(server.ask(pend({4: 1})), UnknownServerError)
+    server.ask(end())
+    assert_committed(server.ask(pend({3: 1, 4: 1})), 2)
+    assert fetch_stable(server, 0)[0] == 3
+
+
+def assert_committed(answer: Any, count: int) -> None:
+    assert [row.error for topic in answer.topics for row in topic.partitions] == (
+        [ErrorCode.NONE] * count
+    )
 
 
 def test_nothing_times_out_while_there_is_no_space() -> None:
