@@ -265,6 +265,7 @@ class RequestContext:
         correlation: bytes,
         caller: Caller,
         advertised: tuple[str, int],
+        *,
         request: Any = None,
         raw: bytes = b"",
     ) -> None:

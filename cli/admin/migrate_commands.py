@@ -71,6 +71,7 @@ def status(
 
 @app.command()
 def rollback(
+    *,
     group: GroupArgument,
     offline: Annotated[
         bool,

@@ -28,6 +28,7 @@ BackupArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder 
 
 
 def backup(
+    *,
     context: typer.Context,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A new folder, on the machine of the store.")

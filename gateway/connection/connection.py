@@ -309,7 +309,14 @@ class Connection(asyncio.Protocol):
         if self._greeted_at or route.api.key == API_VERSIONS_KEY:
             self._note_greeting(route.api.key == API_VERSIONS_KEY)
         context = RequestContext(
-            self._node, self, route, correlation, self._caller, self._advertised, request, raw
+            self._node,
+            self,
+            route,
+            correlation,
+            self._caller,
+            self._advertised,
+            request=request,
+            raw=raw,
         )
         context.is_long |= self._decoding_bytes > 0 or len(raw) >= LEAST_BYTES
         self.unanswered.append(context)

@@ -339,12 +339,12 @@ class Heartbeats:
             make_start(len(context.raw), context.version),
             ticket,
             command.caller,
-            make_asked_again(command, answer) if may_be_parked else None,
-            member,
-            rights,
-            answer.settled,
-            body,
-            interval_at,
+            command=make_asked_again(command, answer) if may_be_parked else None,
+            member=member,
+            rights=rights,
+            is_settled=answer.settled,
+            body=body,
+            interval_at=interval_at,
         )
         member.steady_bytes = context.raw
         connection.steady[context.raw] = steady

@@ -188,12 +188,12 @@ def frame_records(
     return _frame(
         base_offset,
         count - 1,
-        leader_epoch,
-        _TRANSACTIONAL if is_transactional else 0,
-        (timestamp_ms, timestamp_ms),
-        (producer_id, producer_epoch, base_sequence),
-        count,
         records,
+        count,
+        leader_epoch=leader_epoch,
+        attributes=_TRANSACTIONAL if is_transactional else 0,
+        timestamps=(timestamp_ms, timestamp_ms),
+        producer=(producer_id, producer_epoch, base_sequence),
     )
 
 
@@ -213,12 +213,12 @@ def encode_marker(
     return _frame(
         base_offset,
         0,
-        leader_epoch,
-        _TRANSACTIONAL | _CONTROL,
-        (timestamp_ms, timestamp_ms),
-        (producer_id, producer_epoch, NO_SEQUENCE),
-        1,
         wire.encode_zigzag(len(body)) + body,
+        1,
+        leader_epoch=leader_epoch,
+        attributes=_TRANSACTIONAL | _CONTROL,
+        timestamps=(timestamp_ms, timestamp_ms),
+        producer=(producer_id, producer_epoch, NO_SEQUENCE),
     )
 
 
@@ -250,12 +250,12 @@ def select_records(
     return _frame(
         first.offset,
         last.offset - first.offset,
-        batch.leader_epoch,
-        attributes,
-        (first.timestamp, max(record.timestamp for record in records)),
-        (producer_id, producer_epoch, sequence),
-        len(records),
         b"".join(parts),
+        len(records),
+        leader_epoch=batch.leader_epoch,
+        attributes=attributes,
+        timestamps=(first.timestamp, max(record.timestamp for record in records)),
+        producer=(producer_id, producer_epoch, sequence),
     )
 
 
@@ -279,12 +279,12 @@ def reencode_batch(batch: Batch) -> bytes:
     return _frame(
         batch.base_offset,
         batch.last_offset - batch.base_offset,
-        batch.leader_epoch,
-        batch.attributes,
-        (batch.base_timestamp, batch.max_timestamp),
-        (batch.producer_id, batch.producer_epoch, batch.base_sequence),
-        len(batch.records),
         b"".join(parts),
+        len(batch.records),
+        leader_epoch=batch.leader_epoch,
+        attributes=batch.attributes,
+        timestamps=(batch.base_timestamp, batch.max_timestamp),
+        producer=(batch.producer_id, batch.producer_epoch, batch.base_sequence),
     )
 
 
@@ -293,12 +293,12 @@ def replace_records(header: BatchHeader, records: bytes, count: int, max_timesta
     return _frame(
         header.base_offset,
         header.last_offset - header.base_offset,
-        header.leader_epoch,
-        header.attributes,
-        (header.base_timestamp, max_timestamp),
-        (header.producer_id, header.producer_epoch, header.base_sequence),
-        count,
         records,
+        count,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        timestamps=(header.base_timestamp, max_timestamp),
+        producer=(header.producer_id, header.producer_epoch, header.base_sequence),
     )
 
 
@@ -329,12 +329,13 @@ def _encode_body(
 def _frame(
     base_offset: int,
     last_delta: int,
+    records: bytes,
+    count: int,
+    *,
     leader_epoch: int,
     attributes: int,
     timestamps: tuple[int, int],
     producer: tuple[int, int, int],
-    count: int,
-    records: bytes,
 ) -> bytes:
     body = BODY_HEAD.pack(attributes, last_delta, *timestamps, *producer, count) + records
     length = len(body) + _CRC_START - LENGTH_OFFSET
