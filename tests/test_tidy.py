@@ -78,9 +78,6 @@ TOO_LARGE_FOR_NOW = frozenset(
         "muster/connection/client.py: it",
         "muster/engine.py: Engine",
         "muster/engine.py: it",
-        "storage/codec/batches.py: it",
-        "storage/log/trim.py: it",
-        "storage/rocks/rocks_store.py: it",
         "translator/upgrade.py: it",
     }
 )

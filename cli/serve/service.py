@@ -62,7 +62,8 @@ from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from model.topics import TopicImage
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import remove_checkpoint
 
 log = structlog.get_logger("muster.serve")

@@ -28,7 +28,7 @@ from model.log.records import (
     PartitionOffset,
     Record,
 )
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from tests.cost.server import CostServer, cost_server, topic_id_of
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law

@@ -18,13 +18,8 @@ from model.log.records import (
     PartitionOffset,
     Record,
 )
-from storage.codec.batches import (
-    Batch,
-    BatchRecord,
-    decode_batch,
-    encode_marker,
-    reencode_batch,
-)
+from storage.codec.batch_encoding import encode_marker, reencode_batch
+from storage.codec.batches import Batch, BatchRecord, decode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold
 from tests.durability.logs import (

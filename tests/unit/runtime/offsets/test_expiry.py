@@ -30,7 +30,7 @@ from model.log.records import (
     SideRecord,
 )
 from model.responses import ListGroupsResponse
-from storage.codec.batches import encode_batch, encode_marker
+from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionRewrite, StoreStalled
 from storage.side_codec import encode_side
