@@ -46,11 +46,9 @@ from model.log.records import (
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
-    SideRecord,
     TopicPartitions,
-    TopicSideKey,
-    TopicSideValue,
 )
+from model.log.side_records import SideRecord, TopicSideKey, TopicSideValue
 from model.topics import Topic, TopicImage, compute_image_with
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value

@@ -11,7 +11,7 @@ from cli.errors import ExitCode
 from cli.log import known_topics
 from cli.log.known_topics import parse_topic_id, read_known_topics
 from model.ids import TopicName
-from model.log.records import ImportGraceKey, ImportGraceValue, TopicSideKey, TopicSideValue
+from model.log.side_records import ImportGraceKey, ImportGraceValue, TopicSideKey, TopicSideValue
 from storage.codec.batch_encoding import encode_batch
 from storage.folder import watermark
 from storage.folder.watermark import WatermarkHeader, create_watermark

@@ -43,7 +43,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_opening import open_store

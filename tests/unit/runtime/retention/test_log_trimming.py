@@ -11,7 +11,7 @@ from coordinator.runtime.retention import log_trimming
 from coordinator.runtime.retention.log_trimming import STEP_BYTES
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogOffset, LogPartition
-from model.log.records import ImportGraceKey, ImportGraceValue, SideRecord
+from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.batches import Batch, decode_batch
 from storage.log.fold import PartitionFold
