@@ -13,7 +13,6 @@ what that API has left with the connection (``gateway.api.Repeats``), without be
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import struct
 from collections import deque
@@ -23,63 +22,50 @@ from typing import Any, Final
 from gateway.api import Repeats, RequestContext, Route
 from gateway.codec.decoding import DecodeError
 from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_then
+from gateway.connection.answering import JOIN_LIMIT, Answering
 from gateway.connection.arriving import Arriving
 from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
-from gateway.connection.failures import encode_failure
 from gateway.connection.first_looks import find_length_fault, find_other_protocol
 from gateway.connection.hang_ups import has_left
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.connection.shared import Shared
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
-from gateway.making import Making
 from gateway.pace.steady import ConnectionHeartbeats
-from gateway.pending import Pending
 from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
 
 logger = logging.getLogger("muster.gateway")
 
 _SIZE: Final = struct.Struct(">i")
-_JOIN_LIMIT: Final = 64 * 1024
-_LINGER_S: Final = 5.0
 _WAITING_WEIGHT: Final = 1e-9
 
 
-class Connection(asyncio.Protocol):
+class Connection(Answering):
     """The protocol of one accepted connection."""
 
+    # More than 15 attributes: every frame reads most of them, and a hop to each would cost.
+
     def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._node = node = shared.node
+        super().__init__(shared)
+        node = shared.node
         self._settings, self._time = node.settings, node.clock.time
         self._routes = shared.routes.known
         self._pipelined_max = self._settings.gateway_pipelined_requests_max
         self.heartbeats = ConnectionHeartbeats()
-        self.transport: asyncio.Transport | None = None
-        self._peer = "?"
         self._host = "/?"
         self._advertised = ("", 0)
         self._caller = Caller(ANONYMOUS, "", "/?")
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
         self.repeats: dict[int, Repeats] = {}
-        self.unanswered: deque[RequestContext | Pending] = deque()
-        self._out: list[bytes] | None = None
-        self._out_bytes = 0
-        self._answer_bytes = 0
-        self._unsent = 0
-        self.making = Making()
         self._arriving = Arriving(shared.held)
         self._is_first = True
         self._greeted_at = 0.0
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
-        self._is_held = False
         self._has_turn_coming = False
         self._decoding_bytes = 0
         self._is_draining = False
-        self._heard_at = 0.0
-        self._stalled_since: float | None = None
 
     # ------------------------------------------------------------------------- asyncio's calls
 
@@ -169,7 +155,7 @@ class Connection(asyncio.Protocol):
             return
         if out:
             self.transport.write(out[0] if len(out) == 1 else b"".join(out))
-            if self._out_bytes >= _JOIN_LIMIT:
+            if self._out_bytes >= JOIN_LIMIT:
                 self._note_answers()
         if pos > start:
             self._arriving.since = None
@@ -360,116 +346,6 @@ class Connection(asyncio.Protocol):
         known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
         self.refuse("unsupported", f"a request {known}: key {key}, version {version}")
         return False
-
-    # ----------------------------------------------------------------------------- answers
-
-    @property
-    def closed(self) -> bool:
-        return self.transport is None
-
-    def is_latest(self, context: RequestContext) -> bool:
-        return bool(self.unanswered) and self.unanswered[-1] is context
-
-    def deliver(self, context: RequestContext, body: bytes | None) -> None:
-        if context.answered:
-            logger.error("kafka_double_reply api=%s", context.api.name)
-            return
-        context.answered = True
-        context.body = body
-        if body is not None:
-            self._answer_bytes += len(body)
-        self.making.end(context)
-        self.send_answered()
-
-    def send_answered(self) -> None:
-        """Send the answers that no other has to go before."""
-        queue = self.unanswered
-        while queue and queue[0].answered:
-            context = queue.popleft()
-            if isinstance(context, RequestContext):
-                self._write_answer(context)
-            else:
-                self._write(context.frame)
-        if self._is_held:
-            self._ask_for_a_turn()
-
-    def _write_answer(self, context: RequestContext) -> None:
-        body, route = context.body, context.route
-        if body is None:
-            return
-        self._answer_bytes -= len(body)
-        head = route.pack_head(route.head_size + len(body), context.correlation)
-        if len(body) < _JOIN_LIMIT:
-            self._write(head + body)
-        else:
-            self._write(head)
-            self._write(body)
-
-    def send(self, frame: bytes) -> None:
-        self._write(frame)
-
-    def _write(self, data: bytes) -> None:
-        """Write after all that was written, which may wait for the end of this turn's frames."""
-        if self._out is not None:
-            self._out.append(data)
-            self._out_bytes += len(data)
-        elif self.transport is not None:
-            self.transport.write(data)
-            if len(data) >= _JOIN_LIMIT:
-                self._note_answers()
-
-    def _note_answers(self) -> None:
-        self.measure_answers(self._heard_at)
-        self._shared.held.check_answers()
-
-    def measure_answers(self, now: float) -> float:
-        """Count what is made and not sent; its weight is how much for how long."""
-        assert self.transport is not None
-        size = self.transport.get_write_buffer_size() + self._answer_bytes
-        self._shared.held.answers += size - self._unsent
-        self._unsent = size
-        stalled = self._stalled_since
-        return size * (1.0 if stalled is None else 1.0 + now - stalled)
-
-    def fail(self, context: RequestContext, error: BaseException) -> None:
-        body = encode_failure(context, self._peer, error)
-        if body is not None:
-            self.deliver(context, body)
-        elif not context.answered:
-            self.close()
-
-    def refuse(self, reason: str, detail: str) -> None:
-        """Close the connection for what it sent, after the answers that it has coming."""
-        transport = self.transport
-        self._shared.refusals.refuse(reason, self._peer, detail)
-        self.close()
-        if transport is not None and transport.get_write_buffer_size() > _JOIN_LIMIT:
-            transport.abort()
-
-    def cut(self, reason: str, detail: str) -> None:
-        """Close the connection at once for what it does; what it has not read is lost."""
-        self._shared.refusals.refuse(reason, self._peer, detail)
-        self.abort()
-
-    def abort(self) -> None:
-        """Close at once."""
-        if self.transport is not None:
-            self.transport.abort()
-            self.connection_lost(None)
-
-    def close(self) -> None:
-        """Close after what was answered is sent; requests that wait are abandoned."""
-        transport = self.transport
-        if transport is None:
-            return
-        if self._out:
-            transport.write(b"".join(self._out))
-            self._out.clear()
-        transport.close()
-        if transport.get_write_buffer_size():
-            # A peer that does not read must not hold the socket for ever.
-            self._node.clock.call_later(_LINGER_S, transport.abort)
-        self.connection_lost(None)
 
     # ----------------------------------------------------------------------------- reading
 
