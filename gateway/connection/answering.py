@@ -21,9 +21,9 @@ _LINGER_S: Final = 5.0
 
 
 class Answering(asyncio.Protocol):
-    """The half of a ``Connection`` that sends.
+    """The layer of a ``Connection`` that sends.
 
-    A base class of it, and no part: an answer takes no hop from one object to the other.
+    A base class, and no part of it, so that an answer takes no hop from one object to another.
     """
 
     def __init__(self, shared: Shared) -> None:
