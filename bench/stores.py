@@ -46,16 +46,14 @@ from model.log.records import (
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
-    SideRecord,
     TopicPartitions,
-    TopicSideKey,
-    TopicSideValue,
 )
+from model.log.side_records import SideRecord, TopicSideKey, TopicSideValue
 from model.topics import Topic, TopicImage, compute_image_with
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LogStore, PartitionAppend, StoreStalled, pack_latest
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from storage.side_codec import encode_side
 
 LOG_PARTITIONS = 50

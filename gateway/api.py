@@ -41,7 +41,7 @@ from coordinator.runtime.authorizer import Authorizer, Operation, ResourceType
 from coordinator.runtime.loop.slices import Slices, Steps
 from gateway.making import Making
 from gateway.pace.steady import ConnectionHeartbeats, MemberKey
-from gateway.pending import Pending
+from gateway.pending import Pending, Waiting
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
@@ -231,7 +231,7 @@ class Door(Protocol):
         """
 
 
-class RequestContext:
+class RequestContext(Waiting):
     """One request: who asks, in which version, and where the answer goes.
 
     ``advertised`` is the (host, port) that this client is told for this node. ``principal`` and
@@ -241,10 +241,7 @@ class RequestContext:
     """
 
     __slots__ = (
-        "_abandoned",
-        "_drained",
         "advertised",
-        "answered",
         "body",
         "caller",
         "correlation",
@@ -265,6 +262,7 @@ class RequestContext:
         correlation: bytes,
         caller: Caller,
         advertised: tuple[str, int],
+        *,
         request: Any = None,
         raw: bytes = b"",
     ) -> None:
@@ -280,8 +278,7 @@ class RequestContext:
         self.is_long = route.api.is_large
         self.answered = False
         self.body: bytes | None = None
-        self._abandoned: Callable[[], None] | None = None
-        self._drained: Callable[[], None] | None = None
+        self._abandoned = self._drained = None
 
     @property
     def api(self) -> Api:
@@ -395,35 +392,3 @@ class RequestContext:
             lambda: self.reply_failed(ErrorCode.NOT_COORDINATOR, "The coordinator is stopping.")
         )
         self.submit(command, unless_refused)
-
-    def on_abandoned(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once if the connection goes before the answer was given.
-
-        A long poll or a parked heartbeat drops its watch and timer there. One callback a
-        request; a newer one replaces the older.
-        """
-        self._abandoned = callback
-
-    def on_drain(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once if the server stops before the answer was given, to give it.
-
-        What comes after a request that waits is owed an answer too, and gets none before it.
-        """
-        self._drained = callback
-
-    def keep(self) -> None:
-        """What it waited for has come: it is neither abandoned nor drained any more."""
-        self._abandoned = self._drained = None
-
-    def drain(self) -> None:
-        """The server stops: what the connection calls for each request not answered."""
-        callback, self._drained = self._drained, None
-        if callback is not None and not self.answered:
-            callback()
-
-    def abandon(self) -> None:
-        """The connection is gone: what the connection calls for each request not answered."""
-        callback = self._abandoned
-        self.keep()
-        if callback is not None and not self.answered:
-            callback()

@@ -17,6 +17,8 @@ class GatewaySettings:
     memory.
     """
 
+    # More than 15 attributes: one field is one setting.
+
     node_id: int = 1
     rack: str | None = None
     advertised_host: str | None = None

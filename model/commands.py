@@ -12,30 +12,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from model.caller import INTERNAL as INTERNAL
 from model.caller import Caller as Caller
-from model.classic_commands import (
-    AssignmentFailure as AssignmentFailure,
-)
-from model.classic_commands import (
-    ClassicDeadline as ClassicDeadline,
-)
-from model.classic_commands import (
-    ClassicHeartbeat as ClassicHeartbeat,
-)
-from model.classic_commands import (
-    ExpireClassicDeadline as ExpireClassicDeadline,
-)
-from model.classic_commands import (
-    JoinGroup as JoinGroup,
-)
-from model.classic_commands import (
-    JoinProtocol as JoinProtocol,
-)
-from model.classic_commands import (
-    MemberAssignment as MemberAssignment,
-)
-from model.classic_commands import (
-    SyncGroup as SyncGroup,
-)
+from model.classic_commands import AssignmentFailure as AssignmentFailure
+from model.classic_commands import ClassicDeadline as ClassicDeadline
+from model.classic_commands import ClassicHeartbeat as ClassicHeartbeat
+from model.classic_commands import ExpireClassicDeadline as ExpireClassicDeadline
+from model.classic_commands import JoinGroup as JoinGroup
+from model.classic_commands import JoinProtocol as JoinProtocol
+from model.classic_commands import MemberAssignment as MemberAssignment
+from model.classic_commands import SyncGroup as SyncGroup
 from model.configs.assignor_configs import AssignorConfigs
 from model.ids import (
     GroupId,
@@ -49,7 +33,8 @@ from model.ids import (
 from model.local_assignors import LocalAssignor
 from model.local_commands import InstallAssignment as InstallAssignment
 from model.local_commands import PrepareAssignment as PrepareAssignment
-from model.log.records import PartitionOffset, TopicPartitions
+from model.log.commit_records import PartitionOffset
+from model.log.records import TopicPartitions
 from model.value import value
 
 

@@ -16,7 +16,8 @@ from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
 from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX, Commit, CommitBlock
 from coordinator.runtime.commit.writer import CommitEntry, Entry, Writer
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicName
-from model.log.records import OffsetCommitKey, OffsetCommits, OffsetCommitValue, Record
+from model.log.commit_records import OffsetCommits
+from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import Batch, decode_batch
 from storage.codec.commit_encoder import CommitEncoder

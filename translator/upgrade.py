@@ -73,9 +73,9 @@ from model.log.records import (
     GroupMetadataKey,
     MemberState,
     Record,
-    SideRecord,
     TopicPartitions,
 )
+from model.log.side_records import SideRecord
 from model.responses import JoinGroupResponse
 from translator.readiness import (
     Candidate,

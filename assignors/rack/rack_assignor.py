@@ -42,7 +42,13 @@ def assign_rack(problem: Problem) -> Members:
         _improve_bundle(problem, places, which, target, work)
     if graph.bundles > 1:
         exchange_across_bundles(
-            problem, graph, bundle, places.kind, places.is_local, places.rack_of_member, target
+            problem,
+            graph,
+            bundle,
+            kind=places.kind,
+            is_local=places.is_local,
+            rack_of_member=places.rack_of_member,
+            target=target,
         )
     if _is_as_good(problem, places, target):
         return places.owner

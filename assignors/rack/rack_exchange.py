@@ -20,6 +20,7 @@ def exchange_across_bundles(
     problem: Problem,
     graph: ShareGraph,
     bundle: Ints,
+    *,
     kind: Ints,
     is_local: Flags,
     rack_of_member: Ints,

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.hot import encode_offset_key_prefix
 
 GROUPS = 10

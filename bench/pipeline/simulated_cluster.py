@@ -23,7 +23,8 @@ import numpy.typing as npt
 from bench.pipeline.simulated_groups import Life, Topic, make_topics, simulate_group
 from model.ids import GroupId, compute_log_partition
 from model.log.records import OffsetCommitKey, OffsetCommitValue
-from storage.codec.batches import HEADER_SIZE, encode_batch
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import HEADER_SIZE
 from storage.codec.record_codec import encode_key, encode_value
 
 LOG_PARTITIONS = 50

@@ -104,7 +104,15 @@ def set_configs(
         if not name or not equals or name in changes:
             raise CommandError(f"{text!r}: write each setting once, as NAME=VALUE", ExitCode.USAGE)
         changes[name] = value
-    _alter(group, changes, "set", dry_run, quiet, server, timeout)
+    _alter(
+        group,
+        changes,
+        done="set",
+        dry_run=dry_run,
+        quiet=quiet,
+        server=server,
+        timeout=timeout,
+    )
 
 
 @app.command()
@@ -132,6 +140,7 @@ app.command("weigh")(weigh)
 def _alter(
     group: str,
     changes: dict[str, str | None],
+    *,
     done: str,
     dry_run: bool,
     quiet: bool,

@@ -73,6 +73,7 @@ def _report(count: int, dry_run: bool, quiet: bool) -> None:
 
 
 def delete_offsets(
+    *,
     group: Annotated[str, typer.Argument(help="Id of the group.")],
     topics: Annotated[
         list[str],

@@ -71,6 +71,7 @@ def status(
 
 @app.command()
 def rollback(
+    *,
     group: GroupArgument,
     offline: Annotated[
         bool,
@@ -137,7 +138,7 @@ def _roll_back_stopped(data_dir: Path, group: str, dry_run: bool) -> None:
     from model.ids import GroupId
     from storage.folder.replacement import finish_replacement
     from storage.log_store import StoreLocked
-    from storage.rocks.rocks_store import open_store
+    from storage.rocks.rocks_opening import open_store
 
     with source_errors():
         finish_replacement(data_dir / "store")

@@ -100,6 +100,7 @@ def create(
 
 @app.command()
 def grow(
+    *,
     topics: TopicsArgument,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
@@ -124,6 +125,7 @@ def grow(
 
 @app.command()
 def racks(
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a topic.")],
     given: Annotated[
         list[str] | None,
@@ -182,6 +184,7 @@ def compute_racks_listing(topic: admin_pb2.Topic) -> Listing:
 
 @app.command()
 def delete(
+    *,
     names: NamesArgument,
     yes: YesOption = False,
     dry_run: DryRunOption = False,

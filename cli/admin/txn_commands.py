@@ -78,7 +78,15 @@ def abort(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Abort a producer's transaction: the offsets that wait in it are dropped."""
-    _end(producer_id, partition, False, yes, quiet, server, timeout)
+    _end(
+        producer_id,
+        partition,
+        is_commit=False,
+        yes=yes,
+        quiet=quiet,
+        server=server,
+        timeout=timeout,
+    )
 
 
 @app.command()
@@ -91,12 +99,21 @@ def commit(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Commit a producer's transaction: the offsets that wait in it become those of their groups."""
-    _end(producer_id, partition, True, yes, quiet, server, timeout)
+    _end(
+        producer_id,
+        partition,
+        is_commit=True,
+        yes=yes,
+        quiet=quiet,
+        server=server,
+        timeout=timeout,
+    )
 
 
 def _end(
     producer_id: int,
     partition: int | None,
+    *,
     is_commit: bool,
     yes: bool,
     quiet: bool,

@@ -29,6 +29,7 @@ Weights = Mapping[tuple[str, int], float]
 
 
 def weigh(
+    *,
     group: Annotated[str, typer.Option("--group", "-g", help="The group that is meant.")],
     since: Annotated[
         str | None,

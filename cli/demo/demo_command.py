@@ -16,7 +16,7 @@ def demo(
 ) -> None:
     """Show two groups live: members join and die, the server is killed, nothing is lost."""
     try:
-        from cli.demo.scene import run_demo
+        from cli.demo.run import run_demo
     except ModuleNotFoundError as missing:
         raise CommandError(f"the demo needs {missing.name}: run `make setup`") from missing
 

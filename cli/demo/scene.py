@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import signal
-import tempfile
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +27,6 @@ from cli.demo.summary import (
     render_changes,
 )
 from cli.demo.view import GroupPicture, Screen, describe_group
-from cli.errors import ExitCode
 
 TOPIC = "orders"
 PARTITIONS = 12
@@ -348,54 +343,3 @@ class Scene:
         print_("how long each change took to converge", "bold")
         for line in render_changes(self.changes):
             print_(f"  {line}")
-
-
-def run_demo(*, keep: bool) -> int:
-    """Runs the demo; the exit code is 0 where all that was checked holds."""
-    folder = Path(tempfile.mkdtemp(prefix="muster-demo-"))
-    try:
-        return asyncio.run(_run(folder, keep))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _run(folder: Path, keep: bool) -> int:
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    scene = Scene(folder)
-    try:
-        with suppress(SceneFailed):
-            await scene.play()
-            if keep:
-                await _keep(scene)
-        await scene.finish()
-        checks = scene.checks()
-        scene.screen.stop()
-        scene.print_summary(checks)
-        return int(not all(check.holds for check in checks))
-    except asyncio.CancelledError:
-        return ExitCode.INTERRUPTED
-    finally:
-        await scene.abandon()
-
-
-async def _keep(scene: Scene) -> None:
-    """Prints what was found so far, and waits for Ctrl-C, which ends the demo as usual."""
-    scene.print_summary(scene.checks())
-    for ledger in scene.ledgers.values():
-        ledger.keeps_commits = False
-    addresses = scene.server.addresses
-    scene.screen.say(
-        f"left running until Ctrl-C: Kafka {addresses['kafka']}, gRPC {addresses['grpc']}, "
-        f"HTTP {addresses['http']}"
-    )
-    for command in ("topic list", f"group describe {KAFKA_GROUP}"):
-        scene.screen.print(f"         muster {command} --server {addresses['grpc']}")
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        assert task is not None
-        task.uncancel()

@@ -28,6 +28,7 @@ BackupArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder 
 
 
 def backup(
+    *,
     context: typer.Context,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A new folder, on the machine of the store.")
@@ -103,7 +104,7 @@ def restore(
 def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
     from storage.folder.replacement import finish_replacement
     from storage.log_store import StoreLocked
-    from storage.rocks.rocks_store import open_store
+    from storage.rocks.rocks_opening import open_store
     from storage.transfer.backup import check_free, make_backup
 
     with backup_errors():

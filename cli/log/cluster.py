@@ -20,7 +20,7 @@ from cli.errors import CommandError, ExitCode
 from cli.settings.properties import PropertiesError, parse_properties
 from cli.topic_spec import Racks
 from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
-from model.log.records import TopicSideValue
+from model.log.side_records import TopicSideValue
 from storage.codec.batches import BatchRecord
 from storage.codec.errors import CodecError
 from storage.log.group_offsets import GroupOffset, GroupOffsetsFold

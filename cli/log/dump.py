@@ -41,6 +41,7 @@ PathArgument = Annotated[
 
 
 def dump(
+    *,
     path: PathArgument,
     output: Annotated[
         Format,

@@ -65,6 +65,7 @@ CutTornTailOption = Annotated[
 
 
 def import_log(
+    *,
     folder: FolderArgument,
     data_dir: DataDirOption,
     topics: TopicsOption = None,

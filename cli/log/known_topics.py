@@ -10,7 +10,7 @@ from typing import Any
 from cli.errors import CommandError, ExitCode
 from cli.topic_spec import TopicSpecError, check_racks_of, check_topic
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
-from model.log.records import TopicSideValue
+from model.log.side_records import TopicSideValue
 
 KnownTopics = dict[TopicName, TopicSideValue]
 

@@ -77,6 +77,7 @@ CommandConfigOption = Annotated[
 
 
 def offsets(
+    *,
     group: GroupOption,
     path: PathArgument = None,
     output: Annotated[

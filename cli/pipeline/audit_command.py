@@ -25,6 +25,7 @@ _MINUTE_MS = 60 * 1000
 
 
 def audit(
+    *,
     path: PathOption,
     out: Annotated[
         str | None,

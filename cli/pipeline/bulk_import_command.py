@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 def import_bulk(
+    *,
     path: Annotated[
         str,
         typer.Option(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def compact(
+    *,
     path: PathOption,
     out: Annotated[
         Path,

@@ -28,6 +28,7 @@ _COLUMNS = ("GROUP", "VERDICT", "MEMBERS", "PROTOCOL", "REASONS", "CLIENTS-FIRST
 
 
 def readiness(
+    *,
     path: PathOption,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FOLDER", help="Also write it as a table.")

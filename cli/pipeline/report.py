@@ -40,6 +40,7 @@ EndOffsetsOption = Annotated[
 
 
 def report(
+    *,
     path: LogOrTablesOption,
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The page, as in report.html.")

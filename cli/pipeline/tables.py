@@ -81,6 +81,7 @@ MaxOffsetsOption = Annotated[
 
 
 def tables(
+    *,
     path: PathOption,
     out: OutOption,
     file_format: FormatOption = "parquet",

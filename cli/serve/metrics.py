@@ -1,161 +1,26 @@
 """What `/metrics` says: a snapshot of the running server, as Prometheus' text.
 
-The snapshot is taken on the loop, for the state changes there; the text is made of it in a thread.
+The snapshot (``cli.serve.snapshot``) is taken on the loop, for the state changes there; the text is
+made of it in a thread.
 Series follow the state, so that those of a group which is gone are gone too. No series carries a
 member or client id.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup, ConsumerGroupState
-from coordinator.core.state.shard import Shard
-from coordinator.runtime.loop.stats import Histogram, Stats
-from model.topics import TopicImage
+from cli.serve.snapshot import GroupFigures, HistogramFigures, Snapshot
+from coordinator.runtime.loop.stats import Histogram
 
 FENCES = frozenset({"FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"})
 """Error answers that tell a member that it is not what it believes."""
-
-
-class GroupFigures(NamedTuple):
-    """A consumer group, or a classic one, whose generation is its epoch, in numbers."""
-
-    group_id: str
-    state: str
-    members: int
-    unconverged: int
-    group_epoch: int
-    assignment_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramFigures:
-    """A histogram at one moment: counts of each bucket, not yet added up."""
-
-    counts: tuple[int, ...]
-    sum_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The server at one moment. ``counters`` are the plain numbers of ``Stats``."""
-
-    is_ready: bool
-    groups: tuple[GroupFigures, ...]
-    groups_by_state: Mapping[tuple[str, str], int]
-    topics: int
-    partitions: int
-    kafka_connections: int
-    kafka_refusals: Mapping[str, int]
-    counters: Mapping[str, float]
-    commands: Mapping[str, int]
-    errors: Mapping[str, int]
-    members_expired: Mapping[str, int]
-    assignor_failures: Mapping[str, int]
-    flush_seconds: HistogramFigures
-    assignor_seconds: HistogramFigures
-    loop_lag_seconds: HistogramFigures
-
-
-_PLAIN_COUNTERS = (
-    "group_epoch_bumps",
-    "targets_installed",
-    "offsets_committed",
-    "offsets_expired",
-    "groups_expired",
-    "transactions_timed_out",
-    "history_bytes",
-    "history_age_ms",
-    "history_trimmed_bytes",
-    "history_partitions_left",
-    "records_written",
-    "bytes_written",
-    "flushes",
-    "writes_refused",
-    "stalled_ms",
-    "load_seconds",
-    "records_loaded",
-)
-
-
-class Door(Protocol):
-    """What the Kafka wire says of its connections."""
-
-    @property
-    def connections(self) -> int: ...
-
-    @property
-    def refusals(self) -> dict[str, int]: ...
-
-
-def compute_snapshot(
-    shards: Iterable[Shard],
-    image: TopicImage,
-    stats: Stats,
-    loop_lag: Histogram,
-    kafka: Door,
-    is_ready: bool,
-) -> Snapshot:
-    """Copies what the metrics need; called on the loop."""
-    figures: list[GroupFigures] = []
-    others = Counter({("consumer", state.value): 0 for state in ConsumerGroupState})
-    for shard in shards:
-        consumers = [_compute_figures(group) for group in shard.consumer_groups.values()]
-        others.update(("consumer", group.state) for group in consumers)
-        others.update(_count_other_groups(shard))
-        figures += consumers
-        figures += (
-            _compute_classic_figures(group)
-            for group_id, group in shard.all_classic_groups().items()
-            if group_id not in shard.consumer_groups and group_id not in shard.foreign_groups
-        )
-    return Snapshot(
-        is_ready=is_ready,
-        groups=tuple(figures),
-        groups_by_state=dict(others),
-        topics=len(image.by_name),
-        partitions=sum(topic.partitions for topic in image.by_name.values()),
-        kafka_connections=kafka.connections,
-        kafka_refusals=kafka.refusals,
-        counters={name: getattr(stats, name) for name in _PLAIN_COUNTERS},
-        commands=dict(stats.commands),
-        errors=dict(stats.errors),
-        members_expired=dict(stats.members_expired),
-        assignor_failures=dict(stats.assignor_failures_by_reason),
-        flush_seconds=_copy(stats.flush_seconds),
-        assignor_seconds=_copy(stats.assignor_seconds),
-        loop_lag_seconds=_copy(loop_lag),
-    )
-
-
-def _count_other_groups(shard: Shard) -> Counter[tuple[str, str]]:
-    """Groups by type and state, but for consumer groups. Offsets alone make a classic group."""
-    consumers, foreign = shard.consumer_groups, shard.foreign_groups
-    # Not those of the records alone: a group is written down when its rebalance is over.
-    classic = shard.all_classic_groups()
-    counts: Counter[tuple[str, str]] = Counter()
-    for group_id, group in foreign.items():
-        if group_id not in consumers:
-            counts[group.group_type, group.state()] += 1
-    for group_id, known in classic.items():
-        if group_id not in consumers and group_id not in foreign:
-            counts["classic", known.state.value] += 1
-    counts["classic", "Empty"] += len(
-        shard.offset_groups - consumers.keys() - foreign.keys() - classic.keys()
-    )
-    return counts
 
 
 def compute_folder_bytes(folder: Path) -> int:
@@ -364,38 +229,6 @@ def make_registry(collector: Collector) -> CollectorRegistry:
     return registry
 
 
-def _compute_figures(group: ConsumerGroup) -> GroupFigures:
-    unconverged = sum(not member.is_reconciled_to(group.group_epoch) for member in group.members())
-    return GroupFigures(
-        group.group_id,
-        group.state().value,
-        group.member_count,
-        unconverged,
-        group.group_epoch,
-        group.target_epoch,
-    )
-
-
-def _compute_classic_figures(group: ClassicGroup) -> GroupFigures:
-    """Who has not joined, or not asked for its assignment, is short of what the group is at."""
-    match group.state:
-        case ClassicGroupState.PREPARING_REBALANCE:
-            unconverged = len(group.members) - group.awaiting_joins
-        case ClassicGroupState.COMPLETING_REBALANCE:
-            unconverged = len(group.pending_syncs)
-        case _:
-            unconverged = 0
-    is_settled = group.state in (ClassicGroupState.STABLE, ClassicGroupState.EMPTY)
-    return GroupFigures(
-        group.group_id,
-        group.state.value,
-        len(group.members),
-        unconverged,
-        group.generation,
-        group.generation if is_settled else group.generation - 1,
-    )
-
-
 def _collect_each_group(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
     families = (
         ("muster_group_members", "Members.", "members"),
@@ -408,10 +241,6 @@ def _collect_each_group(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
         for group in groups:
             family.add_metric([group.group_id], getattr(group, attribute))
         yield family
-
-
-def _copy(histogram: Histogram) -> HistogramFigures:
-    return HistogramFigures(tuple(histogram.counts), histogram.sum_s)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -33,13 +31,11 @@ from cli.serve.descriptors import (
 )
 from cli.serve.disk_room import DiskRoom
 from cli.serve.http import HttpServer, HttpSettings
+from cli.serve.listening import check_free_address, compute_listen_error
 from cli.serve.loop_lag import LoopLag
-from cli.serve.metrics import (
-    SnapshotCollector,
-    compute_folder_bytes,
-    compute_snapshot,
-    make_registry,
-)
+from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
+from cli.serve.snapshot import compute_snapshot
+from cli.serve.topics_asked import change_name, compute_topic_changes
 from cli.settings import Address, Resolved
 from cli.settings.rooms import compute_room
 from cli.topic_spec import TopicSpec
@@ -56,13 +52,11 @@ from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from gateway.wire_server import KafkaServer
-from model.commands import INTERNAL, CreateTopic, GrowTopic, SetTopicRacks, TopicCommand
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
-from model.ids import TopicId, TopicName
-from model.topics import TopicImage
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import remove_checkpoint
 
 log = structlog.get_logger("muster.serve")
@@ -77,6 +71,8 @@ class Door(Protocol):
 
 class Service:
     """One server. `start`, `finish_start`, `stop`; each once. Errors are ``CommandError``."""
+
+    # More than 15 attributes: the settings of each part, and each part, `None` until it is made.
 
     def __init__(self, resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool):
         """``names_topics``: the user has said which topics there are to be, be it none."""
@@ -386,60 +382,3 @@ def end_process(failure: BaseException) -> NoReturn:
     finally:
         # Where the disk is full the messages may not be written either; that changes nothing.
         os._exit(ExitCode.WRITE_FAILED)
-
-
-def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list[TopicCommand]:
-    """What makes the topics that are there those asked for, nothing being taken away.
-
-    Raises ``CommandError`` where a topic has more partitions than it is asked for with.
-    """
-    changes: list[TopicCommand] = []
-    for spec in specs:
-        name = TopicName(spec.name)
-        topic = image.by_name.get(name)
-        if topic is None:
-            topic_id = TopicId(secrets.token_bytes(16))
-            changes.append(CreateTopic(INTERNAL, name, topic_id, spec.partitions))
-        elif topic.partitions > spec.partitions:
-            raise CommandError(
-                f"topic {name} has {topic.partitions} partitions and cannot shrink to "
-                f"{spec.partitions}: ask for {topic.partitions} or more, or delete it",
-                ExitCode.PRECONDITION,
-            )
-        elif topic.partitions < spec.partitions:
-            changes.append(GrowTopic(INTERNAL, name, spec.partitions))
-        if spec.racks is not None and spec.racks != (topic.racks if topic is not None else ()):
-            changes.append(SetTopicRacks(INTERNAL, name, spec.racks))
-    return changes
-
-
-def change_name(change: TopicCommand) -> str:
-    """The topic that a change is about."""
-    assert isinstance(change, CreateTopic | GrowTopic | SetTopicRacks)
-    return change.name
-
-
-def check_free_address(address: Address) -> None:
-    """Raises ``OSError`` where nobody could listen there at this moment."""
-    found = socket.getaddrinfo(
-        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    for family, kind, protocol, _, place in found:
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            probe.bind(place)
-
-
-def compute_listen_error(name: str, address: Address, error: OSError) -> CommandError:
-    """Why a listener could not be opened, and what to do."""
-    reason = error.strerror or str(error)
-    in_use = "in use" in str(error).lower()
-    code = ExitCode.PRECONDITION if in_use else ExitCode.FAILED
-    hint = f"stop what uses it, or give another --listen.{name}" if in_use else reason
-    return CommandError(
-        f"cannot listen on {address} for listen.{name}"
-        + (f": the port is in use; {hint}" if in_use else f": {hint}"),
-        code,
-    )

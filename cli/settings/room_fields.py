@@ -40,6 +40,7 @@ def of_room(
     kind: Kind,
     scope: Scope,
     doc: str,
+    *,
     minimum: int = 0,
     maximum: int = INT_MAX,
     choices: tuple[str, ...] = (),

@@ -10,15 +10,17 @@ _MIB = 1024 * 1024
 
 
 def _topic(name: str, doc: str, *, minimum: int = 1, kafka: bool = False) -> Setting:
-    return of_room(name, Kind.LONG, Scope.TOPICS, doc, minimum, LONG_MAX, is_kafka=kafka)
+    return of_room(
+        name, Kind.LONG, Scope.TOPICS, doc, minimum=minimum, maximum=LONG_MAX, is_kafka=kafka
+    )
 
 
 def _kafka(name: str, doc: str, *, minimum: int = 0, kafka: bool = False) -> Setting:
-    return of_room(name, Kind.INT, Scope.KAFKA, doc, minimum, is_kafka=kafka)
+    return of_room(name, Kind.INT, Scope.KAFKA, doc, minimum=minimum, is_kafka=kafka)
 
 
 def _grpc(name: str, doc: str, *, minimum: int = 1) -> Setting:
-    return of_room(name, Kind.INT, Scope.GRPC, doc, minimum)
+    return of_room(name, Kind.INT, Scope.GRPC, doc, minimum=minimum)
 
 
 TOPIC_SETTINGS = (
@@ -123,8 +125,8 @@ KAFKA_SETTINGS = (
         Scope.KAFKA,
         "Bytes of requests in memory; beyond that who holds the most for the longest is closed."
         " Kafka's default is no limit.",
-        1,
-        LONG_MAX,
+        minimum=1,
+        maximum=LONG_MAX,
         is_kafka=True,
     ),
     _kafka("max.connections", "Connections at a time.", kafka=True),

@@ -14,7 +14,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import DOWNGRADE
 from model.ids import GroupId, LogOffset, compute_log_partition
-from model.log.records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
+from model.log.side_records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
 from storage.log_store import LogStore
 from storage.side_codec import encode_side
 

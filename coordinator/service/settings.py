@@ -37,6 +37,8 @@ class GrpcSettings:
     how long such a question may take, waiting included.
     """
 
+    # More than 15 attributes: one field is one setting.
+
     grpc_message_max_bytes: int = 4 * 1024 * 1024
     grpc_metadata_max_bytes: int = 8 * 1024
     grpc_connections_max: int = 10_000

@@ -26,7 +26,7 @@ from gateway.codec.encoding import compact_length, encode_unsigned_varint
 from gateway.codec.kio_schema import request_type
 from model.commands import COMMIT_PARTITIONS_MAX, TopicOffsets
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import TopicResult
 from model.topics import NAME_LENGTH_MAX
 

@@ -7,13 +7,15 @@ large one is handled at a time, as Kafka handles all (``gateway.making``). What 
 in one turn of the loop is bounded too (``connection_turns``). What is no Kafka request closes the
 connection with one line in the log; what a handler gets wrong is logged and answered.
 
+A connection is of three layers, each a base class of the next: ``answering`` sends, ``reading``
+says when it is read, and this one makes requests of what came.
+
 ``data_received`` is the hot path: a request that repeats another of its API is served there by
 what that API has left with the connection (``gateway.api.Repeats``), without being decoded.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import struct
 from collections import deque
@@ -23,63 +25,40 @@ from typing import Any, Final
 from gateway.api import Repeats, RequestContext, Route
 from gateway.codec.decoding import DecodeError
 from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_then
-from gateway.connection.arriving import Arriving
+from gateway.connection.answering import JOIN_LIMIT
 from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
-from gateway.connection.failures import encode_failure
 from gateway.connection.first_looks import find_length_fault, find_other_protocol
-from gateway.connection.hang_ups import has_left
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
+from gateway.connection.reading import Reading
 from gateway.connection.shared import Shared
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
-from gateway.making import Making
-from gateway.pace.steady import ConnectionHeartbeats
-from gateway.pending import Pending
 from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
 
 logger = logging.getLogger("muster.gateway")
 
 _SIZE: Final = struct.Struct(">i")
-_JOIN_LIMIT: Final = 64 * 1024
-_LINGER_S: Final = 5.0
-_WAITING_WEIGHT: Final = 1e-9
 
 
-class Connection(asyncio.Protocol):
+class Connection(Reading):
     """The protocol of one accepted connection."""
 
+    # More than 15 attributes: every frame reads most of them, and a hop to each would cost.
+
     def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._node = node = shared.node
-        self._settings, self._time = node.settings, node.clock.time
+        super().__init__(shared)
+        self._time = shared.node.clock.time
         self._routes = shared.routes.known
         self._pipelined_max = self._settings.gateway_pipelined_requests_max
-        self.heartbeats = ConnectionHeartbeats()
-        self.transport: asyncio.Transport | None = None
-        self._peer = "?"
         self._host = "/?"
         self._advertised = ("", 0)
         self._caller = Caller(ANONYMOUS, "", "/?")
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
         self.repeats: dict[int, Repeats] = {}
-        self.unanswered: deque[RequestContext | Pending] = deque()
-        self._out: list[bytes] | None = None
-        self._out_bytes = 0
-        self._answer_bytes = 0
-        self._unsent = 0
-        self.making = Making()
-        self._arriving = Arriving(shared.held)
-        self._is_first = True
         self._greeted_at = 0.0
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
-        self._is_held = False
-        self._has_turn_coming = False
-        self._decoding_bytes = 0
-        self._is_draining = False
-        self._heard_at = 0.0
-        self._stalled_since: float | None = None
 
     # ------------------------------------------------------------------------- asyncio's calls
 
@@ -169,7 +148,7 @@ class Connection(asyncio.Protocol):
             return
         if out:
             self.transport.write(out[0] if len(out) == 1 else b"".join(out))
-            if self._out_bytes >= _JOIN_LIMIT:
+            if self._out_bytes >= JOIN_LIMIT:
                 self._note_answers()
         if pos > start:
             self._arriving.since = None
@@ -227,11 +206,6 @@ class Connection(asyncio.Protocol):
         if fault is not None:
             self.refuse("frame-length", fault)
         return fault is None
-
-    def weigh_request(self, now: float) -> float:
-        """How much of a request is there for how long; next to nothing where it waits for us."""
-        weight = self._arriving.weigh(now) + self._decoding_bytes
-        return weight * (_WAITING_WEIGHT if self._is_held else 1)
 
     # ---------------------------------------------------------------------------- requests
 
@@ -309,7 +283,14 @@ class Connection(asyncio.Protocol):
         if self._greeted_at or route.api.key == API_VERSIONS_KEY:
             self._note_greeting(route.api.key == API_VERSIONS_KEY)
         context = RequestContext(
-            self._node, self, route, correlation, self._caller, self._advertised, request, raw
+            self._node,
+            self,
+            route,
+            correlation,
+            self._caller,
+            self._advertised,
+            request=request,
+            raw=raw,
         )
         context.is_long |= self._decoding_bytes > 0 or len(raw) >= LEAST_BYTES
         self.unanswered.append(context)
@@ -353,198 +334,3 @@ class Connection(asyncio.Protocol):
         known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
         self.refuse("unsupported", f"a request {known}: key {key}, version {version}")
         return False
-
-    # ----------------------------------------------------------------------------- answers
-
-    @property
-    def closed(self) -> bool:
-        return self.transport is None
-
-    def is_latest(self, context: RequestContext) -> bool:
-        return bool(self.unanswered) and self.unanswered[-1] is context
-
-    def deliver(self, context: RequestContext, body: bytes | None) -> None:
-        if context.answered:
-            logger.error("kafka_double_reply api=%s", context.api.name)
-            return
-        context.answered = True
-        context.body = body
-        if body is not None:
-            self._answer_bytes += len(body)
-        self.making.end(context)
-        self.send_answered()
-
-    def send_answered(self) -> None:
-        """Send the answers that no other has to go before."""
-        queue = self.unanswered
-        while queue and queue[0].answered:
-            context = queue.popleft()
-            if isinstance(context, RequestContext):
-                self._write_answer(context)
-            else:
-                self._write(context.frame)
-        if self._is_held:
-            self._ask_for_a_turn()
-
-    def _write_answer(self, context: RequestContext) -> None:
-        body, route = context.body, context.route
-        if body is None:
-            return
-        self._answer_bytes -= len(body)
-        head = route.pack_head(route.head_size + len(body), context.correlation)
-        if len(body) < _JOIN_LIMIT:
-            self._write(head + body)
-        else:
-            self._write(head)
-            self._write(body)
-
-    def send(self, frame: bytes) -> None:
-        self._write(frame)
-
-    def _write(self, data: bytes) -> None:
-        """Write after all that was written, which may wait for the end of this turn's frames."""
-        if self._out is not None:
-            self._out.append(data)
-            self._out_bytes += len(data)
-        elif self.transport is not None:
-            self.transport.write(data)
-            if len(data) >= _JOIN_LIMIT:
-                self._note_answers()
-
-    def _note_answers(self) -> None:
-        self.measure_answers(self._heard_at)
-        self._shared.held.check_answers()
-
-    def measure_answers(self, now: float) -> float:
-        """Count what is made and not sent; its weight is how much for how long."""
-        assert self.transport is not None
-        size = self.transport.get_write_buffer_size() + self._answer_bytes
-        self._shared.held.answers += size - self._unsent
-        self._unsent = size
-        stalled = self._stalled_since
-        return size * (1.0 if stalled is None else 1.0 + now - stalled)
-
-    def fail(self, context: RequestContext, error: BaseException) -> None:
-        body = encode_failure(context, self._peer, error)
-        if body is not None:
-            self.deliver(context, body)
-        elif not context.answered:
-            self.close()
-
-    def refuse(self, reason: str, detail: str) -> None:
-        """Close the connection for what it sent, after the answers that it has coming."""
-        transport = self.transport
-        self._shared.refusals.refuse(reason, self._peer, detail)
-        self.close()
-        if transport is not None and transport.get_write_buffer_size() > _JOIN_LIMIT:
-            transport.abort()
-
-    def cut(self, reason: str, detail: str) -> None:
-        """Close the connection at once for what it does; what it has not read is lost."""
-        self._shared.refusals.refuse(reason, self._peer, detail)
-        self.abort()
-
-    def abort(self) -> None:
-        """Close at once."""
-        if self.transport is not None:
-            self.transport.abort()
-            self.connection_lost(None)
-
-    def close(self) -> None:
-        """Close after what was answered is sent; requests that wait are abandoned."""
-        transport = self.transport
-        if transport is None:
-            return
-        if self._out:
-            transport.write(b"".join(self._out))
-            self._out.clear()
-        transport.close()
-        if transport.get_write_buffer_size():
-            # A peer that does not read must not hold the socket for ever.
-            self._node.clock.call_later(_LINGER_S, transport.abort)
-        self.connection_lost(None)
-
-    # ----------------------------------------------------------------------------- reading
-
-    def _update_reading(self) -> None:
-        """Read while few answers are outstanding and the client takes those there are."""
-        if self.transport is None or self.transport.is_closing():
-            return
-        if self._is_held or self._is_draining or self._stalled_since is not None:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
-
-    def _ask_for_a_turn(self) -> None:
-        """Go on with the frames that had to wait, in a later turn; not if they still have to."""
-        if not self._has_turn_coming and self._may_go_on():
-            self._has_turn_coming = True
-            self._shared.turns.add(self, is_single=self._arriving.is_single)
-
-    def _may_go_on(self) -> bool:
-        settings = self._settings
-        return (
-            self._stalled_since is None
-            and not self._decoding_bytes
-            and len(self.unanswered) <= settings.gateway_pipelined_requests_max // 2
-            and self._answer_bytes <= settings.gateway_response_buffer_bytes
-            and self.making.is_over
-        )
-
-    def take_turn(self) -> None:
-        """Go on, unless the client has gone or is owed too much by now."""
-        self._has_turn_coming = False
-        transport = self.transport
-        if transport is None or transport.is_closing() or self._is_draining:
-            return
-        if not self._arriving.is_few and has_left(transport):
-            self.close()
-        elif self._may_go_on():
-            self._is_held = False
-            if self._arriving.have:
-                self._arriving.since = None
-                self._serve(self._arriving.take(), self._arriving.done)
-            self._update_reading()
-
-    def drain(self) -> None:
-        """Read no more, and answer now what waits: heartbeats, fetches, joins and syncs."""
-        self._is_draining = True
-        self._update_reading()
-        for context in tuple(self.unanswered):
-            if isinstance(context, RequestContext):
-                context.drain()
-        if self.heartbeats.parked is not None:
-            self.heartbeats.parked.end()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether every request was answered."""
-        is_waiting = self._decoding_bytes > 0 or self.heartbeats.parked is not None
-        return not self.unanswered and not is_waiting
-
-    def compute_idle_since(self) -> tuple[bool, float] | None:
-        """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
-        is_busy = (
-            self._is_held
-            or self.unanswered
-            or self.heartbeats.parked is not None
-            or self._arriving.have
-        )
-        return None if is_busy else (not self._is_first, self._heard_at)
-
-    def check_deadlines(self, now: float) -> None:
-        """Close a connection that is idle, or too slow in sending or in reading."""
-        settings = self._settings
-        idle_s = settings.connections_max_idle_ms / 1_000
-        stall_s = settings.gateway_response_stall_timeout_ms / 1_000
-        if self._stalled_since is not None:
-            if now - self._stalled_since > stall_s:
-                self.refuse("slow-reader", f"it read no answer for {stall_s:g} s")
-        elif (since := self._arriving.since) is not None and not self._is_held:
-            have, need = self._arriving.have, self._arriving.need
-            allowed_s = settings.gateway_request_read_timeout_ms / 1_000 + need / 2**20
-            if now - since > allowed_s:
-                self.refuse("slow-sender", f"{have} of {need} bytes in {allowed_s:g} s")
-        elif self.is_idle and now - self._heard_at > idle_s:
-            self._shared.refusals.refuse("idle", self._peer, f"nothing came for {idle_s:g} s")
-            self.close()

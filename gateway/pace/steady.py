@@ -98,6 +98,7 @@ class Steady:
         start: bytes,
         ticket: MemberTicket,
         caller: Caller,
+        *,
         command: ConsumerGroupHeartbeat | None,
         member: Member,
         rights: Rights | None,

@@ -18,19 +18,17 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.loop.slices import Steps
 from gateway.topics.fetch_waits import DataWatches
 from gateway.topics.log.boot import is_same_boot, read_boot_id
-from gateway.topics.log.kept_end_offsets import EndOffsets, Frame
+from gateway.topics.log.kept_end_offsets import EndOffsets, Frame, compute_lifts
 from gateway.topics.log.layout import (
     find_leftovers,
     find_segment_files,
-    make_durable,
     remove_leftover,
     set_aside,
     sync_file,
@@ -59,14 +57,12 @@ from gateway.topics.topic_catalogue import (
     is_in_image,
 )
 from gateway.topics.topic_configs import compute_topic_configs
+from gateway.topics.upkeep import Upkeep, note_io_error
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage
 
 T = TypeVar("T")
-
-MAX_LIFT: Final = 1 << 62
-"""A committed offset above it is a client's mistake; the partition must stay usable."""
 
 _REFUSED_UNREAD = frozenset(
     {
@@ -79,8 +75,6 @@ _REFUSED_UNREAD = frozenset(
 
 _THIS_SERVER = PartitionLeader(None, LEADER_EPOCH)
 _BOOT_MARK = "boot-id"
-_WARM_UP_SLICE_S = 0.002
-_WARM_UP_PAUSE_S = 0.008
 _log = logging.getLogger(__name__)
 
 
@@ -122,14 +116,12 @@ class LocalTopics:
             settings,
             self._ends.get,
             self._policies.get,
-            lambda path: self._in_worker(sync_file, path),
-            self._compact_soon,
+            lambda path: self._worker.submit(sync_file, path),
+            lambda key: self._upkeep.compact_soon(key),
         )
-        self._to_compact: dict[PartitionKey, None] = {}
-        self._compaction: asyncio.Task[None] | None = None
+        self._upkeep = Upkeep(self._logs, coordinator, self._worker, wall_ms)
         self._watches = DataWatches()
         self._dirty: set[PartitionKey] = set()
-        self._warm_up: asyncio.Task[None] | None = None
         self._sync_timer: asyncio.TimerHandle | None = None
         self._is_open = True
         self._needs_lift = not is_same_boot(folder / _BOOT_MARK, read_boot_id())
@@ -150,12 +142,7 @@ class LocalTopics:
 
         Topics that do not exist are passed over. Raises ``OSError``.
         """
-        by_name = self.image.by_name
-        wanted: dict[PartitionKey, int] = {}
-        for (name, partition), floor in floors.items():
-            topic = by_name.get(name)
-            if topic is not None and partition < topic.partitions and 0 < floor <= MAX_LIFT:
-                wanted[PartitionKey(topic.topic_id, partition)] = floor
+        wanted = compute_lifts(self.image, floors)
         for key, floor in wanted.items():
             log = self._logs.get(key)
             if log is not None:
@@ -188,16 +175,14 @@ class LocalTopics:
             self._policies.forget(topic_id)
             self._remove_folder(topic_id)
         self._logs.add_found(file for file in found if file.key.topic_id in known)
-        self._warm_up = asyncio.create_task(self._open_all(), name="topics-warm-up")
+        self._upkeep.start()
 
     async def stop(self) -> None:
         """Make the end offsets durable and close all files. Stopping twice does nothing."""
         if not self._is_open:
             return
         self._is_open = False
-        for task in (self._warm_up, self._compaction):
-            if task is not None:
-                task.cancel()
+        self._upkeep.stop()
         if self._sync_timer is not None:
             self._sync_timer.cancel()
         self.sync_end_offsets()
@@ -219,7 +204,7 @@ class LocalTopics:
         self._dirty.clear()
         frame = self._ends.lift(changed)
         if frame is not None:
-            self._in_worker(self._write_ends, frame)
+            self._worker.submit(self._write_ends, frame)
 
     # ------------------------------------------------------------------------- catalogue
 
@@ -268,7 +253,7 @@ class LocalTopics:
                 error = ErrorCode.KAFKA_STORAGE_ERROR
             loop.call_soon_threadsafe(on_done, error)
 
-        self._in_worker(write)
+        self._worker.submit(write)
 
     def drop_cleanup_policy(self, topic_id: TopicId) -> None:
         """With the folder that the policy made."""
@@ -298,7 +283,7 @@ class LocalTopics:
                 except TopicDataError as error:
                     failed[number] = ReadResult(error.code)
                 except OSError as error:
-                    failed[number] = ReadResult(_on_io_error(key, error))
+                    failed[number] = ReadResult(note_io_error(key, error))
         left = min(max_bytes, self.fetch_max_bytes)
         results = []
         is_empty = at_least_one
@@ -369,7 +354,7 @@ class LocalTopics:
             rejected = error.indexes if isinstance(error, InvalidTimestamp) else ()
             return AppendResult(error.code, NO_OFFSET, start_offset, error.message, rejected)
         except OSError as error:
-            return AppendResult(_on_io_error(key, error), message="the records cannot be written")
+            return AppendResult(note_io_error(key, error), message="the records cannot be written")
         if appended.new_bytes:
             self._logs.on_append(key, log, appended.new_bytes)
             self._mark_dirty(key)
@@ -395,7 +380,7 @@ class LocalTopics:
         except TopicDataError as error:
             return ReadResult(error.code)
         except OSError as error:
-            return ReadResult(_on_io_error(key, error))
+            return ReadResult(note_io_error(key, error))
         return ReadResult(ErrorCode.NONE, records, log.end_offset, log.start_offset)
 
     def _find_one(self, query: OffsetQuery) -> Steps[OffsetResult]:
@@ -406,7 +391,7 @@ class LocalTopics:
         except _GoneError as error:
             return OffsetResult(error.code)
         except OSError as error:
-            return OffsetResult(_on_io_error(key, error))
+            return OffsetResult(note_io_error(key, error))
 
     def _check_space(self) -> None:
         """Raises unless the disk has room for the coordinator's log, which comes first."""
@@ -457,61 +442,9 @@ class LocalTopics:
     def _remove(self, leftover: Path) -> None:
         self._remover.submit(remove_leftover, leftover, lambda: not self._is_open)
 
-    async def _open_all(self) -> None:
-        """Open every partition that has files, in slices that no request notices."""
-        slice_end = time.monotonic() + _WARM_UP_SLICE_S
-        for key in self._logs.partitions():
-            try:
-                for _ in chain(self._logs.open_in_steps(key), (None,)):
-                    if time.monotonic() < slice_end:
-                        continue
-                    await asyncio.sleep(_WARM_UP_PAUSE_S)
-                    slice_end = time.monotonic() + _WARM_UP_SLICE_S
-                    if not is_in_image(self.image, key):
-                        break
-            except OSError as error:
-                _on_io_error(key, error)
-
-    def _compact_soon(self, key: PartitionKey) -> None:
-        self._to_compact[key] = None
-        if self._compaction is None or self._compaction.done():
-            self._compaction = asyncio.create_task(self._compact_all(), name="topics-compaction")
-
-    async def _compact_all(self) -> None:
-        """Compact what is to be, one partition after another, in slices as at the start."""
-        while self._to_compact:
-            key = next(iter(self._to_compact))
-            try:
-                await self._compact(key)
-            except OSError as error:
-                _on_io_error(key, error)
-            del self._to_compact[key]
-
-    async def _compact(self, key: PartitionKey) -> None:
-        loop = asyncio.get_running_loop()
-        slice_end = time.monotonic() + _WARM_UP_SLICE_S
-        for to_sync in self._logs.compact_in_steps(key, self._wall_ms()):
-            if to_sync is not None:
-                await loop.run_in_executor(self._worker, make_durable, to_sync)
-            elif time.monotonic() < slice_end:
-                continue
-            else:
-                await asyncio.sleep(_WARM_UP_PAUSE_S)
-            slice_end = time.monotonic() + _WARM_UP_SLICE_S
-            if not is_in_image(self.image, key):
-                return
-
-    def _in_worker(self, work: Callable[..., object], /, *arguments: object) -> None:
-        self._worker.submit(work, *arguments)
-
 
 class _GoneError(TopicDataError):
     """There is no such partition, or none any more."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code, "there is no such partition")
-
-
-def _on_io_error(key: PartitionKey, error: OSError) -> ErrorCode:
-    _log.error("topic %s, partition %d: %s", key.topic_id.hex(), key.partition, error)
-    return ErrorCode.KAFKA_STORAGE_ERROR

@@ -20,6 +20,8 @@ TRANSACTIONAL_COMMITS = (MEMBERS_COMMIT, ALL_COMMIT, NOBODY_COMMITS)
 class CoordinatorSettings:
     """Each field is the Kafka setting of its name with dots for underscores, where there is one."""
 
+    # More than 15 attributes: one field is one setting.
+
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_min_session_timeout_ms: int = 45_000
     group_consumer_max_session_timeout_ms: int = 60_000

@@ -1,13 +1,14 @@
-"""RecordBatch v2, the frame of Kafka's log: encoding, decoding, markers.
+"""RecordBatch v2, the frame of Kafka's log: its header, and decoding.
 
 Facts of Kafka's ``DefaultRecordBatch`` and ``DefaultRecord``. A batch has a header of 61 bytes,
 then records in varints; the CRC-32C covers everything from the attributes on.
+``storage.codec.batch_encoding`` makes batches.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,20 +29,18 @@ NO_SEQUENCE = -1
 
 PREFIX = struct.Struct(">qiibI")
 BODY_HEAD = struct.Struct(">hiqqqhii")
-_CRC_START = PREFIX.size
+CRC_START = PREFIX.size
 LENGTH_OFFSET = 12
 """Batch length counts from after itself: base offset and length are not in it."""
 
 MAGIC = 2
 _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
-_ZIGZAG = tuple(wire.encode_zigzag(value) for value in range(1 << 13))
-"""Lengths and offset deltas up to here are looked up; longer ones are computed."""
 
 Decompress = Callable[[int, bytes], bytes]
 """Records of a batch from a codec number (``compression``) and its bytes."""
@@ -82,12 +81,12 @@ class BatchHeader:
     @property
     def is_transactional(self) -> bool:
         """Whether it belongs to a transaction of its producer id."""
-        return bool(self.attributes & _TRANSACTIONAL)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
         """Whether its record is a marker that ends a transaction."""
-        return bool(self.attributes & _CONTROL)
+        return bool(self.attributes & CONTROL)
 
     @property
     def is_log_append_time(self) -> bool:
@@ -114,235 +113,11 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-# ------------------------------------------------------------------------------------ encoding
-
-
-def encode_batch(
-    base_offset: int,
-    records: Sequence[tuple[bytes, bytes | None]],
-    timestamp_ms: int,
-    *,
-    leader_epoch: int = 0,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = 0,
-    is_transactional: bool = False,
-) -> bytes:
-    """A batch of keys and values at consecutive offsets with one timestamp, not compressed.
-
-    The same bytes as Kafka's group coordinator writes, whose base sequence is always 0.
-    """
-    return frame_records(
-        base_offset,
-        encode_records(records),
-        len(records),
-        timestamp_ms,
-        leader_epoch=leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        is_transactional=is_transactional,
-    )
-
-
-def encode_records(records: Iterable[tuple[bytes, bytes | None]], first_delta: int = 0) -> bytes:
-    """What a batch has behind its header, or the part of it from its record ``first_delta`` on."""
-    parts: list[bytes] = []
-    append = parts.append
-    zigzag = _ZIGZAG
-    delta = first_delta
-    for key, value in records:
-        try:
-            if value is None:
-                body = b"\0\0%b%b%b\x01\0" % (zigzag[delta], zigzag[len(key)], key)
-            else:
-                body = b"\0\0%b%b%b%b%b\0" % (
-                    zigzag[delta],
-                    zigzag[len(key)],
-                    key,
-                    zigzag[len(value)],
-                    value,
-                )
-            append(zigzag[len(body)])
-        except IndexError:
-            body = _encode_body(0, delta, key, value, ())
-            append(wire.encode_zigzag(len(body)))
-        append(body)
-        delta += 1
-    return b"".join(parts)
-
-
-def frame_records(
-    base_offset: int,
-    records: bytes,
-    count: int,
-    timestamp_ms: int,
-    *,
-    leader_epoch: int = 0,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = 0,
-    is_transactional: bool = False,
-) -> bytes:
-    """``encode_batch`` of records that are encoded already."""
-    return _frame(
-        base_offset,
-        count - 1,
-        leader_epoch,
-        _TRANSACTIONAL if is_transactional else 0,
-        (timestamp_ms, timestamp_ms),
-        (producer_id, producer_epoch, base_sequence),
-        count,
-        records,
-    )
-
-
-def encode_marker(
-    base_offset: int,
-    timestamp_ms: int,
-    *,
-    producer_id: int,
-    producer_epoch: int,
-    committed: bool,
-    coordinator_epoch: int,
-    leader_epoch: int = 0,
-) -> bytes:
-    """The control batch that commits or aborts a producer's transaction: one offset."""
-    key = struct.pack(">hh", 0, 1 if committed else 0)
-    body = _encode_body(0, 0, key, struct.pack(">hi", 0, coordinator_epoch), ())
-    return _frame(
-        base_offset,
-        0,
-        leader_epoch,
-        _TRANSACTIONAL | _CONTROL,
-        (timestamp_ms, timestamp_ms),
-        (producer_id, producer_epoch, NO_SEQUENCE),
-        1,
-        wire.encode_zigzag(len(body)) + body,
-    )
-
-
-def select_records(
-    batch: Batch, records: Sequence[BatchRecord], *, is_transactional: bool
-) -> bytes:
-    """A batch of some of another's records, at their own offsets and times, not compressed.
-
-    It is of the same producer and sequence, or of none where it is taken out of a transaction.
-    """
-    first, last = records[0], records[-1]
-    attributes = _TRANSACTIONAL if is_transactional else 0
-    producer_id, producer_epoch = batch.producer_id, batch.producer_epoch
-    sequence = batch.base_sequence
-    if batch.is_transactional and not is_transactional:
-        producer_id, producer_epoch, sequence = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0
-    elif producer_id != NO_PRODUCER_ID and sequence != NO_SEQUENCE:
-        sequence = (sequence + first.offset - batch.base_offset) & 0x7FFFFFFF
-    parts: list[bytes] = []
-    for record in records:
-        body = _encode_body(
-            record.timestamp - first.timestamp,
-            record.offset - first.offset,
-            record.key,
-            record.value,
-            record.headers,
-        )
-        parts += (wire.encode_zigzag(len(body)), body)
-    return _frame(
-        first.offset,
-        last.offset - first.offset,
-        batch.leader_epoch,
-        attributes,
-        (first.timestamp, max(record.timestamp for record in records)),
-        (producer_id, producer_epoch, sequence),
-        len(records),
-        b"".join(parts),
-    )
-
-
 def compute_max_timestamp(batch: BatchHeader, records: Sequence[BatchRecord]) -> int:
     """What the header of a batch says once it has these of its records and no others, wall ms."""
     if batch.is_log_append_time or not records:
         return batch.max_timestamp
     return max(record.timestamp for record in records)
-
-
-def reencode_batch(batch: Batch) -> bytes:
-    """The bytes of a decoded batch that was not compressed: gaps, headers, times and all."""
-    if batch.compression:
-        raise UnsupportedCompressionError("a compressed batch cannot be encoded again")
-    parts: list[bytes] = []
-    for record in batch.records:
-        delta = 0 if batch.is_log_append_time else record.timestamp - batch.base_timestamp
-        offset_delta = record.offset - batch.base_offset
-        body = _encode_body(delta, offset_delta, record.key, record.value, record.headers)
-        parts += (wire.encode_zigzag(len(body)), body)
-    return _frame(
-        batch.base_offset,
-        batch.last_offset - batch.base_offset,
-        batch.leader_epoch,
-        batch.attributes,
-        (batch.base_timestamp, batch.max_timestamp),
-        (batch.producer_id, batch.producer_epoch, batch.base_sequence),
-        len(batch.records),
-        b"".join(parts),
-    )
-
-
-def replace_records(header: BatchHeader, records: bytes, count: int, max_timestamp: int) -> bytes:
-    """The batch with other records: ``count`` of them, encoded, and compressed as it says."""
-    return _frame(
-        header.base_offset,
-        header.last_offset - header.base_offset,
-        header.leader_epoch,
-        header.attributes,
-        (header.base_timestamp, max_timestamp),
-        (header.producer_id, header.producer_epoch, header.base_sequence),
-        count,
-        records,
-    )
-
-
-def _encode_nullable(data: bytes | None) -> bytes:
-    return b"\x01" if data is None else wire.encode_zigzag(len(data)) + data
-
-
-def _encode_body(
-    timestamp_delta: int,
-    offset_delta: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Sequence[tuple[str, bytes | None]],
-) -> bytes:
-    parts = [
-        b"\0",
-        wire.encode_zigzag(timestamp_delta),
-        wire.encode_zigzag(offset_delta),
-        _encode_nullable(key),
-        _encode_nullable(value),
-        wire.encode_zigzag(len(headers)),
-    ]
-    for name, data in headers:
-        parts += (_encode_nullable(name.encode()), _encode_nullable(data))
-    return b"".join(parts)
-
-
-def _frame(
-    base_offset: int,
-    last_delta: int,
-    leader_epoch: int,
-    attributes: int,
-    timestamps: tuple[int, int],
-    producer: tuple[int, int, int],
-    count: int,
-    records: bytes,
-) -> bytes:
-    body = BODY_HEAD.pack(attributes, last_delta, *timestamps, *producer, count) + records
-    length = len(body) + _CRC_START - LENGTH_OFFSET
-    crc = crc32c.crc32c(body)
-    return PREFIX.pack(base_offset, length, leader_epoch, MAGIC, crc) + body
-
-
-# ------------------------------------------------------------------------------------ decoding
 
 
 def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
@@ -351,7 +126,7 @@ def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
     if left < HEADER_SIZE:
         raise TruncatedError(f"a batch header has {HEADER_SIZE} bytes, {left} left at {pos}")
     base_offset, length, leader_epoch, magic, crc = PREFIX.unpack_from(data, pos)
-    attributes, last_delta, *rest = BODY_HEAD.unpack_from(data, pos + _CRC_START)
+    attributes, last_delta, *rest = BODY_HEAD.unpack_from(data, pos + CRC_START)
     if magic != MAGIC:
         raise CodecError(f"batch at {pos} has message format v{magic}, only v2 can be read")
     size = length + LENGTH_OFFSET
@@ -366,7 +141,7 @@ def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
 
 def check_crc(data: bytes, pos: int, header: BatchHeader) -> None:
     """Raises ``ChecksumError`` unless the bytes of the batch are those that were written."""
-    actual = crc32c.crc32c(memoryview(data)[pos + _CRC_START : pos + header.size])
+    actual = crc32c.crc32c(memoryview(data)[pos + CRC_START : pos + header.size])
     if actual != header.crc:
         raise ChecksumError(
             f"batch at offset {header.base_offset} has CRC {actual:08x}, not {header.crc:08x}"

@@ -12,13 +12,13 @@ import struct
 from functools import lru_cache
 
 from model.ids import ZERO_TOPIC_ID, TopicId
+from model.log.commit_records import OffsetCommits
 from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupTargetAssignmentMemberValue,
     GroupMetadataValue,
     OffsetCommitKey,
-    OffsetCommits,
     OffsetCommitValue,
     TopicPartitions,
 )

@@ -20,7 +20,7 @@ def read_zigzags(
     wrong = np.zeros(len(positions), dtype=bool)
     more = np.flatnonzero(byte >= 0x80)
     if more.size:
-        _read_rest(data, positions, max_bytes, more, values, ends, wrong)
+        _read_rest(data, positions, more, max_bytes, values=values, ends=ends, wrong=wrong)
     signs = (values & np.uint64(1)).astype(np.int64)
     return (values >> np.uint64(1)).astype(np.int64) ^ -signs, ends, wrong
 
@@ -28,8 +28,9 @@ def read_zigzags(
 def _read_rest(
     data: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
-    max_bytes: int,
     more: npt.NDArray[np.intp],
+    max_bytes: int,
+    *,
     values: npt.NDArray[np.uint64],
     ends: npt.NDArray[np.int64],
     wrong: npt.NDArray[np.bool_],

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from storage.codec.batch_encoding import reencode_batch
 from storage.codec.batches import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -20,7 +21,6 @@ from storage.codec.batches import (
     Batch,
     compute_max_timestamp,
     decode_batch,
-    reencode_batch,
 )
 from storage.columnar.batch_columns import BatchColumns, BoolArray, Int64Array
 from storage.log.compression import decompress

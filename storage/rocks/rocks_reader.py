@@ -28,7 +28,7 @@ from storage.log_store import (
     unpack_pending,
 )
 from storage.rocks.rocks_cursors import errors_of
-from storage.rocks.rocks_store import open_rocksdb_for_reading
+from storage.rocks.rocks_opening import open_rocksdb_for_reading
 
 _PARTITION = struct.Struct(">H")
 _LOG_KEY = struct.Struct(">HQ")

@@ -1,4 +1,6 @@
-"""``LogStore`` on RocksDB; with ``rocks_options`` all that knows rocksdict.
+"""``LogStore`` on RocksDB.
+
+With ``rocks_opening``, which opens it, and ``rocks_options`` it is all that knows rocksdict.
 
 A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
 mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
@@ -17,14 +19,11 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rocksdict import (
-    AccessType,
     Checkpoint,
-    DBRecoveryMode,
     IngestExternalFileOptions,
     Rdict,
     WriteBatch,
@@ -32,16 +31,12 @@ from rocksdict import (
 )
 
 from model.ids import GroupId, LogOffset, LogPartition
-from storage.folder.replacement import lock_store
 from storage.folder.store_folder import (
     ROCKSDB_NAME,
     FolderLock,
-    check_files,
-    open_or_create_watermark,
 )
-from storage.folder.watermark import FORMAT_VERSION, Watermark, WatermarkHeader, sync_folder
+from storage.folder.watermark import Watermark
 from storage.log_store import (
-    FormatTooNew,
     LatestEntry,
     PartitionAppend,
     PartitionRewrite,
@@ -59,58 +54,18 @@ from storage.log_store import (
 )
 from storage.rocks.rocks_checkpoint import RocksCheckpoint
 from storage.rocks.rocks_cursors import Scan, Seek, compute_store_error, errors_of
-from storage.rocks.rocks_damage import check_blobs, describe_readable
+from storage.rocks.rocks_damage import check_blobs
 from storage.rocks.rocks_load import LoadTarget, RocksLoad
 from storage.rocks.rocks_options import (
     FAMILIES,
-    RAW_MODE,
-    compute_family_options,
-    make_options,
-    make_reading_options,
     make_sst_writer,
 )
 from storage.rocks.rocks_rewrite import put_rewrite
-from storage.rocks.wal_tail import cut_torn_tail
-
-MAX_PARTITIONS = 1 << 16
-"""Partitions are two bytes of a key."""
 
 _PARTITION = struct.Struct(">H")
 _OFFSET = struct.Struct(">Q")
 _LOG_KEY = struct.Struct(">HQ")
-_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
 _LOG_START = LogOffset(0)
-
-
-def open_store(
-    path: str | Path, *, partitions: int, cluster_id: str | None = None
-) -> RocksLogStore:
-    """Opens the store in a data folder, or makes one there if the folder is new or empty.
-
-    ``partitions`` and ``cluster_id`` (22 characters, random by default) are for a new store; an
-    existing one keeps its own. Raises ``StoreLocked``, ``StoreCorrupt``, ``FormatTooNew`` and
-    ``WatermarkViolation``, each with one line for the operator.
-    """
-    if not 0 < partitions <= MAX_PARTITIONS:
-        raise ValueError(f"a store has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
-    folder = Path(path)
-    with ExitStack() as undo:
-        lock = lock_store(folder)
-        undo.callback(lock.release)
-        watermark = open_or_create_watermark(folder, partitions, cluster_id)
-        undo.callback(watermark.close)
-        check_files(folder, is_pristine=watermark.is_pristine)
-        # First, so that an older version refuses the store before it meets a family unknown to it.
-        watermark.raise_format()
-        db, cut_bytes = _open_rocksdb(folder / ROCKSDB_NAME, watermark)
-        undo.callback(db.close)
-        if watermark.is_pristine:
-            _finish_creation(folder, db, watermark)
-        _check_meta(folder, db, watermark.header)
-        undo.pop_all()
-    store = RocksLogStore(folder, db, watermark, lock)
-    store.cut_bytes = cut_bytes
-    return store
 
 
 class RocksLogStore:
@@ -437,87 +392,3 @@ def _read_number(key: bytes) -> int:
     """The partition that a key begins with."""
     number: int = _PARTITION.unpack_from(key)[0]
     return number
-
-
-# ------------------------------------------------------------------------------------- opening
-
-
-def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
-    """The database, and how many bytes of a torn tail had to be cut off for it to open."""
-    try:
-        return _open_rocksdb_as_is(path, create=watermark.is_pristine), 0
-    except StoreCorrupt as damage:
-        cut_bytes = cut_torn_tail(path, watermark.sequence)
-        if not cut_bytes:
-            readable = describe_readable(
-                path, lambda: _open_rocksdb_before_damage(path), watermark.offsets
-            )
-            raise StoreCorrupt(f"{damage}{readable}") from damage
-    return _open_rocksdb_as_is(path, create=watermark.is_pristine), cut_bytes
-
-
-def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
-    with errors_of(path):
-        options, families = make_options(path.parent, create=create)
-        return Rdict(str(path), options, column_families=families)
-
-
-def _open_rocksdb_before_damage(path: Path) -> Rdict:
-    """What comes before the first damage of the write-ahead log. Changes nothing on disk."""
-    options, families = make_options(path.parent, create=False)
-    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
-    access = AccessType.read_only(error_if_log_file_exist=False)
-    return Rdict(str(path), options, column_families=families, access_type=access)
-
-
-def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
-    """The database at a path as it is now, which may be that of a running server.
-
-    Not as a secondary: reading blobs in one ends the process (RocksDB 9.8 as of rocksdict 0.3.29).
-    """
-    (path / "rocksdict-config.json").write_text(RAW_MODE)
-    options = make_reading_options(path)
-    names = {name: compute_family_options(name) for name in ("default", *families)}
-    access = AccessType.read_only(error_if_log_file_exist=False)
-    return Rdict(str(path), options, column_families=names, access_type=access)
-
-
-def _finish_creation(folder: Path, db: Rdict, watermark: Watermark) -> None:
-    header = watermark.header
-    batch = WriteBatch(raw_mode=True)
-    meta = db.get_column_family_handle("meta")
-    batch.put(_FORMAT_KEY, str(header.format_version).encode(), meta)
-    batch.put(_CLUSTER_ID_KEY, header.cluster_id.encode(), meta)
-    batch.put(_PARTITIONS_KEY, str(header.partitions).encode(), meta)
-    with errors_of(folder):
-        db.write(batch)
-        db.flush_wal(True)
-        sync_folder(folder)
-    watermark.mark({}, db.latest_sequence_number())
-    watermark.sync()
-
-
-def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
-    meta = db.get_column_family("meta")
-    try:
-        with errors_of(folder):
-            keys = (_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY)
-            version, cluster_id, partitions = (meta.get(key) for key in keys)
-    finally:
-        meta.close()
-    if version is not None and int(version) > FORMAT_VERSION:
-        raise FormatTooNew(
-            f"{folder} has format {int(version)}, this version reads up to {FORMAT_VERSION}: "
-            "use a newer version"
-        )
-    if version is not None and int(version) < header.format_version:
-        raised = WriteBatch(raw_mode=True)
-        family = db.get_column_family_handle("meta")
-        raised.put(_FORMAT_KEY, str(header.format_version).encode(), family)
-        with errors_of(folder):
-            db.write(raised)
-    if cluster_id != header.cluster_id.encode() or partitions != str(header.partitions).encode():
-        raise StoreCorrupt(
-            f"{folder}: the watermark belongs to another store ({header.cluster_id}); "
-            "restore the data folder from one backup"
-        )

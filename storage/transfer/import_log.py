@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import encode_marker
+from storage.codec.batch_encoding import encode_marker
 from storage.columnar.batch_columns import BatchColumns, read_batch_columns
 from storage.columnar.block_fold import BlockFold
 from storage.columnar.record_columns import read_record_columns, slice_bytes
@@ -21,7 +21,8 @@ from storage.columnar.segment_blocks import read_segment_blocks
 from storage.folder.replacement import replacing
 from storage.log.compression import decompress
 from storage.rocks.rocks_load import RocksLoad
-from storage.rocks.rocks_store import MAX_PARTITIONS, RocksLogStore, open_store
+from storage.rocks.rocks_opening import MAX_PARTITIONS, open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.segments.errors import TornTail
 from storage.segments.folder import SegmentFolder
 from storage.transfer.import_refused import ImportRefused

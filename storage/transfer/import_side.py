@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
 from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
-from model.log.records import (
+from model.log.side_records import (
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,

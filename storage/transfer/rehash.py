@@ -13,20 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from model.ids import GroupId, LogOffset, LogPartition, compute_log_partition
+from storage.codec.batch_encoding import encode_marker, reencode_batch
 from storage.codec.batches import (
     Batch,
     BatchRecord,
     compute_max_timestamp,
     decode_batch,
     decode_marker,
-    encode_marker,
-    reencode_batch,
 )
 from storage.columnar.batch_columns import read_batch_columns
 from storage.columnar.block_fold import BlockFold, Changes
 from storage.columnar.record_columns import read_record_columns
 from storage.log.compression import decompress
-from storage.log.trim import WaitingOffsets
+from storage.log.waiting_offsets import WaitingOffsets
 from storage.log_store import (
     LogStore,
     PartitionAppend,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from storage.codec.batches import HEADER_SIZE, decode_batch, reencode_batch
+from storage.codec.batch_encoding import reencode_batch
+from storage.codec.batches import HEADER_SIZE, decode_batch
 from storage.codec.errors import CodecError
 from storage.columnar.batch_columns import BatchColumns, BoolArray, Int64Array
 from storage.columnar.record_columns import RecordColumns, read_record_columns

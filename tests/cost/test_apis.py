@@ -21,14 +21,9 @@ from model.classic_commands import PROTOCOLS_MAX
 from model.commands import COMMIT_PARTITIONS_MAX, OffsetCommit, TopicOffsets
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from model.log.records import (
-    ClassicGroupMember,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    PartitionOffset,
-    Record,
-)
-from storage.codec.batches import encode_batch
+from model.log.commit_records import PartitionOffset
+from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from storage.codec.batch_encoding import encode_batch
 from tests.cost.server import CostServer, cost_server, topic_id_of
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law

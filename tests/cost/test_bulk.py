@@ -10,7 +10,7 @@ import pytest
 
 from model.ids import GroupId, LogPartition, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import pack_latest
 from storage.rocks.rocks_store import RocksLogStore

@@ -13,7 +13,8 @@ from gateway.topics.log.open_files import OpenFiles
 from gateway.topics.log.partition_log import PartitionLog
 from gateway.topics.log.produced import check_batch
 from gateway.topics.settings import TopicSettings
-from storage.codec.batches import HEADER_SIZE, encode_batch
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import HEADER_SIZE
 from tests.cost.turns import Counted, Steps, check_law
 
 NOW_MS = 1_700_000_000_000

@@ -37,6 +37,7 @@ from model.commands import (
     WriteTxnMarkers,
 )
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
+from model.log.commit_records import PartitionOffset
 from model.log.records import (
     ClassicGroupMember,
     ClassicMemberMetadata,
@@ -47,7 +48,6 @@ from model.log.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     GroupMetadataKey,
     GroupMetadataValue,
-    PartitionOffset,
     Record,
     TopicPartitions,
 )

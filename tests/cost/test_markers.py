@@ -13,8 +13,8 @@ from coordinator.core.offsets.transactions import TRANSACTION_OFFSETS_MAX
 from gateway.apis.offsets import k27_write_txn_markers as markers
 from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.log.records import PartitionOffset
-from storage.rocks.rocks_store import open_store
+from model.log.commit_records import PartitionOffset
+from storage.rocks.rocks_opening import open_store
 from tests.cost.server import CostServer
 from tests.cost.test_reads import ask
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law

@@ -18,7 +18,8 @@ from gateway.topics.log.partition_log import PRODUCERS_SUFFIX, PartitionLog
 from gateway.topics.log.produced import check_batch
 from gateway.topics.topic_catalogue import PartitionKey
 from model.errors import ErrorCode
-from storage.codec.batches import HEADER_SIZE, encode_batch
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import HEADER_SIZE
 from storage.log.compression import compress
 from tests.cost.server import cost_server, topic_id_of
 from tests.cost.test_compaction import BATCHES_MAX, NOW_MS, SETTINGS

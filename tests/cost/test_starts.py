@@ -19,8 +19,8 @@ from model.commands import (
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.records import PartitionOffset
-from storage.codec.batches import encode_batch
+from model.log.commit_records import PartitionOffset
+from storage.codec.batch_encoding import encode_batch
 from storage.columnar.batch_columns import read_batch_columns
 from storage.columnar.block_fold import BlockFold
 from storage.columnar.record_columns import read_record_columns

@@ -29,7 +29,7 @@ from model.log.records import (
 )
 from model.responses import ListGroupsResponse
 from model.topics import TopicImage
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from tests.sim.checkers.shadow import Description, describe_shards
 from tests.sim.cluster.scheduler import START_WALL_MS

@@ -13,8 +13,9 @@ import pytest
 import storage.transfer.backup
 from model.ids import GroupId, LogPartition, compute_log_partition
 from storage.log_store import FormatTooNew, StoreCorrupt, StoreError, StoreFailed
+from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import open_store_reader
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import (
     CHECKPOINT_NAME,
     MANIFEST,

@@ -11,20 +11,10 @@ import pytest
 from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, MemberId, ProducerId
-from model.log.records import (
-    ClassicGroupMember,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    PartitionOffset,
-    Record,
-)
-from storage.codec.batches import (
-    Batch,
-    BatchRecord,
-    decode_batch,
-    encode_marker,
-    reencode_batch,
-)
+from model.log.commit_records import PartitionOffset
+from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from storage.codec.batch_encoding import encode_marker, reencode_batch
+from storage.codec.batches import Batch, BatchRecord, decode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold
 from tests.durability.logs import (

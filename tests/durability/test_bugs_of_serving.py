@@ -22,7 +22,7 @@ from model.errors import GroupError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.log.records import OffsetCommitValue, Record
 from model.responses import OffsetFetchResponse
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LatestEntry, StoreCorrupt, StoreStalled
 from tests.durability.logs import FOO, P0, G, encode, list_groups, offset, store_of

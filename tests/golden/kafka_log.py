@@ -19,7 +19,8 @@ from model.ids import (
     TopicName,
     compute_log_partition,
 )
-from model.log.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
+from model.log.records import OffsetCommitKey, Record
+from model.log.side_records import SideRecord, TopicSideKey, TopicSideValue
 from model.topics import Topic, TopicImage
 from storage.codec.batches import Batch, BatchRecord
 from storage.codec.record_codec import decode_key, decode_value

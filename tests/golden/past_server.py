@@ -15,9 +15,10 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.log.records import TopicSideValue
+from model.log.side_records import TopicSideValue
 from muster.v1 import admin_pb2, admin_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.segments.folder import open_segments
 from storage.transfer.import_log import ImportOptions, import_segments
 from storage.transfer.import_side import SideImport

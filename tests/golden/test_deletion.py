@@ -16,7 +16,8 @@ from coordinator.core.state.outcome import Outcome
 from model.commands import DeleteGroup, DeleteOffsets, Now, TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.log.records import OffsetCommitKey, PartitionOffset, Record
+from model.log.commit_records import PartitionOffset
+from model.log.records import OffsetCommitKey, Record
 from model.responses import OffsetCommitResponse, OffsetDeleteResponse
 from model.topics import compute_image_of
 from storage.codec.record_codec import decode_key

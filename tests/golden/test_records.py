@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from storage.codec.batches import Batch, BatchRecord, decode_marker, encode_marker
+from storage.codec.batch_encoding import encode_marker
+from storage.codec.batches import Batch, BatchRecord, decode_marker
 from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
 from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
 from storage.log.compression import decompress

@@ -38,7 +38,7 @@ from model.commands import (
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from tests.golden.kafka_log import PARTITIONS, decode_uuid
 from tests.sim.cluster.scheduler import Timer, VirtualScheduler
 from tests.sim.cluster.server import VirtualServer

@@ -26,7 +26,8 @@ from model.log.records import (
     OffsetCommitValue,
     TopicPartitions,
 )
-from storage.codec.batches import Batch, BatchRecord, encode_batch, reencode_batch, select_records
+from storage.codec.batch_encoding import encode_batch, reencode_batch, select_records
+from storage.codec.batches import Batch, BatchRecord
 from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
 from tests.pipeline.logged import SEGMENTS
 from tests.support.batches import decode_batches

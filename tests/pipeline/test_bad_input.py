@@ -18,10 +18,10 @@ from model.log.records import (
     OffsetCommitValue,
 )
 from pipeline.source.logs.left_alone import list_left_alone, note_left_alone
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.folder.watermark import FORMAT_VERSION
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.unit.cli.invoking import invoke_app
 from tests.unit.pipeline.decoding.blocks import START_MS, make_log
 

@@ -18,10 +18,10 @@ from coordinator.runtime.loading.shard_loader import load_catalogue, load_shard
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogPartition
 from model.log.records import OffsetCommitValue
-from storage.codec.batches import encode_batch, encode_marker
+from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.codec.record_codec import encode_value
+from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
-from storage.rocks.rocks_store import open_store
 from storage.segments.folder import open_segments
 from storage.transfer.bulk import BULK_FILE, read_bulk
 from storage.transfer.export_log import compact_log

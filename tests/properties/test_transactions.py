@@ -26,7 +26,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import OffsetFetchResponse
 from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold

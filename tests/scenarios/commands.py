@@ -49,7 +49,8 @@ from model.commands import (
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.local_commands import ComputedAssignment
-from model.log.records import PartitionOffset, TopicPartitions
+from model.log.commit_records import PartitionOffset
+from model.log.records import TopicPartitions
 from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.imported import make_imported
 from tests.scenarios.local_text import parse_assignors, parse_computed

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from model.local_assignors import InstalledMetadataKey, LocalAssignor, LocalAssignorsKey
 from model.local_commands import LocalAssignment, PrepareAssignmentResponse
-from model.log.records import SideRecord
+from model.log.side_records import SideRecord
 from tests.scenarios.embedded_text import format_said
 
 

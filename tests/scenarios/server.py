@@ -9,7 +9,7 @@ from coordinator.runtime.targets.client_assignments import Offer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
 from model.log.records import Record
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionAppend, pack_latest
 from tests.sim.cluster.disk import SimDisk, Write

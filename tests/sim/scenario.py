@@ -29,7 +29,7 @@ from model.commands import (
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from tests.sim.clients.classic_client import ClassicClient, choose_classic_habits
 from tests.sim.clients.client import CALLER, Client, Habits, choose_habits
 from tests.sim.clients.session_client import SessionClient

@@ -51,7 +51,7 @@ from model.local_commands import (
     PrepareAssignmentResponse,
     PreparedMember,
 )
-from model.log.records import SideRecord
+from model.log.side_records import SideRecord
 from model.responses import Done
 from model.topics import Topic
 

@@ -24,8 +24,8 @@ from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    SideRecord,
 )
+from model.log.side_records import SideRecord
 from model.value import value
 
 ASSIGNORS_MAX = 32

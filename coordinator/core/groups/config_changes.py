@@ -39,7 +39,7 @@ from model.configs.group_configs import (
 )
 from model.errors import InvalidConfig, InvalidRequest
 from model.ids import GroupId
-from model.log.records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
+from model.log.side_records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
 from model.responses import DescribedConfig, Done, GroupConfigsResponse
 
 OwnConfigs = Mapping[str, str]

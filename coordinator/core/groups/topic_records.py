@@ -38,7 +38,7 @@ from model.errors import (
 )
 from model.ids import GroupId, LogOffset, TopicId, TopicName
 from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
-from model.log.records import (
+from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from model.ids import ZERO_TOPIC_ID, LogOffset, LogPartition, TopicId, TopicName
-from model.log.records import LegacyOffsetCommitValue, OffsetCommitValue, TopicDeletionValue
+from model.log.records import LegacyOffsetCommitValue, OffsetCommitValue
+from model.log.side_records import TopicDeletionValue
 from model.topics import TopicImage
 
 

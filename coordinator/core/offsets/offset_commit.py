@@ -32,14 +32,8 @@ from model.errors import (
     UnsupportedVersion,
 )
 from model.ids import ZERO_TOPIC_ID, MemberId, TopicId
-from model.log.records import (
-    LegacyOffsetCommitValue,
-    OffsetCommitKey,
-    OffsetCommits,
-    OffsetCommitValue,
-    PartitionOffset,
-    Record,
-)
+from model.log.commit_records import OffsetCommits, PartitionOffset
+from model.log.records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue, Record
 from model.responses import Done, FetchedOffset, OffsetCommitResponse, PartitionResult, TopicResult
 from model.topics import Topic
 

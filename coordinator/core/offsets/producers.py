@@ -23,7 +23,7 @@ from coordinator.core.state.shard import Shard
 from model.commands import ExpireProducers, WriteTxnMarkers
 from model.errors import InvalidProducerEpoch, InvalidRequest, TransactionCoordinatorFenced
 from model.ids import GroupId, ProducerId
-from model.log.records import (
+from model.log.side_records import (
     ProducerGroupKey,
     ProducerGroupValue,
     ProducerStateKey,

@@ -10,7 +10,7 @@ from model.local_assignors import (
     LocalAssignorsKey,
     LocalAssignorsValue,
 )
-from model.log.records import SideRecord
+from model.log.side_records import SideRecord
 
 
 def replay_local(shard: Shard, record: SideRecord) -> None:

@@ -27,6 +27,7 @@ from coordinator.core.state.conversion import Converted
 from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, select_made
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, TopicId, TopicName
+from model.log.commit_records import OffsetCommits
 from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -48,7 +49,6 @@ from model.log.records import (
     LegacyOffsetCommitKey,
     MemberState,
     OffsetCommitKey,
-    OffsetCommits,
     Record,
     RecordKey,
     RecordValue,

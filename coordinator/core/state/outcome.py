@@ -14,7 +14,9 @@ from model.commands import ClassicDeadline, ReconcileMember
 from model.configs.assignor_configs import AssignorConfigs
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
-from model.log.records import OffsetCommits, Record, SideRecord
+from model.log.commit_records import OffsetCommits
+from model.log.records import Record
+from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord
 from model.responses import Response
 from model.value import value

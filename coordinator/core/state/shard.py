@@ -13,7 +13,7 @@ from coordinator.core.state.metadata_hash import TopicHashes
 from coordinator.core.state.open_transactions import OpenTransactions
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.records import ProducerGroupValue, ProducerStateValue
+from model.log.side_records import ProducerGroupValue, ProducerStateValue
 from model.topics import TopicImage
 
 

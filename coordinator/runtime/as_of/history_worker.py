@@ -25,7 +25,7 @@ from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryRes
 from model.as_of import LogPosition
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
-from model.log.records import TopicSideKey, TopicSideValue
+from model.log.side_records import TopicSideKey, TopicSideValue
 from model.topics import Topic, TopicImage
 from storage.codec.errors import CodecError
 from storage.log.group_history import (

@@ -9,16 +9,12 @@ from coordinator.core.state.conversion import RecordBlock, weigh_record
 from coordinator.core.state.steps import Steps, take_slices
 from coordinator.runtime.commit.pending_offsets import PendingOffsets, compute_committed
 from model.ids import LogOffset, LogPartition, ProducerId
+from model.log.commit_records import OffsetCommits
 from model.log.commit_rows import CommitRows, NamedPartitions
-from model.log.records import OffsetCommits, Record
+from model.log.records import Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
-from storage.codec.batches import (
-    HEADER_SIZE,
-    encode_batch,
-    encode_marker,
-    encode_records,
-    frame_records,
-)
+from storage.codec.batch_encoding import encode_batch, encode_marker, encode_records, frame_records
+from storage.codec.batches import HEADER_SIZE
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.hot import encode_commit_values
 from storage.codec.record_codec import encode_key, encode_value

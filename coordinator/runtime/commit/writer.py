@@ -32,7 +32,9 @@ from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
 from model.ids import LogOffset, LogPartition, ProducerId
-from model.log.records import OffsetCommits, Record, RecordKey, SideRecord
+from model.log.commit_records import OffsetCommits
+from model.log.records import Record, RecordKey
+from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord, count_records
 from storage.log_store import (
     LogStore,

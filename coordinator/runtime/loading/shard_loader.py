@@ -15,14 +15,8 @@ from coordinator.core.replay.client_assignor_records import replay_local
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.shard import Shard
 from model.ids import LogOffset, LogPartition, ProducerId
-from model.log.records import (
-    OffsetCommitKey,
-    Record,
-    RecordType,
-    RecordValue,
-    TopicSideKey,
-    TopicSideValue,
-)
+from model.log.records import OffsetCommitKey, Record, RecordType, RecordValue
+from model.log.side_records import TopicSideKey, TopicSideValue
 from model.topics import compute_image_of
 from storage.codec.batches import read_batch_header
 from storage.codec.record_codec import decode_key, decode_value

@@ -27,7 +27,6 @@ from storage.codec.errors import CodecError
 from storage.log.trim import (
     Measure,
     TrimPlan,
-    WaitingOffsets,
     compute_plan,
     compute_rewrite,
     compute_trim_limit,
@@ -38,6 +37,7 @@ from storage.log.trim import (
     read_old,
     read_waiting,
 )
+from storage.log.waiting_offsets import WaitingOffsets
 from storage.log_store import (
     LogStore,
     PartitionAppend,

@@ -23,7 +23,8 @@ from model.ids import (
     TopicName,
     compute_log_partition,
 )
-from model.log.records import OffsetCommitKey, TopicDeletionValue
+from model.log.records import OffsetCommitKey
+from model.log.side_records import TopicDeletionValue
 from model.topics import TopicImage
 from storage.codec.record_codec import encode_key
 from storage.log_store import LatestEntry, LogStore

@@ -30,7 +30,7 @@ from model.commands import (
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, LogPartition, TopicId
-from model.log.records import (
+from model.log.side_records import (
     ImportGraceKey,
     ImportGraceValue,
     SideRecord,

@@ -26,7 +26,8 @@ from model.commands import (
 from model.errors import InvalidGroupId, InvalidRequest, InvalidTopic, UnknownTopicOrPartition
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.local_assignors import LocalAssignor
-from model.log.records import PartitionOffset, TopicPartitions
+from model.log.commit_records import PartitionOffset
+from model.log.records import TopicPartitions
 from model.topics import TopicImage
 from muster.v1 import admin_pb2, group_pb2, types_pb2
 

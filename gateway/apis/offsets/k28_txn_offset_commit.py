@@ -29,7 +29,7 @@ from gateway.long_answers import reply_in_slices
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import OffsetCommitResponse, PartitionResult
 
 KEY = 28

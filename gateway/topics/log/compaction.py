@@ -18,12 +18,8 @@ from typing import BinaryIO, Final
 from gateway.topics.log.partition_log import DRAFT_SUFFIX, PartitionLog
 from gateway.topics.log.rewriting import LastOffsets, compact_batch, look_into
 from gateway.topics.log.segment import Segment
-from storage.codec.batches import (
-    NO_PRODUCER_ID,
-    Batch,
-    read_batch_header,
-    reencode_batch,
-)
+from storage.codec.batch_encoding import reencode_batch
+from storage.codec.batches import NO_PRODUCER_ID, Batch, read_batch_header
 
 DELETE_RETENTION_MS: Final = 86_400_000
 _RUN_MAX: Final = (1 << 31) - 1

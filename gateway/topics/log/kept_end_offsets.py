@@ -20,10 +20,14 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.topics.topic_catalogue import PartitionKey
-from model.ids import TopicId
+from model.ids import TopicId, TopicName
+from model.topics import TopicImage
+
+MAX_LIFT: Final = 1 << 62
+"""A committed offset above it is a client's mistake; the partition must stay usable."""
 
 _FRAME = struct.Struct(">II")
 _ENTRY = struct.Struct(">16siq")
@@ -131,3 +135,15 @@ def _encode_frame(offsets: Mapping[PartitionKey, int]) -> bytes:
         _ENTRY.pack(topic_id, partition, end) for (topic_id, partition), end in offsets.items()
     )
     return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def compute_lifts(
+    image: TopicImage, floors: Mapping[tuple[TopicName, int], int]
+) -> dict[PartitionKey, int]:
+    """The floors, by name and number, of those partitions that exist."""
+    wanted: dict[PartitionKey, int] = {}
+    for (name, partition), floor in floors.items():
+        topic = image.by_name.get(name)
+        if topic is not None and partition < topic.partitions and 0 < floor <= MAX_LIFT:
+            wanted[PartitionKey(topic.topic_id, partition)] = floor
+    return wanted

@@ -39,7 +39,7 @@ class PartitionLogs:
         settings: TopicSettings,
         end_offset_of: Callable[[PartitionKey], int],
         policy_of: Callable[[TopicId], str],
-        on_complete: Callable[[Path], None],
+        on_complete: Callable[[Path], object],
         on_superseded: Callable[[PartitionKey], None],
     ) -> None:
         """``end_offset_of`` tells what a partition ended at once, at least, ``policy_of`` what is

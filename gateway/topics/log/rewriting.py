@@ -12,13 +12,8 @@ from typing import Final, NamedTuple
 
 from gateway.topics.log.batch_lookup import DECODED_BYTES_MAX, RECORDS_MAX
 from storage.codec import wire
-from storage.codec.batches import (
-    HEADER_SIZE,
-    BatchHeader,
-    check_crc,
-    read_batch_header,
-    replace_records,
-)
+from storage.codec.batch_encoding import replace_records
+from storage.codec.batches import HEADER_SIZE, BatchHeader, check_crc, read_batch_header
 from storage.codec.errors import CodecError, TruncatedError
 from storage.log.compression import compress, decompress
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.durability.stores import PARTITIONS
 from tests.groups import CHECKOUT
 from tests.unit.storage.appends import append, mark_all

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from model.ids import GroupId, LogPartition, compute_log_partition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.folder.replacement import finish_replacement
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.segments.folder import compute_segment_name
 from tests.durability.killed import dying_import
 from tests.durability.servers import build_shim

@@ -28,7 +28,8 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.records import PartitionOffset, Record
+from model.log.commit_records import PartitionOffset
+from model.log.records import Record
 from model.responses import ConsumerGroupHeartbeatResponse
 from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value

@@ -14,7 +14,7 @@ import pytest
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from storage.folder.replacement import StoreUnfinished
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from storage.transfer.backup import make_backup, read_backup, restore_backup
 from tests.durability.stores import Content, read_all
 from tests.unit.cli.log.log_files import invoke

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogPartition
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.durability.stores import (
     PARTITIONS,
     Content,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from model.ids import LogOffset
-from storage.codec.batches import BatchRecord, reencode_batch
+from storage.codec.batch_encoding import reencode_batch
+from storage.codec.batches import BatchRecord
 from storage.codec.record_codec import decode_value, encode_value
 from storage.codec.wire import encode_zigzag
 from storage.log_store import LatestEntry

@@ -78,7 +78,8 @@ def test_headers_are_there_when_asked_for(spark: SparkSession, tmp_path: Path) -
 
 
 def make_headed(offset: int) -> bytes:
-    from storage.codec.batches import decode_batch, select_records
+    from storage.codec.batch_encoding import select_records
+    from storage.codec.batches import decode_batch
 
     batch = decode_batch(make_commits(offset, 1))
     records = [record._replace(headers=HEADERS) for record in batch.records]

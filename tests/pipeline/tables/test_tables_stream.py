@@ -15,7 +15,8 @@ import pytest
 
 from pipeline.schema import TOPIC
 from pipeline.source.errors import DataLoss, OptionError
-from storage.codec.batches import Batch, decode_batch, reencode_batch
+from storage.codec.batch_encoding import reencode_batch
+from storage.codec.batches import Batch, decode_batch
 from tests.pipeline.planted_groups import read_partition
 from tests.unit.pipeline.broker_log import BrokerLog
 from tests.unit.pipeline.decoding.blocks import make_commits

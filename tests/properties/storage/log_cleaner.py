@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from storage.codec.batch_encoding import reencode_batch
 from storage.codec.batches import (
     Batch,
     BatchRecord,
     compute_max_timestamp,
     decode_batch,
     decode_marker,
-    reencode_batch,
 )
 from storage.log.compression import decompress
 

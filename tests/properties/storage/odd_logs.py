@@ -16,6 +16,7 @@ from model.log.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from storage.codec.batch_encoding import encode_marker, reencode_batch
 from storage.codec.batches import (
     BODY_HEAD,
     HEADER_SIZE,
@@ -24,8 +25,6 @@ from storage.codec.batches import (
     Batch,
     BatchRecord,
     decode_batch,
-    encode_marker,
-    reencode_batch,
 )
 from storage.codec.record_codec import encode_key, encode_value
 

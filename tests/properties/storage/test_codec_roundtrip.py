@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.codec.batches import Batch, BatchRecord, decode_batch, encode_batch, reencode_batch
+from storage.codec.batch_encoding import encode_batch, reencode_batch
+from storage.codec.batches import Batch, BatchRecord, decode_batch
 from storage.codec.errors import CodecError
 from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
 from storage.codec.kinds import Array, Bytes, FixedInt, Kind, String, Uuid

@@ -7,7 +7,8 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.codec.batches import Batch, BatchRecord, encode_marker, reencode_batch
+from storage.codec.batch_encoding import encode_marker, reencode_batch
+from storage.codec.batches import Batch, BatchRecord
 from storage.codec.errors import CodecError
 from storage.columnar import record_columns
 from storage.columnar.batch_columns import PADDING, read_batch_columns, split_block

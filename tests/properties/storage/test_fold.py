@@ -9,7 +9,8 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.codec.batches import Batch, BatchRecord, encode_marker, reencode_batch
+from storage.codec.batch_encoding import encode_marker, reencode_batch
+from storage.codec.batches import Batch, BatchRecord
 from storage.log.fold import PartitionFold
 from storage.log_store import compute_latest_key
 from tests.unit.storage.appends import offset_key

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.as_of import AsOfOffset
 from model.ids import GroupId, LogOffset
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.log.group_history import BeyondHistory, GroupQuestion, fold_group
 from storage.log.trim import read_history_start
 from storage.log_store import LatestEntry, LogStore

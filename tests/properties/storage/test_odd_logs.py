@@ -14,8 +14,8 @@ from storage.codec.batches import read_batch_header
 from storage.log.fold import PartitionFold
 from storage.log.trim import compute_trim_limit
 from storage.log_store import LatestEntry, LogStore
+from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
-from storage.rocks.rocks_store import open_store
 from storage.segments.folder import open_segments
 from storage.segments.segment_writer import create_segments
 from storage.transfer.export_log import export_segments

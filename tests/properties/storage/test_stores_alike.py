@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from model.ids import LogOffset, LogPartition
 from storage.log.trim import compute_trim_limit
 from storage.log_store import PartitionAppend
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
 from tests.support.trimming import trim_once
 from tests.unit.storage.appends import compact, make_append, mark_all, offset_key

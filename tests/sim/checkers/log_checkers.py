@@ -20,9 +20,11 @@ from model.log.records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    Record,
+)
+from model.log.side_records import (
     ProducerGroupKey,
     ProducerStateKey,
-    Record,
     SideKey,
     SideValue,
     TopicSideKey,

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from model.ids import ZERO_TOPIC_ID, LogPartition, TopicId, TopicName
-from model.log.records import (
-    OffsetCommitKey,
-    OffsetCommitValue,
+from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.log.side_records import (
     ProducerGroupKey,
     ProducerGroupValue,
     ProducerStateKey,
     ProducerStateValue,
-    Record,
     SideKey,
     SideRecord,
     SideValue,

@@ -17,7 +17,8 @@ from model.commands import (
     TopicOffsets,
 )
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
-from model.log.records import PartitionOffset, TopicPartitions
+from model.log.commit_records import PartitionOffset
+from model.log.records import TopicPartitions
 from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.clients.subscriptions import names_in, regex_in

@@ -18,7 +18,7 @@ from coordinator.runtime.api import Answer, Reply
 from model.commands import AbortTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import OffsetCommitResponse
 from tests.sim.checkers.offset_model import OffsetPlace, Transaction
 from tests.sim.checkers.violations import check

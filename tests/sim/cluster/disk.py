@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.ids import GroupId, LogOffset, LogPartition, ProducerId
-from model.log.records import Record, SideRecord
+from model.log.records import Record
+from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import Batch, decode_batch, decode_marker
 from storage.codec.record_codec import decode_key, decode_value

@@ -27,7 +27,8 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
-from model.log.records import PartitionOffset, TopicPartitions
+from model.log.commit_records import PartitionOffset
+from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, OffsetFetchResponse
 from tests.sim.cluster.scheduler import VirtualScheduler
 from tests.support.memory import MemoryLogStore

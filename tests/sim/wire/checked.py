@@ -20,7 +20,7 @@ from model.commands import (
 )
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
     OffsetCommitResponse,

@@ -10,7 +10,7 @@ from coordinator.runtime.api import Answer
 from model.commands import INTERNAL, CreateTopic, DeleteTopic, OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import TopicResponse
 from tests.sim.checkers.offset_model import NO_OFFSET
 from tests.sim.checkers.shadow import Place

@@ -15,7 +15,7 @@ from model.commands import (
 )
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import Done, ListGroupsResponse, OffsetCommitResponse, OffsetFetchResponse
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 

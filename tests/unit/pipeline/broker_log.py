@@ -13,15 +13,8 @@ from random import Random
 from model.ids import GroupId, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue
 from pipeline.schema import TOPIC
-from storage.codec.batches import (
-    Batch,
-    BatchRecord,
-    decode_batch,
-    encode_batch,
-    encode_marker,
-    read_batch_header,
-    reencode_batch,
-)
+from storage.codec.batch_encoding import encode_batch, encode_marker, reencode_batch
+from storage.codec.batches import Batch, BatchRecord, decode_batch, read_batch_header
 from storage.codec.record_codec import encode_key, encode_value
 from tests.unit.pipeline.decoding.blocks import START_MS
 

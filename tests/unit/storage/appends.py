@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue
-from storage.codec.batches import decode_batch, encode_batch
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import decode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import (
     LatestEntry,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.log_store import (
     LatestEntry,
     LogStore,
@@ -22,7 +22,7 @@ from storage.log_store import (
     pack_latest,
     unpack_latest,
 )
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
 from tests.unit.storage.appends import (
     append,

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from model.ids import LogPartition
-from storage.rocks import rocks_options, rocks_store
+from storage.rocks import rocks_opening, rocks_options
 from tests.groups import CHECKOUT
 from tests.unit.storage.appends import make_append, mark_all
 
@@ -25,7 +25,7 @@ from tests.unit.storage.appends import make_append, mark_all
 def main(folder: str, partitions: int, writes: int, value_size: int, mark: bool) -> None:
     # A file of the write-ahead log is begun with each memtable: small ones make many files.
     rocks_options._WRITE_BUFFER_SIZE = 4 << 20
-    store = rocks_store.open_store(folder, partitions=partitions)
+    store = rocks_opening.open_store(folder, partitions=partitions)
     chance = random.Random(1)
     for number in range(writes):
         appends = [

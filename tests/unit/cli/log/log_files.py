@@ -6,11 +6,11 @@ from pathlib import Path
 
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import PartitionAppend, pack_latest, read_batch_range
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from storage.segments.folder import open_segments
 from tests.groups import CHECKOUT
 from tests.unit.cli.invoking import Result, invoke_app

@@ -10,7 +10,7 @@ import pytest
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from storage.codec.record_codec import encode_key, encode_value
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from storage.transfer.backup import MANIFEST
 from tests.durability.logs import current
 from tests.unit.cli.log.log_files import SEGMENTS, invoke

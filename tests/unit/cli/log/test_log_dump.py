@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cli.errors import ExitCode
 from cli.main import app
-from storage.codec.batches import encode_batch
-from storage.rocks.rocks_store import open_store
+from storage.codec.batch_encoding import encode_batch
+from storage.rocks.rocks_opening import open_store
 from tests.groups import CHECKOUT
 from tests.unit.cli.log.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
 from tests.unit.storage.golden import golden_batches, golden_lines

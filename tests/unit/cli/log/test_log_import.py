@@ -11,11 +11,11 @@ from cli.errors import ExitCode
 from cli.log import known_topics
 from cli.log.known_topics import parse_topic_id, read_known_topics
 from model.ids import TopicName
-from model.log.records import ImportGraceKey, ImportGraceValue, TopicSideKey, TopicSideValue
-from storage.codec.batches import encode_batch
+from model.log.side_records import ImportGraceKey, ImportGraceValue, TopicSideKey, TopicSideValue
+from storage.codec.batch_encoding import encode_batch
 from storage.folder import watermark
 from storage.folder.watermark import WatermarkHeader, create_watermark
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from storage.side_codec import decode_side
 from tests.unit.cli.log.log_files import SEGMENTS, invoke, write_segment
 from tests.unit.storage.appends import offset_key, offset_value

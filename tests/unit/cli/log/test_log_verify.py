@@ -13,9 +13,9 @@ import pytest
 
 from cli.errors import ExitCode
 from model.ids import LogPartition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.log_store import pack_latest
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.groups import CHECKOUT
 from tests.support.trimming import trim_once
 from tests.unit.cli.log.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment

@@ -11,7 +11,8 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.serve.metrics import Snapshot, SnapshotCollector, compute_folder_bytes, compute_snapshot
+from cli.serve.metrics import SnapshotCollector, compute_folder_bytes
+from cli.serve.snapshot import Snapshot, compute_snapshot
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.runtime.loop.stats import Histogram

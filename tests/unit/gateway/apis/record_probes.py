@@ -8,7 +8,8 @@ from typing import Any
 
 import crc32c
 
-from storage.codec.batches import HEADER_SIZE, encode_batch
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import HEADER_SIZE
 from tests.unit.gateway.apis.prober import UNKNOWN_ID, Probe, Prober
 
 T = 1_700_000_000_000

@@ -17,7 +17,7 @@ from gateway.topics.topic_catalogue import PartitionKey
 from model.commands import INTERNAL, DeleteTopic
 from model.errors import ErrorCode
 from model.ids import TopicName
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from tests.unit.gateway.apis.prober import list_batches, topic
 from tests.unit.gateway.apis.topics_rig import TOPIC_APIS, TopicsRig, run, run_topics
 from tests.unit.gateway.apis.wire_client import ConnectionClosed, WireClient

@@ -24,7 +24,8 @@ from gateway.topics.topic_catalogue import (
 )
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
-from storage.codec.batches import BatchHeader, encode_batch, read_batch_header
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import BatchHeader, read_batch_header
 from tests.support.batches import decode_batches
 
 NOW_MS = 1_700_000_000_000

@@ -20,13 +20,8 @@ from gateway.topics.log.partition_log import PartitionLog
 from gateway.topics.log.produced import check_batch
 from gateway.topics.settings import TopicSettings
 from model.errors import ErrorCode
-from storage.codec.batches import (
-    decode_batch,
-    encode_batch,
-    read_batch_header,
-    reencode_batch,
-    replace_records,
-)
+from storage.codec.batch_encoding import encode_batch, reencode_batch, replace_records
+from storage.codec.batches import decode_batch, read_batch_header
 from storage.log.compression import compress, decompress
 from tests.support.batches import decode_batches
 from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store, until

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gateway.topics.log.idempotent_producers import ProducerStates, decode_producers
 from gateway.topics.topic_catalogue import TopicDataError
 from model.errors import ErrorCode
-from storage.codec.batches import BatchHeader, encode_batch, read_batch_header
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import BatchHeader, read_batch_header
 
 LAST_SEQUENCE = (1 << 31) - 1
 

@@ -11,7 +11,8 @@ from gateway.topics.topic_catalogue import PartitionKey, Read
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
 from model.topics import Topic
-from storage.codec.batches import Batch, BatchRecord, encode_batch, reencode_batch
+from storage.codec.batch_encoding import encode_batch, reencode_batch
+from storage.codec.batches import Batch, BatchRecord
 from tests.support.batches import decode_batches
 from tests.unit.gateway.topics.store_rig import (
     KEY,

@@ -7,7 +7,7 @@ from typing import Any
 
 from model.ids import GroupId, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 
 START_MS = 1_795_000_000_000

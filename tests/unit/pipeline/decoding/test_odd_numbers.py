@@ -30,7 +30,7 @@ from pipeline.decoding.blocks import decode_blocks
 from pipeline.tables.end_offsets import EndOffsetsError, read_end_offsets
 from pipeline.tables.histories.group_histories import follow_history, make_table_observers
 from pipeline.tables.histories.history_tables import CLASSIC_GENERATIONS, HISTORY_TABLES
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from tests.pipeline.logged import make_event
 

@@ -31,7 +31,7 @@ from pipeline.source.options import parse_options
 from pipeline.source.reading import open_log
 from storage.folder.watermark import FORMAT_VERSION, WatermarkHeader, create_watermark
 from storage.log_store import FormatTooNew, read_batch_range
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.unit.pipeline.decoding.blocks import START_MS, make_log
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
 from tests.unit.storage.golden import GOLDEN, golden_lines

@@ -14,7 +14,7 @@ from model.ids import LogPartition
 from pipeline.schema import DATA_LOSS, TOPIC
 from pipeline.source.errors import DataLoss, LogReplaced, NotALog, SourceError
 from pipeline.source.logs.segment_log import SegmentLog
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.support.trimming import trim_once
 from tests.unit.pipeline.broker_log import BrokerLog
 from tests.unit.pipeline.decoding.blocks import make_commits, make_log

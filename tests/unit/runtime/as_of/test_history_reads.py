@@ -43,10 +43,11 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from model.responses import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from tests.support.trimming import trim_once
 from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children, until
 

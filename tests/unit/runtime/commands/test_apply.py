@@ -32,7 +32,7 @@ from model.commands import (
     WriteTxnMarkers,
 )
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.records import PartitionOffset
+from model.log.commit_records import PartitionOffset
 from tests.sim.cluster.server import CALLER, ProcessEnded, VirtualServer, error_name
 from tests.unit.runtime.commands.committer import Committer
 

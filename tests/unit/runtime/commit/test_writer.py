@@ -22,7 +22,8 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import CoordinatorNotAvailable
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicName
-from model.log.records import OffsetCommitKey, PartitionOffset, Record
+from model.log.commit_records import PartitionOffset
+from model.log.records import OffsetCommitKey, Record
 from storage.codec.batches import read_batch_header
 from storage.log_store import PartitionAppend, StoreFailed, StoreStalled
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id

@@ -11,7 +11,7 @@ from model.commands import INTERNAL, AllocateProducerId, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.responses import ProducerIdResponse
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.log_store import PartitionAppend, pack_latest
 from tests.sim.checkers.shadow import describe_shards
 from tests.sim.cluster.server import VirtualServer, error_name

@@ -6,7 +6,7 @@ from model.commands import ListGroups
 from model.ids import LogOffset, LogPartition
 from model.log.records import ConsumerGroupMetadataKey, OffsetCommitKey
 from model.responses import ListGroupsResponse
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key
 from storage.log_store import PartitionAppend, pack_latest
 from tests.sim.cluster.server import CALLER, VirtualServer

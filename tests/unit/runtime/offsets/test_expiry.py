@@ -14,23 +14,21 @@ from coordinator.runtime.offsets.expiry_walks import SLICE
 from model.commands import ListGroups, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, MemberId, ProducerId, TopicName
+from model.log.commit_records import PartitionOffset
 from model.log.records import (
     ClassicGroupMember,
     GroupMetadataKey,
     GroupMetadataValue,
-    ImportGraceKey,
-    ImportGraceValue,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    PartitionOffset,
     RecordKey,
     RecordValue,
-    SideRecord,
 )
+from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
 from model.responses import ListGroupsResponse
-from storage.codec.batches import encode_batch, encode_marker
+from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionRewrite, StoreStalled
 from storage.side_codec import encode_side

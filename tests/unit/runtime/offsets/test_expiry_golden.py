@@ -13,7 +13,8 @@ from typing import Any
 from model.commands import ClassicHeartbeat, ListGroups, OffsetFetch
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, TopicId, TopicName
-from model.log.records import OffsetCommitKey, Record, SideRecord, TopicSideKey, TopicSideValue
+from model.log.records import OffsetCommitKey, Record
+from model.log.side_records import SideRecord, TopicSideKey, TopicSideValue
 from model.responses import ListGroupsResponse, OffsetFetchResponse
 from storage.codec.batches import Batch
 from storage.codec.record_codec import decode_key, decode_value

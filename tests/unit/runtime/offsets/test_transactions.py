@@ -24,14 +24,9 @@ from model.commands import WriteTxnMarkers as Marker
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, UnknownServerError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.log.records import (
-    ImportGraceKey,
-    ImportGraceValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    PartitionOffset,
-    SideRecord,
-)
+from model.log.commit_records import PartitionOffset
+from model.log.records import OffsetCommitKey, OffsetCommitValue
+from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
 from model.responses import OffsetFetchResponse
 from storage.codec.batches import Batch, decode_batch
 from storage.codec.record_codec import encode_key, encode_value

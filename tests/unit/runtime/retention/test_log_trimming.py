@@ -11,12 +11,13 @@ from coordinator.runtime.retention import log_trimming
 from coordinator.runtime.retention.log_trimming import STEP_BYTES
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogOffset, LogPartition
-from model.log.records import ImportGraceKey, ImportGraceValue, SideRecord
-from storage.codec.batches import Batch, decode_batch, encode_batch
+from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import Batch, decode_batch
 from storage.log.fold import PartitionFold
 from storage.log.trim import read_history_start, read_measure
 from storage.log_store import PartitionRewrite, StoreFailed, StoreStalled
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from storage.side_codec import encode_side
 from storage.transfer.imported import Imported, pack_imported
 from tests.sim.checkers.shadow import describe_shards

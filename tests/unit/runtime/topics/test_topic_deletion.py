@@ -28,13 +28,9 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.records import (
-    LegacyOffsetCommitValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    PartitionOffset,
-    TopicDeletionValue,
-)
+from model.log.commit_records import PartitionOffset
+from model.log.records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
+from model.log.side_records import TopicDeletionValue
 from model.responses import OffsetCommitResponse, OffsetFetchResponse
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import StoreStalled

@@ -10,6 +10,7 @@ import cramjam
 import crc32c
 import pytest
 
+from storage.codec.batch_encoding import encode_batch, encode_marker, reencode_batch
 from storage.codec.batches import (
     HEADER_SIZE,
     Batch,
@@ -17,10 +18,7 @@ from storage.codec.batches import (
     Marker,
     decode_batch,
     decode_marker,
-    encode_batch,
-    encode_marker,
     read_batch_header,
-    reencode_batch,
 )
 from storage.codec.errors import (
     ChecksumError,

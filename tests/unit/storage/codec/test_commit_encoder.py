@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model.ids import GroupId, TopicId, TopicName
 from model.log.commit_rows import CommitRows
 from model.log.records import OffsetCommitKey, OffsetCommitValue
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import pack_latest, pack_latest_rows

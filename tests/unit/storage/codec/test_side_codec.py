@@ -14,7 +14,7 @@ from model.local_assignors import (
     LocalAssignorsKey,
     LocalAssignorsValue,
 )
-from model.log.records import (
+from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,

@@ -9,13 +9,8 @@ import crc32c
 import numpy as np
 import pytest
 
-from storage.codec.batches import (
-    HEADER_SIZE,
-    BatchHeader,
-    decode_batch,
-    encode_batch,
-    read_batch_header,
-)
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import HEADER_SIZE, BatchHeader, decode_batch, read_batch_header
 from storage.codec.errors import ChecksumError, CodecError, TruncatedError
 from storage.columnar import record_columns
 from storage.columnar.batch_columns import (

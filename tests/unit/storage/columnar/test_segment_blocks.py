@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogPartition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.columnar import segment_blocks
 from storage.columnar.segment_blocks import read_segment_blocks
 from storage.segments.errors import SegmentError

@@ -18,7 +18,8 @@ from cli.data_folder import DataFolder
 from model.ids import LogPartition
 from storage.folder.replacement import StoreUnfinished, finish_replacement, replacing
 from storage.log_store import StoreCorrupt, StoreFailed, StoreLocked
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from tests.groups import CHECKOUT
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
 

@@ -13,8 +13,8 @@ import pytest
 
 from model.ids import LogPartition
 from storage.folder.unfinished import UNFINISHED_PREFIX, make_folder, remove_abandoned
+from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import READER_PREFIX, open_store_reader
-from storage.rocks.rocks_store import open_store
 from storage.segments.segment_writer import create_segments
 from tests.groups import CHECKOUT
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value

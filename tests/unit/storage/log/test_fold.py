@@ -9,7 +9,8 @@ import crc32c
 import pytest
 
 from model.ids import LogOffset
-from storage.codec.batches import Batch, decode_batch, encode_batch, encode_marker, reencode_batch
+from storage.codec.batch_encoding import encode_batch, encode_marker, reencode_batch
+from storage.codec.batches import Batch, decode_batch
 from storage.codec.errors import ChecksumError, CodecError
 from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold

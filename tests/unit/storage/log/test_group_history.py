@@ -8,7 +8,7 @@ import pytest
 
 from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.ids import GroupId, LogOffset, LogPartition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.log.group_history import (
     BeyondHistory,
     GroupHistory,

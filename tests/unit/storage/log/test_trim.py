@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import Batch, decode_batch, encode_batch, encode_marker, select_records
+from storage.codec.batch_encoding import encode_batch, encode_marker, select_records
+from storage.codec.batches import Batch, decode_batch
 from storage.log.fold import PartitionFold
 from storage.log.trim import (
     RECORDS_PER_BATCH_MAX,
@@ -23,7 +24,7 @@ from storage.log.trim import (
     read_waiting,
 )
 from storage.log_store import LogStore, PartitionAppend, PartitionRewrite, StoreCorrupt, pack_latest
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
 from tests.support.trimming import trim_once
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value

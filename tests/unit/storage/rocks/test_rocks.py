@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.folder import watermark
 from storage.folder.watermark import WatermarkHeader, create_watermark
 from storage.log_store import (
@@ -27,9 +27,10 @@ from storage.log_store import (
     WatermarkViolation,
     pack_latest,
 )
-from storage.rocks import rocks_options, rocks_store
+from storage.rocks import rocks_opening, rocks_options, rocks_store
 from storage.rocks.rocks_cursors import compute_store_error
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from tests.unit.storage.appends import append, compact, mark_all, offset_key, offset_value
 from tests.unit.storage.writer import write_and_die, writing
 
@@ -403,7 +404,7 @@ def test_a_newer_format_within_the_store_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_store(tmp_path, partitions=1).close()
-    monkeypatch.setattr(rocks_store, "FORMAT_VERSION", 0)
+    monkeypatch.setattr(rocks_opening, "FORMAT_VERSION", 0)
     with pytest.raises(FormatTooNew, match="has format 2, this version reads up to 0"):
         open_store(tmp_path, partitions=1)
 

@@ -9,8 +9,8 @@ import pytest
 from model.ids import LogOffset, LogPartition
 from storage.folder.watermark import FORMAT_VERSION, WatermarkHeader, create_watermark
 from storage.log_store import FormatTooNew, StoreCorrupt, read_batch_range
+from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
-from storage.rocks.rocks_store import open_store
 from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
 
 P1 = LogPartition(1)

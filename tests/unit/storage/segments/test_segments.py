@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from model.ids import LogPartition
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.segments import segment_reader
 from storage.segments.errors import (
     NotSegments,

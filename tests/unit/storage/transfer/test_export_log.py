@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.ids import LogOffset, LogPartition
-from storage.codec.batches import decode_batch, encode_batch
+from storage.codec.batch_encoding import encode_batch
+from storage.codec.batches import decode_batch
 from storage.codec.errors import CodecError
 from storage.log.fold import PartitionFold
 from storage.log_store import LatestEntry, compute_latest_key
+from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import open_store_reader
-from storage.rocks.rocks_store import open_store
 from storage.segments.errors import TargetInUse
 from storage.segments.folder import open_segments
 from storage.segments.segment_writer import create_segments

@@ -21,7 +21,7 @@ from model.local_assignors import (
     LocalAssignorsKey,
     LocalAssignorsValue,
 )
-from model.log.records import (
+from model.log.side_records import (
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -36,11 +36,12 @@ from model.log.records import (
     TopicSideKey,
     TopicSideValue,
 )
-from storage.codec.batches import encode_batch, encode_marker
+from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.columnar import segment_blocks
 from storage.log.fold import PartitionFold
 from storage.log_store import LogStore, StoreLocked
-from storage.rocks.rocks_store import RocksLogStore, open_store
+from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_store import RocksLogStore
 from storage.segments.errors import SegmentError
 from storage.segments.folder import compute_segment_name, open_segments
 from storage.side_codec import decode_side, encode_side

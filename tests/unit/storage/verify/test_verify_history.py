@@ -9,7 +9,7 @@ import pytest
 from model.commands import DeleteGroup
 from model.ids import GroupId, LogOffset, LogPartition
 from model.log.records import GroupMetadataKey, GroupMetadataValue, Record
-from storage.codec.batches import encode_batch
+from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import PartitionRewrite

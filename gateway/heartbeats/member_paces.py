@@ -1,0 +1,183 @@
+"""At what pace members are answered, and which connection each was last heard by."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator.runtime.api import Coordinator
+from gateway.heartbeats.parking import (
+    SHORTEST_PARK_MS,
+)
+from gateway.pace.pacing import (
+    Pace,
+    compute_gap_ms,
+    compute_longest_park_ms,
+    compute_pace,
+    compute_park_ms,
+    compute_probe_ms,
+    compute_rest_ms,
+    compute_told_ms,
+)
+from gateway.pace.round_trip import RecentDelay
+from gateway.pace.steady import (
+    ConnectionHeartbeats,
+    Member,
+    MemberKey,
+)
+from gateway.settings import GatewaySettings
+from gateway.wire_clock import Clock
+
+_LATENCY_DECAY: Final = 0.8
+_PROBE_EVERY: Final = 8
+"""Of so many answers without news one shows how long the way is, where the gap is a long one."""
+
+
+class MemberPaces:
+    """The pace of the members of all connections.
+
+    ``Heartbeats`` is one, rather than has one: it asks for a pace with every heartbeat.
+    """
+
+    def __init__(self, coordinator: Coordinator, settings: GatewaySettings, clock: Clock) -> None:
+        self.coordinator = coordinator
+        self.settings = settings
+        self.clock = clock
+        self._delay = RecentDelay()
+        self._latency_ms = 0.0
+        self.is_draining = False
+        self.members = 0
+        self._speakers: dict[MemberKey, ConnectionHeartbeats] = {}
+        """The connection that each member was last heard by, which alone knows it."""
+        self.pace = self._compute_pace()
+
+    def _compute_pace(self) -> Pace:
+        interval_ms = self.coordinator.settings.group_consumer_heartbeat_interval_ms
+        return compute_pace(self.settings, self.members, interval_ms)
+
+    def _count_members(self, change: int) -> None:
+        self.members += change
+        self.pace = self._compute_pace()
+
+    def _member_of(self, connection: ConnectionHeartbeats, key: MemberKey) -> Member:
+        """The member as this connection knows it; made when first heard from.
+
+        Whichever connection knew it until now forgets it, and what it keeps of it: should the
+        member be heard there again, then as for the first time.
+        """
+        member = connection.members.get(key)
+        if member is None:
+            if len(connection.members) >= self.settings.gateway_steady_cache_entries:
+                self.forget_all(connection)
+            older = self._speakers.get(key)
+            if older is not None:
+                connection.round_trip.inherit(older.round_trip, older.parked is not None)
+                self.forget(older, key)
+            member = Member(key)
+            # The key of the member, and not another one that is equal: there are very many.
+            connection.members[member.key] = member
+            self._speakers[member.key] = connection
+            self._count_members(1)
+        return member
+
+    def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
+        """The member has left, is none, or is heard by another connection now."""
+        if connection.forget(key):
+            del self._speakers[key]
+            self._count_members(-1)
+
+    def forget_all(self, connection: ConnectionHeartbeats) -> None:
+        """The connection is gone, or has too many members to remember."""
+        self._count_members(-len(connection.members))
+        for key in connection.members:
+            del self._speakers[key]
+        connection.members.clear()
+        connection.steady.clear()
+
+    def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
+        """How long before its interval ends a client of the connection is to be answered.
+
+        Nothing is learned where several members speak: it would be how busy their process is.
+        """
+        least_ms = self.settings.gateway_park_gap_ms
+        if len(connection.members) > 1:
+            return least_ms
+        delay_ms = self._delay.compute_ms(self.clock.time())
+        return compute_gap_ms(least_ms, connection.round_trip.allowance_ms, delay_ms)
+
+    def _hear(self, connection: ConnectionHeartbeats, member: Member, now: float) -> None:
+        """A heartbeat came: learn how long it took since the last one was answered."""
+        if member.answered_at and len(connection.members) <= 1:
+            took_ms = (now - member.answered_at) * 1_000
+            held_ms = (member.answered_at - member.heard_at) * 1_000
+            connection.round_trip.learn(took_ms, member.told_ms, held_ms)
+        member.heard_at = now
+        member.answered_at = 0.0
+
+    def _compute_rest_ms(self, connection: ConnectionHeartbeats, member: Member) -> int:
+        """The interval of a member at rest.
+
+        Nothing is parked of a connection with several members (a proxy, a load generator), nor
+        where parking is off, so nothing would be gained there by more heartbeats than Kafka's.
+        """
+        if len(connection.members) > 1 or self.settings.gateway_park_ms == 0:
+            return member.heartbeat_interval_ms
+        least_ms, gap_ms = self.settings.gateway_park_gap_ms, self.compute_gap_ms(connection)
+        return compute_rest_ms(self.pace, least_ms, gap_ms, member.heartbeat_interval_ms)
+
+    def _tell(
+        self, connection: ConnectionHeartbeats, member: Member, is_news: bool, is_settled: bool
+    ) -> int:
+        """The interval to tell a member that is answered now; it is noted as told.
+
+        A member that waits for partitions is to come back soon, but no sooner than answers take:
+        it would give them up (a slow disk, a long way), and ask again.
+        """
+        now = self.clock.time()
+        gap_ms = self.compute_gap_ms(connection)
+        told_ms = rest_ms = self._compute_rest_ms(connection, member)
+        if self.settings.gateway_park_ms:
+            first_ms = step_ms = self.pace.return_ms
+            if not is_settled:
+                first_ms, step_ms = self.pace.wait_ms, self.pace.wait_step_ms
+            first_ms = max(first_ms, round(2 * self._latency_ms), gap_ms)
+            previous_ms = 0 if is_news else member.told_ms
+            told_ms = compute_told_ms(previous_ms, first_ms, max(step_ms, gap_ms), rest_ms)
+            member.answers = 0 if is_news else member.answers + 1
+            if member.answers % _PROBE_EVERY == _PROBE_EVERY - 1 and member.heard_at:
+                held_ms = (now - member.heard_at) * 1_000
+                least_ms = self.settings.gateway_park_gap_ms
+                told_ms = compute_probe_ms(held_ms, least_ms, gap_ms) or told_ms
+        member.told_ms = told_ms
+        member.answered_at = now
+        return told_ms
+
+    def stop_parking(self) -> None:
+        """The server is stopping: no heartbeat is parked any more."""
+        self.is_draining = True
+
+    def _compute_park_ms(self, connection: ConnectionHeartbeats, member: Member, now: float) -> int:
+        """How long a heartbeat without news is parked, 0 for not at all; it is counted.
+
+        Not at all where others use its connection, or where it comes too often to be a client's.
+        """
+        if len(connection.members) > 1 or self.is_draining:
+            return 0
+        if now >= member.quiet_until:
+            member.quiet_until = now + member.told_ms / 1_000
+            member.quiet = 0
+        member.quiet += 1
+        if member.quiet > self.settings.gateway_burst_heartbeats:
+            return 0
+        gap_ms = self.compute_gap_ms(connection)
+        least_ms = self.settings.gateway_park_gap_ms
+        longest_ms = compute_longest_park_ms(self.pace, least_ms, gap_ms)
+        park_ms = compute_park_ms(member.told_ms, gap_ms, longest_ms)
+        return park_ms if park_ms >= SHORTEST_PARK_MS else 0
+
+    def _note_latency(self, submitted: float) -> float:
+        """Note how long an answer took that is there now; the time."""
+        now = self.clock.time()
+        took_ms = (now - submitted) * 1_000
+        self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, took_ms)
+        self._delay.note(took_ms, now)
+        return now
