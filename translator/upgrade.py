@@ -45,7 +45,7 @@ from coordinator.core.state.outcome import (
     Release,
     convert,
 )
-from coordinator.core.state.shard import Shard
+from coordinator.core.state.shard import Shard, SoftState
 from coordinator.core.state.steps import Steps
 from model.commands import UNCHANGED, ClassicDeadline, ConsumerGroupHeartbeat, Now
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -266,7 +266,7 @@ def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Re
             has = _compute_current(epoch, holding)
             current.append(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, own), has))
         yield
-    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.soft.topic_hashes)
     return (
         Record(GroupMetadataKey(group_id), None),
         *metadata,
@@ -339,8 +339,8 @@ def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRec
 
 def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Steps[Shard]:
     """A shard of the converted group alone, in which the newcomer is looked at."""
-    converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings)
-    converted.topic_hashes = shard.topic_hashes
+    soft = SoftState(topic_hashes=shard.soft.topic_hashes)
+    converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings, soft)
     for part in in_slices(records, weigh_record):
         for record in part:
             replay(converted, record)

@@ -123,7 +123,7 @@ def check_request(
     if member is None:
         raise compute_unknown_member(group.group_id, command.member_id)
     _check_epoch(member, command.member_epoch)
-    request = shard.local_requests.get(group.group_id)
+    request = shard.soft.local_requests.get(group.group_id)
     if (
         request is None
         or request.is_given_up
