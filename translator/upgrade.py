@@ -206,11 +206,12 @@ def check_upgrade(
     """
     rules = replace(compute_migration_rules(settings), keeps_user_data=keeps_user_data)
     key = rules.allows_upgrade, rules.max_size, keeps_user_data, rules.subscriptions_max
-    refusal = group.upgrade_checks.get(key)
+    known = group.upgrade_checks.found
+    refusal = known.get(key)
     if refusal is None:
         # A heartbeat of some bytes asks for it, and members may have said very much.
         refusal = yield from _find_refusal(group, rules)
-        group.upgrade_checks[key] = refusal
+        known[key] = refusal
     if refusal:
         raise GroupIdNotFound(
             f"Group {group.group_id} is a classic group and stays one: {refusal}."
