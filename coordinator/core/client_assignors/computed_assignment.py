@@ -1,7 +1,7 @@
 """A member computes the assignment of its group: prepare, install, and what is refused.
 
 Source: KIP-848, ConsumerGroupPrepareAssignment and ConsumerGroupInstallAssignment, which Kafka
-never shipped. Who is asked, and for how long, is the shell's (``Shard.local_requests``).
+never shipped. Who is asked, and for how long, is the shell's (``SoftState.local_requests``).
 """
 
 from __future__ import annotations
