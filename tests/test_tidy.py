@@ -45,7 +45,6 @@ TOO_LARGE_FOR_NOW = frozenset(
         "coordinator/core/state/classic_group.py: ClassicGroup",
         "coordinator/core/state/consumer_group.py: ConsumerGroup",
         "coordinator/core/state/consumer_group.py: it",
-        "coordinator/core/state/shard.py: Shard",
         "coordinator/runtime/background.py: __init__",
         "coordinator/runtime/commands/apply.py: __init__",
         "coordinator/runtime/commit/writer.py: Writer",

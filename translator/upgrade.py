@@ -45,7 +45,7 @@ from coordinator.core.state.outcome import (
     Release,
     convert,
 )
-from coordinator.core.state.shard import Shard
+from coordinator.core.state.shard import Shard, SoftState
 from coordinator.core.state.steps import Steps
 from model.commands import UNCHANGED, ClassicDeadline, ConsumerGroupHeartbeat, Now
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -205,11 +205,12 @@ def check_upgrade(
     """
     rules = replace(compute_migration_rules(settings), keeps_user_data=keeps_user_data)
     key = rules.allows_upgrade, rules.max_size, keeps_user_data, rules.subscriptions_max
-    refusal = group.upgrade_checks.get(key)
+    known = group.upgrade_checks.found
+    refusal = known.get(key)
     if refusal is None:
         # A heartbeat of some bytes asks for it, and members may have said very much.
         refusal = yield from _find_refusal(group, rules)
-        group.upgrade_checks[key] = refusal
+        known[key] = refusal
     if refusal:
         raise GroupIdNotFound(
             f"Group {group.group_id} is a classic group and stays one: {refusal}."
@@ -265,7 +266,7 @@ def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Re
             has = _compute_current(epoch, holding)
             current.append(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, own), has))
         yield
-    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.soft.topic_hashes)
     return (
         Record(GroupMetadataKey(group_id), None),
         *metadata,
@@ -338,8 +339,8 @@ def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRec
 
 def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Steps[Shard]:
     """A shard of the converted group alone, in which the newcomer is looked at."""
-    converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings)
-    converted.topic_hashes = shard.topic_hashes
+    soft = SoftState(topic_hashes=shard.soft.topic_hashes)
+    converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings, soft)
     for part in in_slices(records, weigh_record):
         for record in part:
             replay(converted, record)

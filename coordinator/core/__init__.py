@@ -1,8 +1,9 @@
 """The group state machines: pure and deterministic.
 
 ``handle(shard, command, now) -> Outcome`` (``coordinator.dispatch``) reads the state and changes
-nothing; ``replay(shard, record)`` is the only code that changes group state. Time, randomness and
-topics are arguments. There is no clock, no I/O, no logging here.
+nothing but a cache; ``coordinator.core.replay`` is the only code that changes group state
+(``GroupState`` and what is in it). ``SoftState``, what is known beside records, is the caller's.
+Time, randomness and topics are arguments. There is no clock, no I/O, no logging here.
 
 Duties of the caller (``coordinator.runtime``, and the simulator):
 

@@ -97,7 +97,7 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
 
     Raises the ``GroupError`` that is the answer.
     """
-    if shard.being_deleted and isinstance(command, ConsumerGroupHeartbeat | JoinGroup):
+    if shard.soft.being_deleted and isinstance(command, ConsumerGroupHeartbeat | JoinGroup):
         check_not_being_deleted(shard, command.group_id)
     outcome = handle_command(shard, command, now)
     if outcome.slices is not None:

@@ -74,7 +74,7 @@ def run(shard: Shard, command: Any) -> Outcome:
     for record in outcome.records:
         replay(shard, record)
     if outcome.classic is not None:
-        shard.live_classic_groups[G] = outcome.classic
+        shard.soft.live_classic_groups[G] = outcome.classic
     return outcome
 
 

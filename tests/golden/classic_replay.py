@@ -182,7 +182,7 @@ class ClassicReplay(WireReplay):
         """A commit that the log has is of a member, and any member may have made it."""
         if isinstance(command, OffsetCommit) and command.group_id in UNRECORDED_COMMITS_OF_MEMBERS:
             for shard in self.server.runtime._shards:
-                group = shard.live_classic_groups.get(command.group_id)
+                group = shard.soft.live_classic_groups.get(command.group_id)
                 if group is not None and group.leader is not None:
                     return replace(command, member_id=group.leader, member_epoch=group.generation)
         return command
@@ -239,14 +239,14 @@ class ClassicReplay(WireReplay):
     def _sort_members(self) -> None:
         """Put the members in Kafka's order, and let a converted group have Kafka's leader."""
         for shard in self.server.runtime._shards:
-            for group_id, group in shard.live_classic_groups.items():
+            for group_id, group in shard.soft.live_classic_groups.items():
                 members = self._maps[group_id].sort(group.members)
                 if group_id in self._converted:
                     leader = self._leaders.get((group_id, group.generation), group.leader)
                     group = replace(group, leader=leader)
                 if members != list(group.members) or group_id in self._converted:
                     ordered = {own: group.members[own] for own in members}
-                    shard.live_classic_groups[group_id] = replace(group, members=ordered)
+                    shard.soft.live_classic_groups[group_id] = replace(group, members=ordered)
                 self._converted.discard(group_id)
             self._converted.update(
                 group_id for group_id, group in shard.consumer_groups.items() if group.member_count

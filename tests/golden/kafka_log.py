@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from coordinator.core.replay.group_records import replay
+from coordinator.core.replay.offset_records import replay_commits_of, replay_no_offsets
 from coordinator.core.state.shard import Shard
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import (
@@ -153,6 +154,10 @@ class LogInTime:
         for record in () if batch.is_control else batch.records:
             replay(shard, decode_record(record))
         if batch.is_control or any(record.value is None for record in batch.records):
-            shard.offset_groups = compute_offset_groups(fold)
+            found = compute_offset_groups(fold)
+            for group_id in shard.offset_groups - found:
+                replay_no_offsets(shard, group_id)
+            for group_id in found - shard.offset_groups:
+                replay_commits_of(shard, group_id)
         self._next[partition] = place + 1
         return True

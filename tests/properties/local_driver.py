@@ -154,7 +154,7 @@ class LocalDriver:
         group = self.server.group(G)
         request = self.server.runtime.shards[
             self.server.runtime.partition_of(G)
-        ].local_requests.get(G)
+        ].soft.local_requests.get(G)
         is_asked = (
             request is not None
             and not request.is_given_up

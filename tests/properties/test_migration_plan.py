@@ -159,7 +159,7 @@ def test_blocked_is_what_the_newcomer_is_told(
     shard = Shard(LogPartition(0), settings, IMAGE)
     replay(shard, Record(GroupMetadataKey(G), record))
     if is_filling and record.members:
-        shard.live_classic_groups[G] = make_filling(compute_classic_group(G, record))
+        shard.soft.live_classic_groups[G] = make_filling(compute_classic_group(G, record))
     before = shard.classic_group(G)
     plan = compute_migration_plan(shard, G)
     answer = join(shard)

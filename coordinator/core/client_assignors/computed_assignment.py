@@ -1,7 +1,7 @@
 """A member computes the assignment of its group: prepare, install, and what is refused.
 
 Source: KIP-848, ConsumerGroupPrepareAssignment and ConsumerGroupInstallAssignment, which Kafka
-never shipped. Who is asked, and for how long, is the shell's (``Shard.local_requests``).
+never shipped. Who is asked, and for how long, is the shell's (``SoftState.local_requests``).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def check_request(
     if member is None:
         raise compute_unknown_member(group.group_id, command.member_id)
     _check_epoch(member, command.member_epoch)
-    request = shard.local_requests.get(group.group_id)
+    request = shard.soft.local_requests.get(group.group_id)
     if (
         request is None
         or request.is_given_up

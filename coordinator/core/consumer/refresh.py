@@ -58,4 +58,4 @@ def needs_epoch_for_topics(shard: Shard, group: ConsumerGroup) -> bool:
     if group.member_count == 0:
         return False
     names = group.subscribed_topic_names()
-    return compute_metadata_hash(names, shard.image, shard.topic_hashes) != group.metadata_hash
+    return compute_metadata_hash(names, shard.image, shard.soft.topic_hashes) != group.metadata_hash

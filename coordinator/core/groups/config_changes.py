@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import ApplyGroupSettings, Outcome
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.configs.assignor_configs import AssignorConfigs, Weight, parse_pins, parse_weights
@@ -310,8 +309,3 @@ def compute_described_configs(
             for config in GROUP_CONFIGS.values()
         ),
     )
-
-
-def note_settings_changed(group: ConsumerGroup) -> None:
-    """What was answered to the group's members before may be otherwise now."""
-    group.revision += 1

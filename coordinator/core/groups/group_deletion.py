@@ -54,20 +54,28 @@ def check_delete_group(shard: Shard, group_id: GroupId) -> None:
 
 def check_not_being_deleted(shard: Shard, group_id: GroupId) -> None:
     """Nobody joins a group that is losing its offsets; who asks again finds it gone."""
-    if group_id in shard.being_deleted:
+    if group_id in shard.soft.being_deleted:
         raise CoordinatorLoadInProgress(f"The group {group_id} is being deleted.")
 
 
 def check_is_there(shard: Shard, group_id: GroupId) -> None:
-    """Whether there is a group of that id, of whatever type."""
-    if group_id not in shard.consumer_groups and not shard.has_other_group(group_id):
+    """Whether there is a group of that id, of whatever type.
+
+    One that is being deleted is there to the end, even where it was nothing but offsets, the last
+    of which have expired meanwhile.
+    """
+    if (
+        group_id not in shard.consumer_groups
+        and not shard.has_other_group(group_id)
+        and group_id not in shard.soft.being_deleted
+    ):
         raise GroupIdNotFound(f"The group {group_id} does not exist.")
 
 
 def handle_delete_group(
     shard: Shard, command: DeleteGroup, offsets: Collection[OffsetPlace]
 ) -> Outcome:
-    """Tombstones of all offsets, and then of the group, in one batch."""
+    """Tombstones of all ``offsets`` that there are, and then of the group, in one batch."""
     check_delete_group(shard, command.group_id)
     if command.validate_only:
         return Outcome(response=Done())
@@ -76,7 +84,7 @@ def handle_delete_group(
         for topic, partition in offsets
     ]
     records += _compute_tombstones(shard, command.group_id)
-    return Outcome(records=tuple(records), response=Done())
+    return Outcome(tuple(records), Done(), last_offsets=True)
 
 
 def compute_offset_tombstones(group_id: GroupId, offsets: Iterable[OffsetPlace]) -> Outcome:

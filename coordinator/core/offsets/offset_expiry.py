@@ -100,7 +100,7 @@ def is_removable(shard: Shard, group_id: GroupId) -> bool:
 def handle_expire_offsets(shard: Shard, command: ExpireOffsets) -> Outcome:
     """Tombstones of offsets that the runtime found to be past their time, and of their group.
 
-    The group is removed only if it is empty still.
+    The group is removed only if it is empty still. One that ``removes_group`` names its last.
     """
     group_id = command.group_id
     records = [
@@ -109,4 +109,4 @@ def handle_expire_offsets(shard: Shard, command: ExpireOffsets) -> Outcome:
     ]
     if command.removes_group and is_removable(shard, group_id):
         records += compute_group_tombstones(shard, group_id)
-    return Outcome(records=tuple(records), response=Done())
+    return Outcome(tuple(records), Done(), last_offsets=command.removes_group)

@@ -213,21 +213,3 @@ def handle_expire_producers(shard: Shard, command: ExpireProducers) -> Outcome:
             side.append(SideRecord(ProducerStateKey(shard.partition, producer_id), None))
             side += _compute_groups_forgotten(shard, producer_id)
     return Outcome(response=Done(), side=tuple(side))
-
-
-def replay_producer_state(shard: Shard, record: SideRecord) -> None:
-    """Side records of kinds 6 and 9."""
-    match record.key, record.value:
-        case ProducerStateKey(_, producer_id), ProducerStateValue() as state:
-            shard.producers[producer_id] = state
-        case ProducerStateKey(_, producer_id), None:
-            shard.producers.pop(producer_id, None)
-        case ProducerGroupKey(_, producer_id, group_id), ProducerGroupValue() as group:
-            shard.producer_groups.setdefault(producer_id, {})[group_id] = group
-        case ProducerGroupKey(_, producer_id, group_id), None:
-            groups = shard.producer_groups.get(producer_id, {})
-            groups.pop(group_id, None)
-            if not groups:
-                shard.producer_groups.pop(producer_id, None)
-        case _:
-            raise AssertionError(f"no producer: {record}")

@@ -1,1 +1,1 @@
-"""Replay: records into the state of a shard, live and at a start."""
+"""Replay: records into the state of a shard, live and at a start; nothing else changes it."""

@@ -31,13 +31,13 @@ def _group(shard: Shard, group_id: GroupId, kind: type[G], create: bool) -> G | 
         return group
     if not create:
         return None
-    made = shard.foreign_groups[group_id] = kind(group_id)
+    made = shard.state.foreign_groups[group_id] = kind(group_id)
     return made
 
 
 def _drop(shard: Shard, group_id: GroupId, kind: type[ForeignGroup]) -> None:
     if isinstance(shard.foreign_groups.get(group_id), kind):
-        del shard.foreign_groups[group_id]
+        del shard.state.foreign_groups[group_id]
 
 
 def _replay_metadata(group: ForeignGroup | None, member_id: MemberId, *, is_there: bool) -> None:

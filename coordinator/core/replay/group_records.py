@@ -1,4 +1,4 @@
-"""Replay: the only code that changes group state.
+"""Replay of the records of groups. No code outside of this room changes group state.
 
 It accepts any order that a log, or any compaction of it, can bring: tombstones for what is not
 known, members before their group, targets before their members (KAFKA-17306, KAFKA-19862,
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
 from coordinator.core.replay.foreign_records import FOREIGN_REPLAYS
+from coordinator.core.replay.offset_records import replay_offset_commit
 from coordinator.core.state.classic_group import ClassicGroup, compute_classic_group
 from coordinator.core.state.consumer_group import (
     LEAVE_EPOCH,
@@ -27,7 +28,6 @@ from coordinator.core.state.conversion import Converted
 from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, select_made
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, TopicId, TopicName
-from model.log.commit_records import OffsetCommits
 from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -55,7 +55,6 @@ from model.log.records import (
     UnknownKey,
     UnknownValue,
 )
-from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 
 
 def replay(shard: Shard, record: Record) -> None:
@@ -69,7 +68,7 @@ def replay(shard: Shard, record: Record) -> None:
 def _group(shard: Shard, group_id: GroupId, create: bool) -> ConsumerGroup | None:
     group = shard.consumer_groups.get(group_id)
     if group is None and create:
-        group = shard.consumer_groups[group_id] = ConsumerGroup(group_id)
+        group = shard.state.consumer_groups[group_id] = ConsumerGroup(group_id)
     if group is not None:
         group.revision += 1
     return group
@@ -170,17 +169,17 @@ def _note_subscriptions(shard: Shard, group: ConsumerGroup, names: Iterable[Topi
     """Whether the group subscribes to these names may be otherwise now."""
     for name in names:
         if group.subscribes_to(name):
-            shard.groups_by_topic.setdefault(name, set()).add(group.group_id)
+            shard.state.groups_by_topic.setdefault(name, set()).add(group.group_id)
         else:
             _forget_subscription(shard, group.group_id, name)
 
 
 def _forget_subscription(shard: Shard, group_id: GroupId, name: TopicName) -> None:
-    groups = shard.groups_by_topic.get(name)
+    groups = shard.state.groups_by_topic.get(name)
     if groups is not None:
         groups.discard(group_id)
         if not groups:
-            del shard.groups_by_topic[name]
+            del shard.state.groups_by_topic[name]
 
 
 # --------------------------------------------------------------------------- current assignment
@@ -383,7 +382,7 @@ def replay_group_epoch(
         return
     for name in list(group.subscribed_topic_names()):
         _forget_subscription(shard, group.group_id, name)
-    del shard.consumer_groups[key.group_id]
+    del shard.state.consumer_groups[key.group_id]
 
 
 def replay_partition_metadata(
@@ -413,11 +412,11 @@ def replay_classic_group(
     shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
     """Type 2: the whole of a classic group; what it was beside its last record is over."""
-    shard.live_classic_groups.pop(key.group, None)
+    shard.soft.live_classic_groups.pop(key.group, None)
     if value is None:
-        shard.classic_groups.pop(key.group, None)
+        shard.state.classic_groups.pop(key.group, None)
     else:
-        shard.classic_groups[key.group] = compute_classic_group(key.group, value)
+        shard.state.classic_groups[key.group] = compute_classic_group(key.group, value)
 
 
 def replay_conversion(
@@ -426,63 +425,27 @@ def replay_conversion(
     """``replay`` of each record; those that end the group and begin it anew all at once."""
     group = converted.group
     if isinstance(group, ClassicGroup):
-        before = shard.consumer_groups.pop(group_id)
+        before = shard.state.consumer_groups.pop(group_id)
         before.revision += 1
         for name in before.subscribed_topic_names():
             _forget_subscription(shard, group_id, name)
-        shard.live_classic_groups.pop(group_id, None)
-        shard.classic_groups[group_id] = group
+        shard.soft.live_classic_groups.pop(group_id, None)
+        shard.state.classic_groups[group_id] = group
     else:
-        shard.live_classic_groups.pop(group_id, None)
-        shard.classic_groups.pop(group_id, None)
-        shard.consumer_groups[group_id] = group
+        shard.soft.live_classic_groups.pop(group_id, None)
+        shard.state.classic_groups.pop(group_id, None)
+        shard.state.consumer_groups[group_id] = group
         _note_subscriptions(shard, group, group.subscribed_topic_names())
     for record in records[converted.count :]:
         replay(shard, record)
 
 
-def replay_offset_commit(
-    shard: Shard, key: OffsetCommitKey | LegacyOffsetCommitKey, value: RecordValue | None
-) -> None:
-    """Types 0 and 1: the store has the offsets; here is noted only whose there are.
+def replay_group_configs(shard: Shard, group_id: GroupId) -> None:
+    """A side record changed the configs of the group; the catalogue has them.
 
-    That a group lost its last offset is seen by the runtime, which can look into the store.
+    What was answered to its members, or granted to them, by those of before is over.
     """
-    if value is not None:
-        shard.offset_groups.add(key.group)
-    elif shard.open_transactions:
-        shard.open_transactions.drop(OffsetCommitKey(key.group, key.topic, key.partition))
-
-
-def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
-    """Offsets that wait for a marker, or the marker; ``storage.log.fold`` does the same with bytes.
-
-    The state of the producer is replayed before.
-    """
-    transactions, producer_id = shard.open_transactions, record.producer_id
-    state = shard.producers.get(producer_id)
-    match record:
-        case TransactionalOffsets(_, producer_epoch, records):
-            since_ms = 0 if state is None else state.transaction_since_ms
-            for key, _ in records:
-                assert isinstance(key, OffsetCommitKey), "only offsets wait"
-                transactions.add(producer_id, producer_epoch, key, since_ms)
-        case TransactionMarker(committed=committed):
-            ended = transactions.end(producer_id)
-            if committed:
-                shard.offset_groups.update(key.group for key in ended)
-        case _:
-            assert_never(record)
-
-
-def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
-    """Type 1, many at once."""
-    replay_commits_of(shard, commits.group)
-
-
-def replay_commits_of(shard: Shard, group_id: GroupId) -> None:
-    """Type 1, whatever the offsets: they are read from the store."""
-    shard.offset_groups.add(group_id)
+    _group(shard, group_id, create=False)
 
 
 def _replay_nothing(shard: Shard, key: RecordKey, value: RecordValue | None) -> None:

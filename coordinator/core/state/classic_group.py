@@ -124,6 +124,15 @@ class InitialDelay:
     has_new_member: bool = False
 
 
+class UpgradeChecks:
+    """What is in the way of an upgrade, by the rules: found once for a value; a cache, no state."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: dict[object, str] = {}
+
+
 @value
 class ClassicGroup:
     """One classic group, with its members in the order in which they came.
@@ -155,10 +164,9 @@ class ClassicGroup:
     pending_syncs: frozenset[MemberId] = frozenset()
     initial_delay: InitialDelay | None = None
     metadata_bytes: int = 0
-    upgrade_checks: dict[object, str] = field(
-        init=False, default_factory=dict, repr=False, compare=False
+    upgrade_checks: UpgradeChecks = field(
+        init=False, default_factory=UpgradeChecks, repr=False, compare=False
     )
-    """What is in the way of an upgrade, under these rules: found once for this value."""
 
 
 def compute_classic_group(

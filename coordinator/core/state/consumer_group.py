@@ -104,6 +104,21 @@ class Member:
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
 
+class SubscribedTopicsCache:
+    """What ``subscribed_topic_indexes`` has found: no state, and gone with anything it is of."""
+
+    __slots__ = ("found", "version")
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.found: dict[Subscription, frozenset[int]] = {}
+
+    def begin(self, version: int) -> None:
+        """Forget what was found in other topics."""
+        self.version = version
+        self.found = {}
+
+
 class ConsumerGroup:
     """One consumer group."""
 
@@ -184,7 +199,7 @@ class ConsumerGroup:
         self.target: array[int] = array("i")
         self.holder: array[int] = array("i")
         self.assignment_epoch_of: array[int] = array("i")
-        self.subscribed_topics_cache: tuple[int, dict[Subscription, frozenset[int]]] = (-1, {})
+        self.subscribed_topics_cache = SubscribedTopicsCache()
 
     # ------------------------------------------------------------------------------- questions
 
@@ -253,12 +268,11 @@ class ConsumerGroup:
         if metadata is None:
             return frozenset()
         key = (image.version << 20) + len(self.numbers.topics)
-        version, known = self.subscribed_topics_cache
-        if version != key:
-            known = {}
-            self.subscribed_topics_cache = (key, known)
+        cache = self.subscribed_topics_cache
+        if cache.version != key:
+            cache.begin(key)
         subscription = metadata.subscribed_topic_names, regex_of(metadata)
-        found = known.get(subscription)
+        found = cache.found.get(subscription)
         if found is None:
             indexes = self.numbers.topic_indexes
             found = frozenset(
@@ -266,7 +280,7 @@ class ConsumerGroup:
                 for name in self.topics_of(metadata)
                 if (topic := image.by_name.get(name)) is not None and topic.topic_id in indexes
             )
-            known[subscription] = found
+            cache.found[subscription] = found
         return found
 
     # -------------------------------------- changes, for coordinator.core.replay.group_records only
@@ -300,7 +314,7 @@ class ConsumerGroup:
         kept = self.numbers.without_unused(used)
         if kept is not self.numbers:
             self.numbers = kept
-            self.subscribed_topics_cache = (-1, {})
+            self.subscribed_topics_cache = SubscribedTopicsCache()
             for each in (self.target, self.holder, self.assignment_epoch_of):
                 del each[len(kept) :]
         topics = len(kept.topics)
@@ -408,7 +422,7 @@ class ConsumerGroup:
             self.resolved_regexes.pop(regex, None)
         else:
             self.resolved_regexes[regex] = topics
-        self.subscribed_topics_cache = (-1, {})
+        self.subscribed_topics_cache = SubscribedTopicsCache()
         if regex not in self.regexes:
             return _NO_TOPICS
         after = topics or _NO_TOPICS

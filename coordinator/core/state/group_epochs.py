@@ -33,7 +33,7 @@ def compute_epoch_bump(
         raise UnknownServerError(
             f"Group {group_id} has the last epoch that there is: it has to be deleted."
         )
-    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.soft.topic_hashes)
     value = ConsumerGroupMetadataValue(epoch, metadata_hash)
     records = [Record(ConsumerGroupMetadataKey(group_id), value)]
     if group is not None and group.has_partition_metadata:

@@ -24,7 +24,7 @@ OffsetPlace: TypeAlias = tuple[TopicName, int]
 class _GroupEpochs:
     """How many of the offsets that wait in one group have which epoch.
 
-    ``descending`` has each epoch that there is, negative, and some that are gone.
+    ``descending`` has each epoch that there is, negative, and behind the first some that are gone.
     """
 
     __slots__ = ("counts", "descending", "noted")
@@ -37,8 +37,6 @@ class _GroupEpochs:
 
     @property
     def highest(self) -> int:
-        while -self.descending[0] not in self.counts:
-            heappop(self.descending)
         return -self.descending[0]
 
     def add(self, epoch: int) -> bool:
@@ -55,27 +53,37 @@ class _GroupEpochs:
 
     def discard(self, epoch: int) -> None:
         self.counts[epoch] -= 1
-        if not self.counts[epoch]:
-            del self.counts[epoch]
+        if self.counts[epoch]:
+            return
+        del self.counts[epoch]
+        while self.descending and -self.descending[0] not in self.counts:
+            heappop(self.descending)
+
+
+@dataclass(slots=True)
+class Timeout:
+    """When a transaction times out (monotonic ms); soft, and the shell's alone."""
+
+    at_ms: int | None = None
 
 
 @dataclass(slots=True)
 class OpenTransaction:
     """One producer's: the offsets that wait, each with the epoch of the producer that wrote it.
 
-    ``since_ms`` is the wall time from which on it is open. ``times_out_ms`` is monotonic, soft, and
-    the shell's alone. Where no record says since when, as in what was imported, it is since the
-    first of the offsets that still wait: ``latest_first`` has them, with their times. What is said
-    of groups is kept beside ``epochs``, so that a commit is not looked for among all.
+    ``since_ms`` is the wall time from which on it is open. Where no record says since when, as in
+    what was imported, it is since the first of the offsets that still wait: ``latest_first`` has
+    them, with their times. What is said of groups is kept beside ``epochs``, so that a commit is
+    not looked for among all.
     """
 
     since_ms: int
     epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
     _groups: dict[GroupId, _GroupEpochs] = field(default_factory=dict, compare=False, repr=False)
     _ascending: list[tuple[int, GroupId]] = field(default_factory=list, compare=False, repr=False)
-    """The highest epoch of each group, and some that are not any more."""
+    """The highest epoch of each group, and behind the lowest some that are not any more."""
     latest_first: list[tuple[int, OffsetCommitKey]] = field(default_factory=list, compare=False)
-    times_out_ms: int | None = field(default=None, compare=False)
+    timeout: Timeout = field(default_factory=Timeout, compare=False)
 
     def group_epochs(self) -> dict[GroupId, int]:
         """The highest epoch of what waits in each group."""
@@ -89,10 +97,7 @@ class OpenTransaction:
     @property
     def producer_epoch(self) -> int:
         """The epoch that its marker has at least, that of the group with the lowest."""
-        ascending = self._ascending
-        while self.find_epoch(ascending[0][1]) != ascending[0][0]:
-            heappop(ascending)
-        return ascending[0][0]
+        return self._ascending[0][0]
 
     def add(self, key: OffsetCommitKey, producer_epoch: int) -> None:
         """An offset waits, in the place of what waited under its key."""
@@ -107,6 +112,7 @@ class OpenTransaction:
             epochs = self._groups[key.group] = _GroupEpochs()
         if epochs.add(producer_epoch):
             self._note_highest(key.group, epochs)
+            self._drop_gone()
 
     def discard(self, key: OffsetCommitKey) -> None:
         """It waits no more, if it did."""
@@ -119,6 +125,12 @@ class OpenTransaction:
             self._note_highest(key.group, epochs)
         else:
             del self._groups[key.group]
+        self._drop_gone()
+
+    def _drop_gone(self) -> None:
+        ascending = self._ascending
+        while ascending and self.find_epoch(ascending[0][1]) != ascending[0][0]:
+            heappop(ascending)
 
     def _note_highest(self, group_id: GroupId, epochs: _GroupEpochs) -> None:
         noted = epochs.highest

@@ -180,7 +180,9 @@ class Outcome:
     """``records``, then ``commits``, are to be replayed and written, ``effects`` carried out.
 
     Or else there is a ``transaction`` to be replayed and written, and no records beside it.
-    ``prepared`` has some of the records with what they come to, made before.
+    ``prepared`` has some of the records with what they come to, made before. With ``last_offsets``
+    the group has no committed offset after the records: the command says so, for only the store
+    knows.
     Either ``response`` is the answer, or ``then`` is a command to handle once the targets of
     the batch are there, and its outcome has the answer. An error is the response where
     something has changed all the same. With ``wait`` the answer is parked before the
@@ -201,6 +203,7 @@ class Outcome:
     wait: Wait | None = None
     releases: tuple[Release, ...] = ()
     prepared: PreparedTarget | None = None
+    last_offsets: bool = False
     converted: Converted | None = None
     slices: Steps[Outcome] | None = None
 

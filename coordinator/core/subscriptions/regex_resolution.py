@@ -57,8 +57,8 @@ def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
         return Outcome(response=Done())
     records = [_record(command, regex, topics) for regex, topics in resolved.items()]
     records += _orphan_tombstones(group)
-    shard.topic_hashes.update(command.topic_hashes)
-    drop_gone_hashes(shard.image, shard.topic_hashes)
+    shard.soft.topic_hashes.update(command.topic_hashes)
+    drop_gone_hashes(shard.image, shard.soft.topic_hashes)
     names = _names_after(group, resolved)
     if not _needs_epoch(shard, group, resolved, names):
         return Outcome(records=tuple(records), response=Done())
@@ -108,7 +108,7 @@ def _needs_epoch(
                 return True
         elif _existing(shard.image, before or frozenset()) != _existing(shard.image, topics):
             return True
-    metadata_hash = compute_metadata_hash(names, shard.image, shard.topic_hashes)
+    metadata_hash = compute_metadata_hash(names, shard.image, shard.soft.topic_hashes)
     return metadata_hash != group.metadata_hash
 
 

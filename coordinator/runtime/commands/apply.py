@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NoReturn
 
-from coordinator.core.offsets.producers import replay_producer_state
-from coordinator.core.replay.group_records import (
-    replay,
+from coordinator.core.replay.group_records import replay
+from coordinator.core.replay.offset_records import (
     replay_commits,
     replay_commits_of,
+    replay_producer_state,
     replay_transaction,
 )
 from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
@@ -149,7 +149,7 @@ class Apply:
         if outcome.records:
             waited = self._replayer.replay(shard, group_id, outcome)
         if outcome.classic is not None:
-            shard.live_classic_groups[group_id] = outcome.classic
+            shard.soft.live_classic_groups[group_id] = outcome.classic
         elif isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
             self._effects.deadlines.heard(group_id, command.member_id)
             self._effects.regexes.heard(shard, command)

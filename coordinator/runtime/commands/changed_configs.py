@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from coordinator.core.deadlines.liveness import Liveness
-from coordinator.core.groups.config_changes import note_settings_changed
+from coordinator.core.replay.group_records import replay_group_configs
 from coordinator.core.state.group_epochs import compute_target_effect
 from coordinator.core.state.outcome import ApplyGroupSettings
 from coordinator.core.state.shard import Shard
@@ -62,7 +62,7 @@ class GroupSettingsChanges:
         group = shard.consumer_groups.get(group_id)
         if group is None:
             return
-        note_settings_changed(group)
+        replay_group_configs(shard, group_id)
         if group.member_count and group.target_epoch < group.group_epoch:
             # It may have waited for the interval of before.
             target = compute_target_effect(shard, group, group_id)

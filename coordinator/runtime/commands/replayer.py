@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.replay.client_assignor_records import replay_local
 from coordinator.core.replay.group_records import replay, replay_conversion, replay_prepared_target
+from coordinator.core.replay.offset_records import replay_no_offsets
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
@@ -37,6 +38,8 @@ class Replayer:
         """For whom offsets waited that the records take with their tombstones."""
         waited = _find_waited(shard, outcome) if shard.open_transactions else NOTHING_WAITED
         self._replay(shard, group_id, outcome)
+        if outcome.last_offsets:
+            replay_no_offsets(shard, group_id)
         return waited
 
     def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:

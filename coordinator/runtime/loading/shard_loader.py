@@ -10,9 +10,14 @@ import struct
 from collections.abc import Generator, Iterable, Iterator
 
 from coordinator.core.groups.topic_records import Catalogue, make_topic, replay_side
-from coordinator.core.offsets.producers import replay_producer_state
 from coordinator.core.replay.client_assignor_records import replay_local
 from coordinator.core.replay.group_records import replay
+from coordinator.core.replay.offset_records import (
+    replay_commits_of,
+    replay_imported_transaction,
+    replay_producer_state,
+    replay_waiting_offset,
+)
 from coordinator.core.state.shard import Shard
 from model.ids import LogOffset, LogPartition, ProducerId
 from model.log.records import OffsetCommitKey, Record, RecordType, RecordValue
@@ -122,9 +127,8 @@ class ShardLoader:
                 self.records += 1
                 yield RECORD_COST + (len(data) >> BYTES_COST_SHIFT)
         known.clear()
-        add_group = shard.offset_groups.add
         for group_id in store.offset_group_ids(shard.partition):
-            add_group(group_id)
+            replay_commits_of(shard, group_id)
             yield OFFSET_GROUP_COST
         yield from load_producers(store, shard)
         self.records += yield from load_open_transactions(store, shard)
@@ -157,10 +161,10 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None
             waiting[key] = epochs[entry.offset], entry.timestamp
             yield RECORD_COST
         if since_ms == NOT_KNOWN:
-            shard.open_transactions.add_imported(producer, waiting)
+            replay_imported_transaction(shard, producer, waiting)
             continue
         for key, (epoch, _) in waiting.items():
-            shard.open_transactions.add(producer, epoch, key, since_ms)
+            replay_waiting_offset(shard, producer, epoch, key, since_ms)
             yield RECORD_COST
     return sum(map(len, found.values()))
 

@@ -224,10 +224,7 @@ class OffsetExpiry:
         if expired or removes_group:
             offsets = tuple((stored.topic, stored.partition) for stored in expired.values())
             command = ExpireOffsets(INTERNAL, group_id, offsets, removes_group)
-            if removes_group:
-                # That these are its last is known here alone.
-                shard.offset_groups.discard(group_id)
-            self._submit(command, partial(self._note, shard, command))
+            self._submit(command, partial(self._note, command))
         return REMOVAL_COST + len(found)
 
     def _has_others(
@@ -241,12 +238,10 @@ class OffsetExpiry:
         left = islice(self._store.latest(partition, prefix), len(keys) + 1)
         return any(entry.key not in keys for entry in left)
 
-    def _note(self, shard: Shard, command: ExpireOffsets, answer: Answer) -> None:
+    def _note(self, command: ExpireOffsets, answer: Answer) -> None:
         group_id = command.group_id
         if isinstance(answer, GroupError):
             log.warning("expiry_refused", group_id=group_id, cause=answer.message)
-            if command.offsets:
-                shard.offset_groups.add(group_id)
             return
         self._stats.offsets_expired += len(command.offsets)
         self._stats.groups_expired += command.removes_group

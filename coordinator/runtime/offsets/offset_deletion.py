@@ -16,6 +16,7 @@ from coordinator.core.groups.group_deletion import (
     handle_delete_group,
     handle_delete_offsets,
 )
+from coordinator.core.replay.offset_records import replay_no_offsets
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
@@ -80,11 +81,7 @@ class OffsetDeletion:
         shard = self._shards[compute_log_partition(group_id, len(self._shards))]
         try:
             if isinstance(command, DeleteGroup):
-                check_delete_group(shard, group_id)
-                check_not_being_deleted(shard, group_id)
-                if not command.validate_only:
-                    yield from self._delete_very_many(shard, command)
-                outcome = self._handle(shard, command)
+                outcome = yield from self._delete_group(shard, command)
             else:
                 outcome = yield from self._delete_offsets(shard, command)
             self._check_space(outcome)
@@ -96,9 +93,6 @@ class OffsetDeletion:
             failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
             self._answer_error((group_id,), reply, failure)
             return
-        if isinstance(command, DeleteGroup) and not command.validate_only:
-            # That these are its last is known here alone.
-            shard.offset_groups.discard(group_id)
 
         def answer_and_forget(answer: Answer) -> None:
             try:
@@ -113,6 +107,17 @@ class OffsetDeletion:
             return
         self._apply(shard, command, outcome, answer_and_forget)
 
+    def _delete_group(self, shard: Shard, command: DeleteGroup) -> Steps[Outcome]:
+        group_id = command.group_id
+        check_delete_group(shard, group_id)
+        check_not_being_deleted(shard, group_id)
+        try:
+            if not command.validate_only:
+                yield from self._delete_very_many(shard, command)
+            return self._handle(shard, command)
+        finally:
+            shard.soft.being_deleted.discard(group_id)
+
     def _delete_very_many(self, shard: Shard, command: DeleteGroup) -> Steps[None]:
         """The offsets of the group, if one batch of them would hold the loop for long.
 
@@ -125,19 +130,14 @@ class OffsetDeletion:
         left = list(islice(places, SLICE + 1))
         if len(left) <= SLICE:
             return
-        shard.being_deleted.add(group_id)
-        try:
-            while len(left) > SLICE:
-                outcome = compute_offset_tombstones(group_id, left[:SLICE])
-                self._check_space(outcome)
-                self._apply(shard, command, outcome, _ignore)
-                self._writer.write_if_full()
-                yield
-                left = [*left[SLICE:], *islice(places, SLICE)]
-        finally:
-            shard.being_deleted.discard(group_id)
-        # It may be nothing but offsets, the last of which have expired: it is not gone before.
-        shard.offset_groups.add(group_id)
+        shard.soft.being_deleted.add(group_id)
+        while len(left) > SLICE:
+            outcome = compute_offset_tombstones(group_id, left[:SLICE])
+            self._check_space(outcome)
+            self._apply(shard, command, outcome, _ignore)
+            self._writer.write_if_full()
+            yield
+            left = [*left[SLICE:], *islice(places, SLICE)]
 
     def _delete_offsets(self, shard: Shard, command: DeleteOffsets) -> Steps[Outcome]:
         """What the last part comes to, with the answer for all; those before it are gathered.
@@ -210,15 +210,14 @@ class OffsetDeletion:
         }
 
     def forget_if_offsetless(self, group_id: GroupId) -> None:
-        """The group lost offsets: see whether it has any left. Kept by the shell, for only the
-        store knows."""
+        """The group lost offsets: see whether it has any left, for only the store knows."""
         if self._durability.offsets.get(group_id, 0) > self._writer.durable_generation:
             # The store may not show it yet. Should it be a tombstone, its answer comes here too.
             return
         shard = self._shards[compute_log_partition(group_id, len(self._shards))]
         prefix = encode_offset_group_prefix(group_id)
         if next(iter(self._store.latest(shard.partition, prefix)), None) is None:
-            shard.offset_groups.discard(group_id)
+            replay_no_offsets(shard, group_id)
 
 
 def _split(

@@ -76,7 +76,7 @@ class TransactionTimeouts:
             for _, transaction in shard.open_transactions.producers():
                 age_ms = now.wall_ms - max(transaction.since_ms, self._imported_at_ms())
                 left_ms = min(max(self._timeout_ms - age_ms, self._grace_ms), self._timeout_ms)
-                transaction.times_out_ms = now.monotonic_ms + left_ms
+                transaction.timeout.at_ms = now.monotonic_ms + left_ms
         self._call_later(self._interval_ms)
 
     def stop(self) -> None:
@@ -85,10 +85,10 @@ class TransactionTimeouts:
 
     def deadline_ms(self, transaction: OpenTransaction) -> int:
         """The wall time at which a transaction times out, if nothing happens to the clock."""
-        if transaction.times_out_ms is None:
+        if transaction.timeout.at_ms is None:
             return transaction.since_ms + self._timeout_ms
         now = self._clock.now()
-        return now.wall_ms + max(transaction.times_out_ms, self._not_before_ms) - now.monotonic_ms
+        return now.wall_ms + max(transaction.timeout.at_ms, self._not_before_ms) - now.monotonic_ms
 
     def _call_later(self, delay_ms: int) -> None:
         self._expected_ms = self._clock.monotonic_ms() + delay_ms
@@ -113,14 +113,14 @@ class TransactionTimeouts:
     def _note_new(self, now_ms: int) -> None:
         for shard in self._shards:
             for transaction in shard.open_transactions.newest_first():
-                if transaction.times_out_ms is not None:
+                if transaction.timeout.at_ms is not None:
                     break  # The others began earlier.
-                transaction.times_out_ms = now_ms + self._timeout_ms
+                transaction.timeout.at_ms = now_ms + self._timeout_ms
 
     def _find(self, now_ms: int) -> Iterator[tuple[Shard, ProducerId, OpenTransaction]]:
         for shard in self._shards:
             for producer_id, transaction in shard.open_transactions.producers():
-                if transaction.times_out_ms is None or transaction.times_out_ms > now_ms:
+                if transaction.timeout.at_ms is None or transaction.timeout.at_ms > now_ms:
                     break  # The others began later.
                 yield shard, producer_id, transaction
 

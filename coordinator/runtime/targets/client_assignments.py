@@ -87,7 +87,7 @@ class LocalAssignments:
         """
         offer = Offer(group_id, member_id, ask, self._withdraw)
         self._offers.setdefault(group_id, {})[member_id] = offer
-        request = self._shard_of(group_id).local_requests.get(group_id)
+        request = self._shard_of(group_id).soft.local_requests.get(group_id)
         if request is not None and request.member_id in (None, member_id):
             self._ask_somebody(request)
         return offer
@@ -100,7 +100,7 @@ class LocalAssignments:
         del offers[offer.member_id]
         if not offers:
             del self._offers[group_id]
-        request = self._shard_of(group_id).local_requests.get(group_id)
+        request = self._shard_of(group_id).soft.local_requests.get(group_id)
         if request is not None and request.member_id == offer.member_id:
             self._ask_somebody(replace(request, member_id=None))
 
@@ -113,7 +113,7 @@ class LocalAssignments:
         if group is None or group.local is None or group.target_epoch >= group.group_epoch:
             self._forget(shard, group_id)
             return False
-        request = shard.local_requests.get(group_id)
+        request = shard.soft.local_requests.get(group_id)
         if request is not None and request.group_epoch == group.group_epoch:
             return not request.is_given_up
         return self._begin(shard, group, request)
@@ -148,14 +148,14 @@ class LocalAssignments:
         offers, failures = self._offers.get(group_id, {}), self._failures.get(group_id, {})
         there = [member_id for member_id in choice.member_ids if member_id in offers]
         chosen = min(there, key=lambda member_id: failures.get(member_id, 0), default=None)
-        shard.local_requests[group_id] = replace(request, member_id=chosen)
+        shard.soft.local_requests[group_id] = replace(request, member_id=chosen)
         if chosen is not None:
             offers[chosen].ask()
 
     def end(self, effect: EndLocalRequest) -> None:
         """The assignment is installed, or failed: then the server's turn has come."""
         shard, group_id = self._shard_of(effect.group_id), effect.group_id
-        request = shard.local_requests.get(group_id)
+        request = shard.soft.local_requests.get(group_id)
         if request is None or request.group_epoch != effect.group_epoch:
             return
         if effect.reason is not None:
@@ -183,12 +183,12 @@ class LocalAssignments:
             cause=cause,
         )
         self._disarm(group_id)
-        shard.local_requests[group_id] = replace(request, is_given_up=True)
+        shard.soft.local_requests[group_id] = replace(request, is_given_up=True)
         self._mark(group_id)
 
     def _forget(self, shard: Shard, group_id: GroupId) -> None:
         self._disarm(group_id)
-        shard.local_requests.pop(group_id, None)
+        shard.soft.local_requests.pop(group_id, None)
         if group_id not in shard.consumer_groups:
             self._failures.pop(group_id, None)
 
@@ -209,13 +209,13 @@ class LocalAssignments:
         """A timer that comes late moves the deadline: what came meanwhile is still to be read."""
         del self._timers[group_id]
         shard, now_ms = self._shard_of(group_id), self._clock.monotonic_ms()
-        request = shard.local_requests.get(group_id)
+        request = shard.soft.local_requests.get(group_id)
         if request is None or request.is_given_up:
             return
         if now_ms - due_ms > LATE_MS:
             deadline_ms = request.deadline_ms + now_ms - due_ms
             request = replace(request, deadline_ms=max(deadline_ms, now_ms + SETTLE_MS))
-            shard.local_requests[group_id] = request
+            shard.soft.local_requests[group_id] = request
         left_ms = request.deadline_ms - now_ms
         if left_ms > 0:
             self._arm(group_id, left_ms)

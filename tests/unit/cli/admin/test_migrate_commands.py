@@ -8,6 +8,7 @@ import pytest
 from assignors import embedded
 from cli.data_folder import DataFolder
 from coordinator.core.replay.group_records import replay
+from coordinator.core.replay.offset_records import replay_commits_of
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from coordinator.runtime.runtime import Runtime
 from model.commands import INTERNAL, ClassicHeartbeat, ConsumerGroupHeartbeat, ConsumerGroupLeave
@@ -289,7 +290,7 @@ async def commit_as_nobody(server: Server, group: str) -> None:
     place = server.runtime.partition_of(GroupId(group))
     store: LogStore = server.runtime._store
     write(store, GroupId(group), [make_offset(group)])
-    server.runtime.shards[place].offset_groups.add(GroupId(group))
+    replay_commits_of(server.runtime.shards[place], GroupId(group))
 
 
 def make_offset(group: str) -> Record:

@@ -137,7 +137,7 @@ async def test_a_classic_group_has_the_series_that_a_consumer_group_has(runtime:
     assert value(series, "muster_group_epoch", group="full") == group.generation
     assert value(series, "muster_group_assignment_epoch", group="full") == group.generation
     preparing = replace(group, state=ClassicGroupState.PREPARING_REBALANCE, awaiting_joins=0)
-    shard.live_classic_groups[GroupId("full")] = preparing
+    shard.soft.live_classic_groups[GroupId("full")] = preparing
     series = read(runtime)
     assert value(series, "muster_groups", type="classic", state="PreparingRebalance") == 1
     assert value(series, "muster_group_members_unconverged", group="full") == members
