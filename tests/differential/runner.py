@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from tests.differential.admin import NotInTime, Patience
 from tests.differential.classic.classic_generator import GROUPS
 from tests.differential.classic.classic_side import ClassicSide
 from tests.differential.classic.classic_steps import (
@@ -22,7 +21,6 @@ from tests.differential.classic.classic_steps import (
     ClassicLook,
     ClassicSync,
 )
-from tests.differential.client import Connection
 from tests.differential.generator import AnyStep, Sequence
 from tests.differential.seen import (
     ASSIGNING,
@@ -38,7 +36,10 @@ from tests.differential.seen import (
     is_told_anew,
     is_waiting,
 )
-from tests.differential.side import Side
+from tests.differential.sides.admin import NotInTime, Patience
+from tests.differential.sides.client import Connection
+from tests.differential.sides.side import Side
+from tests.differential.sides.topics import Topics
 from tests.differential.steps import (
     Beat,
     CreateTopic,
@@ -55,7 +56,6 @@ from tests.differential.steps import (
     Remove,
     Settle,
 )
-from tests.differential.topics import Topics
 
 SIMPLE: Final = ("", "Empty", "classic")
 """A group without members, as ListGroups shows it."""

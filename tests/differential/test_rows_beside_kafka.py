@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.differential import admin
 from tests.differential.asks import PARTITIONS, Answers, Ask
-from tests.differential.client import Connection
-from tests.differential.peers import run_peers
 from tests.differential.rows import ROWS
 from tests.differential.runner import Peers
+from tests.differential.sides import admin
+from tests.differential.sides.client import Connection
+from tests.differential.sides.peers import run_peers
 
 pytestmark = pytest.mark.kafka
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from gateway.codec.kio_schema import compute_fields, request_type
 from model.errors import ErrorCode
-from tests.differential import admin
 from tests.differential.classic.classic_flaws import SESSION_MS, compute_flaw
 from tests.differential.classic.classic_members import (
     CONSUMER,
@@ -36,9 +35,10 @@ from tests.differential.classic.classic_steps import (
     ClassicStep,
     ClassicSync,
 )
-from tests.differential.client import Connection
 from tests.differential.seen import EMPTY, PREPARING, ClassicRow, ClassicView, Seen
-from tests.differential.topics import SHARED, Topics
+from tests.differential.sides import admin
+from tests.differential.sides.client import Connection
+from tests.differential.sides.topics import SHARED, Topics
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69

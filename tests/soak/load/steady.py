@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import muster
-from tests.interop.franz import start_franz
+from tests.interop.consumers.franz import start_franz
 from tests.kafka.java import start_java
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.latency.matrix import JAVA

@@ -16,7 +16,7 @@ from typing import Any, Final
 from gateway.codec.kio_schema import request_type
 from model.errors import ErrorCode
 from model.ids import GroupId, compute_log_partition
-from tests.differential.client import Connection, make_entity
+from tests.differential.sides.client import Connection, make_entity
 from tests.unit.gateway.wire_rig import frame
 
 LIST_OFFSETS, METADATA, COMMIT, OFFSET_FETCH, FIND = 2, 3, 8, 9, 10

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from gateway.codec.decoding import DecodeError
 from model.errors import ErrorCode
-from tests.differential import admin
 from tests.differential.classic.classic_side import ClassicSide
 from tests.differential.classic.classic_steps import ClassicStep
-from tests.differential.client import Connection
-from tests.differential.members import MemberState, choose_epoch, compute_flaw
 from tests.differential.seen import EMPTY, GroupView, MemberView, Places, Seen
+from tests.differential.sides import admin
+from tests.differential.sides.client import Connection
+from tests.differential.sides.members import MemberState, choose_epoch, compute_flaw
+from tests.differential.sides.topics import OWN, Topics
 from tests.differential.steps import (
     Beat,
     Chosen,
@@ -38,7 +39,6 @@ from tests.differential.steps import (
     Settle,
     Step,
 )
-from tests.differential.topics import OWN, Topics
 
 COMMIT, FETCH, LEAVE_GROUP, LIST_GROUPS, DELETE_GROUPS = 8, 9, 13, 16, 42
 OFFSET_DELETE, HEARTBEAT, DESCRIBE = 47, 68, 69

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from model.errors import ErrorCode
-from tests.differential.client import Connection
+from tests.differential.sides.client import Connection
 
 METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 3, 19, 20, 37
 DESCRIBE_CONFIGS, ALTER_CONFIGS, FIND_COORDINATOR = 32, 44, 10

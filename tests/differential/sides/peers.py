@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.differential import admin
 from tests.differential.classic.classic_side import MAX_SIZE
-from tests.differential.client import Connection
 from tests.differential.runner import Peers
-from tests.differential.topics import SHARED
+from tests.differential.sides import admin
+from tests.differential.sides.client import Connection
+from tests.differential.sides.topics import SHARED
 from tests.kafka.broker import KafkaBroker, Setting
 from tests.server import MusterServer
 

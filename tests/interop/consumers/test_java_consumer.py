@@ -13,7 +13,7 @@ from tests.interop.confluent_client import WITHIN_S, make_topic
 from tests.kafka.java import Event, JavaProgram, run_java, start_java
 from tests.server import MusterServer
 
-JAVA = Path(__file__).parent / "java"
+JAVA = Path(__file__).parents[1] / "java"
 PARTITIONS = 4
 RECORDS = 40
 NAMES = {f"orders-{number}" for number in range(PARTITIONS)}
