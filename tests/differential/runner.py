@@ -36,7 +36,7 @@ from tests.differential.seen import (
     is_told_anew,
     is_waiting,
 )
-from tests.differential.sides.admin import NotInTime, Patience
+from tests.differential.sides.admin import make_patience
 from tests.differential.sides.client import Connection
 from tests.differential.sides.side import Side
 from tests.differential.sides.topics import Topics
@@ -56,6 +56,7 @@ from tests.differential.steps import (
     Remove,
     Settle,
 )
+from tests.support.waiting import NotInTime
 
 SIMPLE: Final = ("", "Empty", "classic")
 """A group without members, as ListGroups shows it."""
@@ -202,7 +203,7 @@ class Pair:
         self, step: AnyStep, kafka: Seen | NotInTime, muster: Seen | NotInTime
     ) -> tuple[Seen | NotInTime, Seen | NotInTime]:
         """Until both have answered the same members; what a side is late with is no difference."""
-        patience = Patience(ANSWERED_WITHIN_S)
+        patience = make_patience(ANSWERED_WITHIN_S)
         group = getattr(step, "group", None)
         while True:
             if isinstance(kafka, NotInTime) or isinstance(muster, NotInTime) or group is None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.groups import wait_until
 from tests.e2e.wire_client import HeartbeatResponse, WireClient, commit, heartbeat
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
+from tests.support.waiting import until
 
 DELAY_MS = 200
 COMMITS = 12
@@ -98,7 +98,7 @@ async def test_no_answer_before_the_fsync_and_no_heartbeat_behind_it(server: Mus
     beats = Beats()
     async with asyncio.TaskGroup() as group:
         beating = group.create_task(beat(address, beats))
-        await wait_until(lambda: beats.count > 0, 30, "the member is in its group")
+        await until(lambda: beats.count > 0, "the member is in its group", 30)
         committed = await asyncio.gather(
             *(commit_times(address, f"group-{n}", beats) for n in range(4))
         )

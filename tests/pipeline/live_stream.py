@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from tests.e2e.wire_client import WireClient, WireMember, commit
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -198,13 +199,13 @@ class Follower:
 
     def wait_for(self, offsets: int, deadline_s: float = DEADLINE_S) -> float:
         """Until so many are in the tables; how long that took."""
-        started = time.monotonic()
-        while self.count_offsets() < offsets:
-            code = self._process.poll()
-            assert code is None, f"{code}: {self._log.read_text(encoding='utf-8')}"
-            assert time.monotonic() - started < deadline_s, f"less than {offsets} in time"
-            time.sleep(_POLL_S)
-        return time.monotonic() - started
+        return wait_until(
+            lambda: self.count_offsets() >= offsets,
+            lambda: f"{offsets} are in the tables: {self._log.read_text(encoding='utf-8')}",
+            deadline_s,
+            between=lambda: time.sleep(_POLL_S),
+            is_hopeless=lambda: self._process.poll() is not None,
+        )
 
 
 def _is_number(file: Path) -> bool:

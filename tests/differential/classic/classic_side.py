@@ -39,6 +39,7 @@ from tests.differential.seen import EMPTY, PREPARING, ClassicRow, ClassicView, S
 from tests.differential.sides import admin
 from tests.differential.sides.client import Connection
 from tests.differential.sides.topics import SHARED, Topics
+from tests.support.waiting import NotInTime
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
@@ -185,7 +186,7 @@ class ClassicSide:
         await admin.wait_until(is_over, f"{self.group_id(group)} stays deserted", _PATIENCE_S)
 
     async def _wait_for_answers(self, group: int) -> None:
-        patience = admin.Patience(_PATIENCE_S)
+        patience = admin.make_patience(_PATIENCE_S)
         while True:
             self._collect(group)
             waiting = [state for _, state in self.list_of(group) if state.waiting is not None]
@@ -200,7 +201,7 @@ class ClassicSide:
                 return
             if patience.is_over():
                 names = [state.client_id for state in left]
-                raise admin.NotInTime(f"{names} are not answered: {view}, {self.show(group)}")
+                raise NotInTime(f"{names} are not answered: {view}, {self.show(group)}")
             await asyncio.sleep(0.005)
 
     def _may_wait(self, group: int, state: ClassicState, view: ClassicView) -> bool:

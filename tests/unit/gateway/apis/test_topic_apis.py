@@ -17,6 +17,7 @@ from model.commands import INTERNAL, DeleteTopic
 from model.errors import ErrorCode
 from model.ids import TopicName
 from storage.codec.batches import encode_batch
+from tests.support.waiting import until
 from tests.unit.gateway.apis.prober import list_batches, topic
 from tests.unit.gateway.apis.topics_rig import TOPIC_APIS, TopicsRig, run, run_topics
 from tests.unit.gateway.apis.wire_client import ConnectionClosed, WireClient
@@ -65,10 +66,10 @@ def fetched(answer: dict[str, Any]) -> dict[str, Any]:
 
 async def until_watched(rig: TopicsRig, count: int = 1) -> None:
     """Wait until so many fetches wait for records."""
-    deadline = time.monotonic() + 30
-    while len(rig.topics._watches) != count:
-        assert time.monotonic() < deadline, f"{len(rig.topics._watches)} fetches wait"
-        await asyncio.sleep(0.002)
+    await until(
+        lambda: len(rig.topics._watches) == count,
+        lambda: f"{count} fetches wait: {len(rig.topics._watches)}",
+    )
 
 
 # --------------------------------------------------------------------------------------- waiting

@@ -13,6 +13,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId
 from tests.scenarios.imported import make_imported
+from tests.support.waiting import until
 from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.wire_rig import (
     beat,
@@ -33,7 +34,6 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
-from tests.unit.service.stand import until
 
 
 async def test_group_of_two_by_both_versions() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from assignors import embedded
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
+from tests.support.waiting import until
 from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.groups.test_wire_classic_groups import (
     HEARTBEAT,
@@ -102,9 +102,7 @@ async def join_as_classic(old: WireClient) -> dict[str, Any]:
 
 
 async def wait_until_parked(rig: Rig) -> None:
-    async with asyncio.timeout(30):
-        while not len(rig.runtime._watches):  # noqa: ASYNC110 - no event to wait for
-            await asyncio.sleep(0.001)
+    await until(lambda: len(rig.runtime._watches) > 0, "a request is parked")
 
 
 @pytest.mark.parametrize("policy", ["bidirectional", "disabled"])

@@ -29,7 +29,8 @@ from storage.codec.batches import (
 )
 from storage.log.compression import compress, decompress
 from tests.support.batches import decode_batches
-from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store, until
+from tests.support.waiting import until
+from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store
 
 SEGMENT_BYTES = 1_000
 SETTINGS = TopicSettings(

@@ -13,6 +13,7 @@ from model.ids import TopicId, TopicName
 from model.topics import Topic
 from storage.codec.batches import Batch, BatchRecord, encode_batch, reencode_batch
 from tests.support.batches import decode_batches
+from tests.support.waiting import until
 from tests.unit.gateway.topics.store_rig import (
     KEY,
     NOW_MS,
@@ -24,7 +25,6 @@ from tests.unit.gateway.topics.store_rig import (
     headers,
     run_store,
     segment_files,
-    until,
 )
 
 NO_SUCH = PartitionKey(TopicId(b"x" * 16), 0)

@@ -48,7 +48,8 @@ from model.responses import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_store import RocksLogStore, open_store
 from tests.support.trimming import trim_once
-from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children, until
+from tests.support.waiting import until
+from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children
 
 G = GroupId("g")
 T = TopicName("orders")
