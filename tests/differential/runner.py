@@ -36,8 +36,7 @@ from tests.differential.seen import (
     is_told_anew,
     is_waiting,
 )
-from tests.differential.sides.admin import make_patience
-from tests.differential.sides.client import Connection
+from tests.differential.sides.admin import ANSWERED_IN_S, make_patience
 from tests.differential.sides.side import Side
 from tests.differential.sides.topics import Topics
 from tests.differential.steps import (
@@ -57,6 +56,7 @@ from tests.differential.steps import (
     Settle,
 )
 from tests.support.waiting import NotInTime
+from tests.support.wire.connection import Connection
 
 SIMPLE: Final = ("", "Empty", "classic")
 """A group without members, as ListGroups shows it."""
@@ -302,7 +302,10 @@ class Peers:
 
     async def _run(self, sequence: Sequence) -> Failure | None:
         prefix = f"s{sequence.seed}.{next(_runs)}"
-        connections = [await Connection.open(address) for address in (self.kafka, self.muster)]
+        connections = [
+            await Connection.open(address, "differential", ANSWERED_IN_S)
+            for address in (self.kafka, self.muster)
+        ]
         try:
             kafka, muster = (
                 self._make_side(sequence, prefix, *each)

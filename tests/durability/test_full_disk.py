@@ -15,8 +15,9 @@ import pytest
 
 from model.errors import ErrorCode
 from tests.durability.servers import TOPIC, FaultyServer, build_shim
-from tests.e2e.wire_client import HeartbeatResponse, WireClient, heartbeat
 from tests.support.waiting import Patience, until, until_answered
+from tests.support.wire.member import HeartbeatResponse, heartbeat
+from tests.support.wire.referee import RefereedConnection
 
 MIB = 1 << 20
 DISK_BYTES = 192 * MIB
@@ -80,7 +81,7 @@ def place(tmp_path: Path, mounted: Path | None) -> Iterator[tuple[FaultyServer, 
         yield server, ToldDisk(server) if mounted is None else Tmpfs(folder)
 
 
-async def join(client: WireClient) -> int:
+async def join(client: RefereedConnection) -> int:
     """Joins as the only member and takes what it gets; the epoch."""
     joined = await client.send(
         heartbeat("h", "m", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
@@ -129,7 +130,7 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
 ) -> None:
     server, disk = place
     reserve = server.data_dir / "reserve"
-    member = WireClient(*server.address("kafka"))
+    member = RefereedConnection(*server.address("kafka"))
     await member.connect()
     epoch = await join(member)
     assert await server.commit(1) == 0
@@ -143,7 +144,7 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
         response = await member.send(heartbeat("h", "m", epoch), HeartbeatResponse)
         assert not int(response.error_code)
     assert size_of(reserve) is None, "less is free than it holds: it is given up"
-    stranger = WireClient(*server.address("kafka"))
+    stranger = RefereedConnection(*server.address("kafka"))
     await stranger.connect()
     refused = await stranger.send(
         heartbeat("h", "n", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),

@@ -11,9 +11,9 @@ import pytest
 
 import muster
 from tests.e2e.groups import GroupView, describe, wait_for_group
-from tests.e2e.wire_client import WireMember
 from tests.server import MusterServer
 from tests.support.waiting import until
+from tests.support.wire.member import WireMember
 
 MEMBERS = 100
 PARTITIONS = 250

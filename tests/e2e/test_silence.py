@@ -14,9 +14,9 @@ import pytest
 
 import muster
 from tests.e2e.groups import GroupView, wait_for_group
-from tests.e2e.wire_client import WireMember
 from tests.server import MusterServer
 from tests.support.waiting import until
+from tests.support.wire.member import WireMember
 
 SESSION_TIMEOUT_MS = 3_000
 HEARTBEAT_MS = 500

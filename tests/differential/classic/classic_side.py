@@ -37,9 +37,9 @@ from tests.differential.classic.classic_steps import (
 )
 from tests.differential.seen import EMPTY, PREPARING, ClassicRow, ClassicView, Seen
 from tests.differential.sides import admin
-from tests.differential.sides.client import Connection
 from tests.differential.sides.topics import SHARED, Topics
 from tests.support.waiting import NotInTime
+from tests.support.wire.connection import Connection
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
@@ -150,11 +150,9 @@ class ClassicSide:
         state = self.members[group, member]
         which = group, member, state.life
         if which not in self._connections:
-            opened = await Connection.open(self.address, state.client_id)
+            opened = await Connection.open(self.address, state.client_id, patience_s=None)
             self._connections[which] = opened
-        asked = self._connections[which].ask(
-            key, version, within_s=None, **keep_known(key, version, values)
-        )
+        asked = self._connections[which].ask(key, version, **keep_known(key, version, values))
         kind = JOINING if key == JOIN else SYNCING
         state.waiting = Waiting(kind, asyncio.create_task(asked))
 

@@ -22,8 +22,8 @@ from tests.differential.classic.classic_side import (
 )
 from tests.differential.classic.classic_steps import ClassicExpire, ClassicLeave, ClassicSync
 from tests.differential.seen import EMPTY, STABLE, ClassicRow, ClassicView, Seen
-from tests.differential.sides.client import Connection
 from tests.differential.sides.topics import Topics
+from tests.support.wire.connection import Connection
 
 
 class Script(ClassicSide):

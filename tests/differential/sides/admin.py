@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from model.errors import ErrorCode
-from tests.differential.sides.client import Connection
 from tests.support.waiting import Patience, until_answered
+from tests.support.wire.connection import Connection
 
 METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 3, 19, 20, 37
 DESCRIBE_CONFIGS, ALTER_CONFIGS, FIND_COORDINATOR = 32, 44, 10
 DELETE_GROUPS, HEARTBEAT, DESCRIBE = 42, 68, 69
 GROUP_RESOURCE = 32
 SET, DELETE = 0, 1
+ANSWERED_IN_S = 120.0
+"""Which a Kafka on a busy machine may take."""
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.01
 T = TypeVar("T")

@@ -16,7 +16,6 @@ from tests.differential.classic.classic_side import ClassicSide
 from tests.differential.classic.classic_steps import ClassicStep
 from tests.differential.seen import EMPTY, GroupView, MemberView, Places, Seen
 from tests.differential.sides import admin
-from tests.differential.sides.client import Connection
 from tests.differential.sides.members import MemberState, choose_epoch, compute_flaw
 from tests.differential.sides.topics import OWN, Topics
 from tests.differential.steps import (
@@ -40,6 +39,7 @@ from tests.differential.steps import (
     Step,
 )
 from tests.support.waiting import NotInTime
+from tests.support.wire.connection import Connection
 
 COMMIT, FETCH, LEAVE_GROUP, LIST_GROUPS, DELETE_GROUPS = 8, 9, 13, 16, 42
 OFFSET_DELETE, HEARTBEAT, DESCRIBE = 47, 68, 69

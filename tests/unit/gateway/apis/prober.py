@@ -8,7 +8,7 @@ from typing import Any
 from storage.codec.batches import read_batch_header
 from storage.codec.errors import CodecError
 from tests.support.waiting import wait_until
-from tests.unit.gateway.apis.wire_client import ConnectionClosed, WireClient
+from tests.support.wire.referee import ConnectionClosed, RefereedClient
 
 UNKNOWN_ID = b"x" * 16
 ANSWER_IN_TIME_S = 30.0
@@ -23,7 +23,7 @@ class Prober:
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
-        self._client = WireClient(host, port)
+        self._client = RefereedClient(host, port)
         self.ids: dict[str, bytes] = {}
 
     def ask(self, api: str, version: int, /, **fields: Any) -> Any:
@@ -31,7 +31,7 @@ class Prober:
             answer = self._client.ask(api, version, **fields)
         except ConnectionClosed:
             self._client.close()
-            self._client = WireClient(*self._address)
+            self._client = RefereedClient(*self._address)
             return "closed"
         return self._normalise(answer)
 

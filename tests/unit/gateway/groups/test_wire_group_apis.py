@@ -15,12 +15,7 @@ from model.ids import GroupId
 from tests.scenarios.imported import make_imported
 from tests.support.waiting import until
 from tests.unit.gateway.fake_coordinator import VirtualClock
-from tests.unit.gateway.wire_rig import (
-    beat,
-    join,
-    run_rig,
-    topic_id_of,
-)
+from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
