@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from confluent_kafka import Consumer
 
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 from translator.readiness import Hindrance
 
 GUIDE = (CHECKOUT / "docs" / "migration.md").read_text()
@@ -57,11 +57,11 @@ def make_consumer(server: MusterServer, protocol: str) -> Consumer:
 
 
 def poll_until(consumers: Sequence[Consumer], holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to that"
+    def poll() -> None:
         for consumer in consumers:
             consumer.poll(0.05)
+
+    wait_until(holds, within_s=DEADLINE_S, between=poll)
 
 
 def test_the_guide_is_followed(tmp_path: Path) -> None:

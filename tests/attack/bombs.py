@@ -8,7 +8,7 @@ import cramjam
 
 from tests.attack.stand import Attack, Target
 from tests.fuzz.records import compress, make_record, seal_batch
-from tests.plain_client import Client
+from tests.support.wire.blocking import Client
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 _UNPACKED = 200 << 20

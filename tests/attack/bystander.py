@@ -20,7 +20,7 @@ from typing import Any
 import grpc
 
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
-from tests.plain_client import HEARTBEAT, Client
+from tests.support.wire.blocking import HEARTBEAT, Client
 
 PAUSE_S = 0.02
 _MEMBER = "bystander-member"

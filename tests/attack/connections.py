@@ -9,7 +9,8 @@ import time
 
 from tests.attack.flood import Flood
 from tests.attack.stand import Attack, Target
-from tests.plain_client import Client, make_frame
+from tests.support.wire.blocking import Client
+from tests.support.wire.frames import make_frame
 
 FILE_LIMIT = 1_024
 _HALF = struct.pack(">ihhi", 100 << 20, 8, 9, 1)

@@ -12,7 +12,8 @@ from tests.attack.flood import Flood
 from tests.attack.stand import Attack, Target
 from tests.attack.wire_floods import VERSIONS
 from tests.fuzz.wire_bytes import varint
-from tests.plain_client import Client, frame, make_frame
+from tests.support.wire.blocking import Client
+from tests.support.wire.frames import frame, make_frame
 
 _MANY = 200_000
 _CLAIMS = (0x7FFF_FFFF, 0x7FFF_FFFE, 1_000_000, 250_001)

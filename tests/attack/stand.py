@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.groups import CHECKOUT
-from tests.plain_client import Client
 from tests.server import MusterServer
+from tests.support.wire.blocking import Client
 
 LONGEST_WAIT_S: Final = 1.0
 """How long another client may have to wait."""

@@ -6,7 +6,8 @@ import time
 
 from tests.attack.flood import Flood
 from tests.attack.stand import Attack, Target
-from tests.plain_client import TIMEOUT_S, Client, make_frame
+from tests.support.wire.blocking import TIMEOUT_S, Client
+from tests.support.wire.frames import make_frame
 
 _SMALL_WINDOW = 4_096
 _CONFIGS_OF_BROKER = [{"resource_type": 4, "resource_name": "1", "configuration_keys": None}]
@@ -97,7 +98,7 @@ def join_without_end(target: Target, strength: int) -> None:
         make_frame(
             68,
             1,
-            correlation=number,
+            correlation_id=number,
             group_id="crowd",
             member_id=f"m-{number}",
             member_epoch=0,

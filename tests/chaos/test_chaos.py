@@ -17,7 +17,7 @@ from tests.chaos.broken import BROKEN, broken
 from tests.chaos.ledger import Ledger
 from tests.chaos.network import DelayRange, Network, running_network
 from tests.chaos.run import run_seed
-from tests.unit.service.stand import until
+from tests.support.waiting import until
 
 ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)
 

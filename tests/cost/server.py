@@ -22,8 +22,8 @@ from model.ids import TopicId, TopicName
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler
 from tests.sim.cluster.server import quiet_logs
 from tests.support.memory import MemoryLogStore
+from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import frame, make_request
 
 
 def topic_id_of(name: str) -> TopicId:

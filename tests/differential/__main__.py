@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.differential.generator import Sequence, generate
-from tests.differential.peers import prepare, run_peers
 from tests.differential.runner import Failure, Peers
+from tests.differential.sides.peers import prepare, run_peers
 
 SHRINK_S = 60.0
 

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from tests.differential.client import Connection
+from tests.support.wire.connection import Connection
 
 COMMIT, FETCH, FIND, LEAVE, DESCRIBE_GROUPS, LIST = 8, 9, 10, 13, 15, 16
 MARKERS, TXN_COMMIT, DELETE_GROUPS, OFFSET_DELETE, BEAT, DESCRIBE = 27, 28, 42, 47, 68, 69

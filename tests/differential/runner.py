@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from tests.differential.admin import NotInTime, Patience
 from tests.differential.classic.classic_generator import GROUPS
 from tests.differential.classic.classic_side import ClassicSide
 from tests.differential.classic.classic_steps import (
@@ -22,7 +21,6 @@ from tests.differential.classic.classic_steps import (
     ClassicLook,
     ClassicSync,
 )
-from tests.differential.client import Connection
 from tests.differential.generator import AnyStep, Sequence
 from tests.differential.seen import (
     ASSIGNING,
@@ -38,7 +36,9 @@ from tests.differential.seen import (
     is_told_anew,
     is_waiting,
 )
-from tests.differential.side import Side
+from tests.differential.sides.admin import ANSWERED_IN_S, make_patience
+from tests.differential.sides.side import Side
+from tests.differential.sides.topics import Topics
 from tests.differential.steps import (
     Beat,
     CreateTopic,
@@ -55,7 +55,8 @@ from tests.differential.steps import (
     Remove,
     Settle,
 )
-from tests.differential.topics import Topics
+from tests.support.waiting import NotInTime
+from tests.support.wire.connection import Connection
 
 SIMPLE: Final = ("", "Empty", "classic")
 """A group without members, as ListGroups shows it."""
@@ -202,7 +203,7 @@ class Pair:
         self, step: AnyStep, kafka: Seen | NotInTime, muster: Seen | NotInTime
     ) -> tuple[Seen | NotInTime, Seen | NotInTime]:
         """Until both have answered the same members; what a side is late with is no difference."""
-        patience = Patience(ANSWERED_WITHIN_S)
+        patience = make_patience(ANSWERED_WITHIN_S)
         group = getattr(step, "group", None)
         while True:
             if isinstance(kafka, NotInTime) or isinstance(muster, NotInTime) or group is None:
@@ -301,7 +302,10 @@ class Peers:
 
     async def _run(self, sequence: Sequence) -> Failure | None:
         prefix = f"s{sequence.seed}.{next(_runs)}"
-        connections = [await Connection.open(address) for address in (self.kafka, self.muster)]
+        connections = [
+            await Connection.open(address, "differential", ANSWERED_IN_S)
+            for address in (self.kafka, self.muster)
+        ]
         try:
             kafka, muster = (
                 self._make_side(sequence, prefix, *each)

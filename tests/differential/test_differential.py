@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.differential.generator import STEPS, generate, has_patterns
-from tests.differential.peers import prepare, run_peers
 from tests.differential.runner import Failure, Peers
+from tests.differential.sides.peers import prepare, run_peers
 
 # However slow the machine is: how long it may take is said with its group.
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]

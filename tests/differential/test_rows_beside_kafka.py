@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.differential import admin
 from tests.differential.asks import PARTITIONS, Answers, Ask
-from tests.differential.client import Connection
-from tests.differential.peers import run_peers
 from tests.differential.rows import ROWS
 from tests.differential.runner import Peers
+from tests.differential.sides import admin
+from tests.differential.sides.admin import ANSWERED_IN_S
+from tests.differential.sides.peers import run_peers
+from tests.support.wire.connection import Connection
 
 pytestmark = pytest.mark.kafka
 
@@ -32,7 +33,7 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peers]:
 
 async def prepare(peers: Peers) -> None:
     for address in (peers.kafka, peers.muster):
-        connection = await Connection.open(address)
+        connection = await Connection.open(address, "differential", ANSWERED_IN_S)
         await admin.wait_for_coordinator(connection)
         for name in TOPICS:
             assert not await admin.create_topic(connection, name, PARTITIONS)
@@ -41,7 +42,7 @@ async def prepare(peers: Peers) -> None:
 
 async def ask_all(address: str, asks: Iterator[Ask]) -> list[tuple[Ask, Any]]:
     """Each request with its answer."""
-    connection = await Connection.open(address)
+    connection = await Connection.open(address, "differential", ANSWERED_IN_S)
     try:
         topics = await admin.describe_topics(connection, TOPICS)
         answers = Answers(connection, {name: topic_id for name, (topic_id, _) in topics.items()})

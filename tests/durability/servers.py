@@ -6,9 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.e2e.wire_client import WireClient, commit, fetch_all
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
+from tests.support.wire.member import commit, fetch_all
+from tests.support.wire.referee import RefereedConnection
 
 TOPIC = "orders"
 GROUP = "g"
@@ -59,7 +60,7 @@ class FaultyServer(MusterServer):
 
         Raises ``OSError`` or ``EOFError`` where there is no answer.
         """
-        client = WireClient(*self.address("kafka"))
+        client = RefereedConnection(*self.address("kafka"))
         try:
             await client.connect()
             return (await commit(client, group_id, TOPIC, {partition: offset}))[partition]
@@ -68,7 +69,7 @@ class FaultyServer(MusterServer):
 
     async def fetch(self, group_id: str = GROUP) -> dict[int, int]:
         """The committed offsets of a group, by partition."""
-        client = WireClient(*self.address("kafka"))
+        client = RefereedConnection(*self.address("kafka"))
         try:
             await client.connect()
             found = await fetch_all(client, group_id)

@@ -20,6 +20,7 @@ from tests.durability.servers import GROUP, FaultyServer, build_shim
 from tests.durability.stores import find, flip_bit
 from tests.groups import CHECKOUT
 from tests.server import ServerNotStarted
+from tests.support.waiting import until
 
 LOG = "store/rocksdb/0"
 """Files of the write-ahead log, tables and blobs begin like this."""
@@ -95,9 +96,11 @@ async def test_a_power_cut_leaves_all_that_was_answered(server: FaultyServer) ->
             acknowledged[group_id] = offset
 
     running = [asyncio.create_task(keep_committing(f"group-{number}")) for number in range(8)]
-    async with asyncio.timeout(60):
-        while len(acknowledged) < 8 or min(acknowledged.values()) < 3:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(
+        lambda: len(acknowledged) == 8 and min(acknowledged.values()) >= 3,
+        lambda: f"8 groups have 3 commits each: {acknowledged}",
+        60,
+    )
     server.kill()
     await asyncio.gather(*running)
     cut_bytes = cut_power(server)

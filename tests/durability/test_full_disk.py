@@ -5,7 +5,6 @@ Where mounting is not allowed the room is what ``statvfs`` is made to say.
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,9 @@ import pytest
 
 from model.errors import ErrorCode
 from tests.durability.servers import TOPIC, FaultyServer, build_shim
-from tests.e2e.wire_client import HeartbeatResponse, WireClient, heartbeat
+from tests.support.waiting import Patience, until, until_answered
+from tests.support.wire.member import HeartbeatResponse, heartbeat
+from tests.support.wire.referee import RefereedConnection
 
 MIB = 1 << 20
 DISK_BYTES = 192 * MIB
@@ -80,7 +81,7 @@ def place(tmp_path: Path, mounted: Path | None) -> Iterator[tuple[FaultyServer, 
         yield server, ToldDisk(server) if mounted is None else Tmpfs(folder)
 
 
-async def join(client: WireClient) -> int:
+async def join(client: RefereedConnection) -> int:
     """Joins as the only member and takes what it gets; the epoch."""
     joined = await client.send(
         heartbeat("h", "m", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
@@ -100,10 +101,13 @@ async def read_metric(server: FaultyServer, name: str) -> float:
 
 async def wait_for_commit(server: FaultyServer, code: ErrorCode, offset: int) -> None:
     """Until a commit is answered with this code."""
-    deadline = asyncio.get_running_loop().time() + DEADLINE_S
-    while (found := await server.commit(offset)) != code:
-        assert asyncio.get_running_loop().time() < deadline, f"it stays at {found}"
-        await asyncio.sleep(0.1)
+    await until_answered(
+        lambda: server.commit(offset),
+        lambda found: found == code,
+        f"a commit is answered {code!r}",
+        patience=Patience(DEADLINE_S),
+        pause_s=0.1,
+    )
 
 
 def size_of(path: Path) -> int | None:
@@ -113,10 +117,12 @@ def size_of(path: Path) -> int | None:
 
 async def wait_for_size(path: Path, size: object) -> None:
     """Until the file is there as large as that."""
-    deadline = asyncio.get_running_loop().time() + DEADLINE_S
-    while size_of(path) != size:
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.02)
+    await until(
+        lambda: size_of(path) == size,
+        lambda: f"{path} has {size} bytes, not {size_of(path)}",
+        DEADLINE_S,
+        pause_s=0.02,
+    )
 
 
 async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
@@ -124,7 +130,7 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
 ) -> None:
     server, disk = place
     reserve = server.data_dir / "reserve"
-    member = WireClient(*server.address("kafka"))
+    member = RefereedConnection(*server.address("kafka"))
     await member.connect()
     epoch = await join(member)
     assert await server.commit(1) == 0
@@ -138,7 +144,7 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
         response = await member.send(heartbeat("h", "m", epoch), HeartbeatResponse)
         assert not int(response.error_code)
     assert size_of(reserve) is None, "less is free than it holds: it is given up"
-    stranger = WireClient(*server.address("kafka"))
+    stranger = RefereedConnection(*server.address("kafka"))
     await stranger.connect()
     refused = await stranger.send(
         heartbeat("h", "n", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
 import grpc.aio
 
 from muster.v1 import admin_pb2, admin_pb2_grpc
+from tests.support.waiting import Patience, until_answered
 
 POLL_S = 0.05
 
@@ -73,24 +73,16 @@ async def find(target: str, group_id: str) -> GroupView | None:
         return None
 
 
-async def wait_until(condition: Callable[[], bool], within_s: float, what: str) -> None:
-    """Until the condition holds; fails where it does not in time."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + within_s
-    while not condition():
-        assert loop.time() < deadline, f"not within {within_s} s: {what}"
-        await asyncio.sleep(POLL_S)
-
-
 async def wait_for_group(
     target: str, group_id: str, condition: Callable[[GroupView], bool], within_s: float
 ) -> GroupView:
     """Until the group is there and as wanted."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + within_s
-    while True:
-        view = await find(target, group_id)
-        if view is not None and condition(view):
-            return view
-        assert loop.time() < deadline, f"not within {within_s} s: {view}"
-        await asyncio.sleep(POLL_S)
+    view = await until_answered(
+        lambda: find(target, group_id),
+        lambda view: view is not None and condition(view),
+        f"{group_id} is as wanted within {within_s:g} s",
+        patience=Patience(within_s),
+        pause_s=POLL_S,
+    )
+    assert view is not None
+    return view

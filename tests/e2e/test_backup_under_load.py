@@ -10,9 +10,10 @@ from pathlib import Path
 from cli.errors import ExitCode
 from storage.rocks.rocks_reader import open_store_reader
 from tests.e2e.test_kill_under_commits import PARTITIONS, TOPIC, Committer
-from tests.e2e.wire_client import WireClient, fetch_all
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from tests.support.wire.member import fetch_all
+from tests.support.wire.referee import RefereedConnection
 
 GROUPS = 6
 BACKUPS = 3
@@ -81,7 +82,7 @@ async def check_serves(
 ) -> None:
     """A server on a restored store has every offset acknowledged before, and none never sent."""
     with MusterServer(data, topics={TOPIC: PARTITIONS}) as server:
-        client = WireClient(*server.address("kafka"))
+        client = RefereedConnection(*server.address("kafka"))
         await client.connect()
         for committer in committers:
             stored = await fetch_all(client, committer.group_id)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import muster
-from tests.e2e.groups import GroupView, wait_for_group, wait_until
+from tests.e2e.groups import GroupView, wait_for_group
 from tests.interop.confluent_client import ConfluentClient, produce
 from tests.server import MusterServer
+from tests.support.waiting import until
 
 PARTITIONS = 6
 GROUP = "mixed"
@@ -102,13 +103,13 @@ async def test_members_of_both_doors_through_deaths_of_leader_and_server(tmp_pat
             ) as near,
         ):
             with wire_consumer(server) as wire:
-                await wait_until(
-                    lambda: len(near.assignment) == len(wire.held) == 2, WITHIN_S, "three share"
+                await until(
+                    lambda: len(near.assignment) == len(wire.held) == 2, "three share", WITHIN_S
                 )
                 await wait_for_group(server.grpc, GROUP, is_shared_by(3), WITHIN_S)
                 leader.kill()
-                await wait_until(
-                    lambda: len(near.assignment) == len(wire.held) == 3, WITHIN_S, "two share"
+                await until(
+                    lambda: len(near.assignment) == len(wire.held) == 3, "two share", WITHIN_S
                 )
                 await wait_for_group(server.grpc, GROUP, is_shared_by(2), WITHIN_S)
                 near_names = {f"{topic}-{index}" for topic, index in near.assignment}
@@ -119,9 +120,9 @@ async def test_members_of_both_doors_through_deaths_of_leader_and_server(tmp_pat
                 await asyncio.to_thread(server.start)
                 await near.commit(dict.fromkeys(near.assignment, 7))
                 await asyncio.to_thread(produce, server, range(60), "orders", PARTITIONS)
-                await wait_until(lambda: len(wire.values) == 30, WITHIN_S, "wire reads its half")
+                await until(lambda: len(wire.values) == 30, "wire reads its half", WITHIN_S)
                 assert near.generation == generation, "the restart changed nothing"
-            await wait_until(lambda: len(near.assignment) == PARTITIONS, WITHIN_S, "wire has left")
+            await until(lambda: len(near.assignment) == PARTITIONS, "wire has left", WITHIN_S)
             offsets = await near.fetch_offsets()
             committed = sorted(found.offset for found in offsets.values() if found is not None)
             assert committed == [7, 7, 7, 10, 10, 10]

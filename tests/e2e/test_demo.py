@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.groups import CHECKOUT
+from tests.support.waiting import wait_until
 
 COMMAND = [sys.executable, "-m", "cli", "demo"]
 CHECKED = (
@@ -61,11 +62,12 @@ def demo(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
         COMMAND, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True
     )
     try:
-        deadline = time.monotonic() + 60
-        while len(find_descendants(process.pid)) < 4:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(
+            lambda: len(find_descendants(process.pid)) >= 4,
+            "four processes run",
+            60,
+            is_hopeless=lambda: process.poll() is not None,
+        )
         yield process
     finally:
         process.kill()

@@ -6,8 +6,9 @@ import asyncio
 import random
 from pathlib import Path
 
-from tests.e2e.wire_client import WireClient, commit, fetch_all
 from tests.server import MusterServer
+from tests.support.wire.member import commit, fetch_all
+from tests.support.wire.referee import RefereedConnection
 
 ROUNDS = 20
 GROUPS = 8
@@ -26,7 +27,7 @@ class Committer:
 
     async def run(self, address: tuple[str, int]) -> None:
         """Until the server goes away."""
-        client = WireClient(*address)
+        client = RefereedConnection(*address)
         try:
             await client.connect()
             while True:
@@ -47,7 +48,7 @@ class Committer:
 
     async def check(self, address: tuple[str, int]) -> None:
         """What is stored is what was acknowledged last, or was sent after it."""
-        client = WireClient(*address)
+        client = RefereedConnection(*address)
         await client.connect()
         stored = await fetch_all(client, self.group_id)
         await client.close()

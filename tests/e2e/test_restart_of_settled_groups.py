@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import muster
-from tests.e2e.groups import GroupView, describe, wait_for_group, wait_until
-from tests.e2e.wire_client import WireMember
+from tests.e2e.groups import GroupView, describe, wait_for_group
 from tests.server import MusterServer
+from tests.support.waiting import until
+from tests.support.wire.member import WireMember
 
 MEMBERS = 100
 PARTITIONS = 250
@@ -65,10 +66,10 @@ async def test_restart_moves_nothing(how: str, tmp_path: Path) -> None:
                 server.kill()
             beats = {member.member_id: member.heartbeats for member in on_wire}
             await asyncio.to_thread(server.start)
-            await wait_until(
+            await until(
                 lambda: all(m.heartbeats >= beats[m.member_id] + 2 for m in on_wire),
-                SETTLE_S,
                 "every wire member heartbeats again",
+                SETTLE_S,
             )
             for member in on_sessions:
                 # A commit is accepted from a member that the new server knows at its epoch.

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import muster
-from tests.e2e.groups import GroupView, wait_for_group, wait_until
-from tests.e2e.wire_client import WireMember
+from tests.e2e.groups import GroupView, wait_for_group
 from tests.server import MusterServer
+from tests.support.waiting import until
+from tests.support.wire.member import WireMember
 
 SESSION_TIMEOUT_MS = 3_000
 HEARTBEAT_MS = 500
@@ -190,14 +191,12 @@ async def test_a_session_cut_without_fin(server: MusterServer) -> None:
             await far.__aenter__()
             try:
                 await wait_for_group(server.grpc, GROUP, shared_by(2), PATIENCE_S)
-                await wait_until(
-                    lambda: len(far.assignment) > 0, PATIENCE_S, "it knows its partitions"
-                )
+                await until(lambda: len(far.assignment) > 0, "it knows its partitions", PATIENCE_S)
                 relay.cut()
                 took_s = await measure_move(server, near.member_id)
                 # It gave them up by its own clock, before the server gave them away.
                 assert not far.assignment
-                await wait_until(lost.is_set, PATIENCE_S, "on_lost is called")
+                await until(lost.is_set, "on_lost is called", PATIENCE_S)
             finally:
                 relay.close()
                 listening.close()

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.groups import wait_until
-from tests.e2e.wire_client import HeartbeatResponse, WireClient, commit, heartbeat
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
+from tests.support.waiting import until
+from tests.support.wire.member import HeartbeatResponse, commit, heartbeat
+from tests.support.wire.referee import RefereedConnection
 
 DELAY_MS = 200
 COMMITS = 12
@@ -61,7 +62,7 @@ async def commit_times(
 ) -> list[tuple[float, int]]:
     """How long each commit took, in seconds, and how many heartbeats were answered meanwhile."""
     loop = asyncio.get_running_loop()
-    client = WireClient(*address)
+    client = RefereedConnection(*address)
     await client.connect()
     times = []
     for offset in range(COMMITS):
@@ -75,7 +76,7 @@ async def commit_times(
 
 async def beat(address: tuple[str, int], beats: Beats) -> None:
     """Heartbeats that write nothing, one after the other."""
-    client = WireClient(*address)
+    client = RefereedConnection(*address)
     await client.connect()
     joined = await client.send(
         heartbeat("beating", "m", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
@@ -98,7 +99,7 @@ async def test_no_answer_before_the_fsync_and_no_heartbeat_behind_it(server: Mus
     beats = Beats()
     async with asyncio.TaskGroup() as group:
         beating = group.create_task(beat(address, beats))
-        await wait_until(lambda: beats.count > 0, 30, "the member is in its group")
+        await until(lambda: beats.count > 0, "the member is in its group", 30)
         committed = await asyncio.gather(
             *(commit_times(address, f"group-{n}", beats) for n in range(4))
         )

@@ -14,8 +14,8 @@ from tests.fuzz.laws import DEADLINE_S, VALID_TOPIC, Broken, Tally
 from tests.fuzz.state import find_differences, read_state
 from tests.fuzz.wire_sequence import WireSequence
 from tests.groups import CHECKOUT
-from tests.plain_client import Client
 from tests.server import MusterServer
+from tests.support.wire.blocking import Client
 
 DOORS = ("wire", "grpc")
 _TOPICS = {"orders": 12, "events": 3, VALID_TOPIC: 1}

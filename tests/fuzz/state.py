@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from gateway.codec.kio_schema import compute_fields
-from tests.plain_client import Client
+from tests.support.wire.blocking import Client
 
 _DESCRIBE, _LIST, _CONSUMER_DESCRIBE = 15, 16, 69
 _UNSETTLED = ("PreparingRebalance", "CompletingRebalance", "Dead")

@@ -28,7 +28,7 @@ from tests.golden.wire_replay import (
     list_unrecorded_commits,
     member_of,
 )
-from tests.unit.gateway.wire_rig import frame, make_request
+from tests.support.wire.frames import frame, make_request
 from tests.unit.storage.golden import logged_records
 
 CLASSIC_HEARTBEAT: Final = 12

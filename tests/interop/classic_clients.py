@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from tests.interop.go_programs import build_go
 from tests.kafka.java import Event, JavaProgram, java_command
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 WITHIN_S = 90.0
 HERE = Path(__file__).parent
@@ -162,16 +162,15 @@ def _java_options(protocol: str, strategies: Sequence[str], session_ms: int) -> 
     return ["--commit", *pairs]
 
 
-def wait_until(members: Sequence[Member], condition: Callable[[], bool], what: str) -> None:
+def wait_for(members: Sequence[Member], condition: Callable[[], bool], what: str) -> None:
     """Until the condition holds. Raises AssertionError with what the members said, in time and
     when one of them has ended by an error."""
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        failed = any((member.program.exit_code or 0) > 0 for member in members)
-        if failed or time.monotonic() > deadline:
-            said = [member.describe() for member in members]
-            raise AssertionError("\n".join([f"not in time: {what}", *said]))
-        time.sleep(0.02)
+    wait_until(
+        condition,
+        lambda: "\n".join([what, *(member.describe() for member in members)]),
+        WITHIN_S,
+        is_hopeless=lambda: any((member.program.exit_code or 0) > 0 for member in members),
+    )
 
 
 def wait_until_shared(members: Sequence[Member], wanted: set[str]) -> None:
@@ -183,7 +182,7 @@ def wait_until_shared(members: Sequence[Member], wanted: set[str]) -> None:
         complete = set().union(*held) == wanted and sum(sizes) == len(wanted)
         return complete and max(sizes) - min(sizes) <= 1
 
-    wait_until(members, check, "each partition has one owner")
+    wait_for(members, check, "each partition has one owner")
 
 
 def fetch_committed(server: MusterServer, group: str, topic: str, partitions: int) -> list[int]:

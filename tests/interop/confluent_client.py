@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 WITHIN_S = 90.0
 
@@ -102,14 +103,16 @@ def poll_until(
     wait_s: float = 0.02,
 ) -> float:
     """Poll the clients in turn until the condition holds; the seconds that it took."""
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > WITHIN_S:
-            seen = [(client.held, client.errors, client.log[-5:]) for client in clients]
-            raise AssertionError(f"not in time: {what}: {seen}")
+
+    def poll() -> None:
         for client in clients:
             client.poll(wait_s)
-    return time.monotonic() - began
+
+    def describe() -> str:
+        seen = [(client.held, client.errors, client.log[-5:]) for client in clients]
+        return f"{what}: {seen}"
+
+    return wait_until(condition, describe, WITHIN_S, between=poll)
 
 
 def produce(

@@ -25,6 +25,7 @@ from tests.kafka.java import JavaProgram, compute_class_path
 from tests.kafka.prerequisites import check_java
 from tests.kafka.tools import SHORT_RUN_JVM_OPTIONS
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 WITHIN_S = 180.0
 GROUP = "workers"
@@ -120,13 +121,12 @@ class Workers:
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> float:
         """The seconds that it took. Raises AssertionError with what the workers logged."""
-        began = time.monotonic()
-        while not condition():
-            if time.monotonic() - began > WITHIN_S:
-                logs = [line for worker in self.running for line in worker.program.log[-15:]]
-                raise AssertionError("\n".join([f"not in time: {what}", *logs]))
-            time.sleep(0.1)
-        return time.monotonic() - began
+
+        def describe() -> str:
+            logs = [line for worker in self.running for line in worker.program.log[-15:]]
+            return "\n".join([what, *logs])
+
+        return wait_until(condition, describe, WITHIN_S, between=lambda: time.sleep(0.1))
 
     def wait_until_formed(self, count: int) -> float:
         """Until the group is stable with so many members."""

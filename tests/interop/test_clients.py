@@ -22,7 +22,7 @@ from tests.interop.classic_clients import (
     describe_group,
     fetch_committed,
     start,
-    wait_until,
+    wait_for,
     wait_until_shared,
 )
 from tests.interop.confluent_client import produce
@@ -151,12 +151,12 @@ class Records:
 
     def wait_until_processed(self, members: Sequence[Member]) -> None:
         """Until they have read each record once, and have committed it."""
-        wait_until(
+        wait_for(
             members,
             lambda: sum(member.read() for member in members) >= self.count,
             f"{self.count} records are read",
         )
-        wait_until(members, lambda: min(self.committed()) == self.each, "all is committed")
+        wait_for(members, lambda: min(self.committed()) == self.each, "all is committed")
         assert sum(member.read() for member in members) == self.count
 
     def committed(self, group: str = "classic") -> list[int]:
@@ -234,7 +234,7 @@ def test_static_members_come_back_to_what_they_had(
         # Where it crashes, no other can have its instance id until its session ends.
         one.close()
     returned = join("one")
-    wait_until([returned, two], lambda: returned.held() == holding, "one is back")
+    wait_for([returned, two], lambda: returned.held() == holding, "one is back")
     assert count_moves([two]) == moves
     check_no_complaint([returned, two])
 
@@ -251,7 +251,7 @@ def test_clients_of_different_libraries_share_one_group(
         records = Records(server, partitions)
         for client in [leader, *others]:
             members.append(start(client, server, client, protocol=protocol))
-            wait_until(members, lambda: bool(members[-1].held()), "the newcomer has its share")
+            wait_for(members, lambda: bool(members[-1].held()), "the newcomer has its share")
         wait_until_shared(members, names)
         records.produce(2)
         records.wait_until_processed(members)
@@ -301,7 +301,7 @@ def check_refused(server: MusterServer, running: Sequence[Member], client: str) 
     ids, moves = member_ids(server), count_moves(running)
     newcomer = start(client, server, "newcomer", strategies=["roundrobin"])
     try:
-        wait_until(running, lambda: "inconsistent" in complaint(newcomer), "it is refused")
+        wait_for(running, lambda: "inconsistent" in complaint(newcomer), "it is refused")
         assert not newcomer.held()
     finally:
         newcomer.kill()

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.groups import CHECKOUT
-from tests.interop.classic_clients import Member, describe_group, wait_until
+from tests.interop.classic_clients import Member, describe_group, wait_for
 from tests.interop.confluent_client import WITHIN_S, produce
 from tests.kafka.jars import BROKER, STREAMS
 from tests.kafka.java import JavaProgram, java_command
@@ -61,7 +61,7 @@ class Totals:
         count = REMAINDERS * EACH
         produce(self._server, range(self._produced, self._produced + count))
         self._produced += count
-        wait_until(members, self._are_complete, f"{self._produced} records are counted")
+        wait_for(members, self._are_complete, f"{self._produced} records are counted")
         each = self._produced // REMAINDERS
         assert self._counted == {f"remainder-{number}": each for number in range(REMAINDERS)}
 
@@ -94,7 +94,7 @@ def wait_until_settled(server: MusterServer, members: list[Member], count: int) 
         busy = [member for member in found[-1].members if member.assignment.topic_partitions]
         return found[-1].state.name == "STABLE" and len(busy) == count
 
-    wait_until(members, check, f"{count} threads share the work")
+    wait_for(members, check, f"{count} threads share the work")
     return found[-1]
 
 

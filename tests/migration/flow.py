@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, 
 from tests.interop.classic_clients import WITHIN_S, Member
 from tests.migration import check_logs
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 _PAUSE_S = 0.1
 
@@ -100,7 +101,9 @@ def find_double_owners(members: Sequence[Member]) -> list[str]:
 
 def wait_until_committed(flow: Flow, count: int) -> None:
     """Until each partition's committed offset is `count`."""
-    deadline = time.monotonic() + WITHIN_S
-    while min(found := flow.look()) < count:
-        assert time.monotonic() < deadline, f"committed {found} of {count}"
-        time.sleep(_PAUSE_S)
+    wait_until(
+        lambda: min(flow.look()) >= count,
+        lambda: f"committed {flow.look()} of {count}",
+        WITHIN_S,
+        between=lambda: time.sleep(_PAUSE_S),
+    )

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from tests.kafka.java import Event, JavaProgram, java_command
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 WITHIN_S = 240.0
 JAVA, CONFLUENT, KAFKA_PYTHON, AIOKAFKA, GRPC = (
@@ -149,15 +150,18 @@ class Hosts:
 
     def wait_until(self, condition: Callable[[], Any], what: str) -> None:
         """Raises AssertionError with what was said last, in time and when a process has ended."""
-        deadline = time.monotonic() + WITHIN_S
-        while True:
+
+        def holds() -> Any:
             self._update()
-            if condition():
-                return
-            ended = any(each.exit_code is not None for each in self._programs.values())
-            if ended or time.monotonic() > deadline:
-                raise AssertionError(f"not in time: {what}\n{self.describe()}")
-            time.sleep(_POLL_S)
+            return condition()
+
+        wait_until(
+            holds,
+            lambda: f"{what}\n{self.describe()}",
+            WITHIN_S,
+            between=lambda: time.sleep(_POLL_S),
+            is_hopeless=lambda: any(each.exit_code is not None for each in self._programs.values()),
+        )
 
     def describe(self) -> str:
         """The last events of every member but its records, and what the libraries said."""

@@ -11,7 +11,7 @@ from tests.interop.classic_clients import (
     Member,
     describe_group,
     start,
-    wait_until,
+    wait_for,
     wait_until_shared,
 )
 from tests.migration.flow import Flow, find_double_owners, wait_until_committed
@@ -84,7 +84,7 @@ def test_a_group_that_librdkafka_leads_stays_classic(tmp_path: Path) -> None:
             wait_until_shared(running, NAMES)
             newcomer = join("three", "consumer")
             refused = "group id does not exist"
-            wait_until(started, lambda: refused in str(newcomer.events), "three is refused")
+            wait_for(started, lambda: refused in str(newcomer.events), "three is refused")
             assert describe_group(server).type.name == "CLASSIC"
             wait_until_shared(running, NAMES)
             assert not newcomer.held()

@@ -14,7 +14,6 @@ import asyncio
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -23,11 +22,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tests.e2e.wire_client import WireClient, WireMember, commit
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
+from tests.support.wire.member import WireMember, commit
+from tests.support.wire.referee import RefereedConnection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +40,6 @@ MEMBERS = 4
 DRAINED_WITHIN_S = 60.0
 DEADLINE_S = 600.0
 _POLL_S = 0.25
-_CORRELATION_ID = struct.Struct(">i")
 
 
 @dataclass(slots=True)
@@ -87,70 +87,23 @@ class Load:
 
     async def _commit(self, group_id: str) -> None:
         """All partitions at once, the same bytes again and again."""
-        client = RecordingClient(*self._address)
+        client = RefereedConnection(*self._address)
         await client.connect()
         try:
             offsets = {partition: 1_000_000 + partition for partition in range(PARTITIONS)}
             errors = await commit(client, group_id, TOPIC, offsets)
             assert set(errors.values()) == {0}
+            answer_size = await client.repeat()
             interval_s = PARTITIONS * GROUPS / self._rate
             due = time.monotonic()
             while not self._ended.is_set():
                 size = await client.repeat()
-                assert size == client.answer_size, "an answer with an error"
+                assert size == answer_size, "an answer with an error"
                 self.sent += PARTITIONS
                 due += interval_s
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
         finally:
             await client.close()
-
-
-class RecordingClient(WireClient):
-    """Sends its last request again as it was, but for the correlation id."""
-
-    _frame = b""
-    answer_size = 0
-
-    async def connect(self) -> None:
-        await super().connect()
-        assert self._writer is not None
-        self._writer = Recorder(self._writer)  # type: ignore[assignment]
-
-    async def receive(self, response_type: Any) -> Any:
-        answer = await super().receive(response_type)
-        self._frame = self._recorder.last
-        self.answer_size = await self.repeat()
-        return answer
-
-    @property
-    def _recorder(self) -> Recorder:
-        recorder: Any = self._writer
-        assert isinstance(recorder, Recorder)
-        return recorder
-
-    async def repeat(self) -> int:
-        """The size of the answer."""
-        assert self._reader is not None
-        self._correlation_id += 1
-        correlation_id = _CORRELATION_ID.pack(self._correlation_id)
-        self._recorder.write(self._frame[:8] + correlation_id + self._frame[12:])
-        await self._recorder.drain()
-        (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-        await self._reader.readexactly(size)
-        return int(size)
-
-
-class Recorder:
-    """A writer that knows what was written last."""
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self.last = b""
-        self.drain, self.close = writer.drain, writer.close
-        self._writer = writer
-
-    def write(self, data: bytes) -> None:
-        self.last = data
-        self._writer.write(data)
 
 
 class Follower:
@@ -198,13 +151,13 @@ class Follower:
 
     def wait_for(self, offsets: int, deadline_s: float = DEADLINE_S) -> float:
         """Until so many are in the tables; how long that took."""
-        started = time.monotonic()
-        while self.count_offsets() < offsets:
-            code = self._process.poll()
-            assert code is None, f"{code}: {self._log.read_text(encoding='utf-8')}"
-            assert time.monotonic() - started < deadline_s, f"less than {offsets} in time"
-            time.sleep(_POLL_S)
-        return time.monotonic() - started
+        return wait_until(
+            lambda: self.count_offsets() >= offsets,
+            lambda: f"{offsets} are in the tables: {self._log.read_text(encoding='utf-8')}",
+            deadline_s,
+            between=lambda: time.sleep(_POLL_S),
+            is_hopeless=lambda: self._process.poll() is not None,
+        )
 
 
 def _is_number(file: Path) -> bool:

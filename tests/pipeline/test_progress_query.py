@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pytest
 from pipeline.schema import TOPIC
 from tests.server import MusterServer
 from tests.support.spark_queries import run_to_the_end
+from tests.support.waiting import wait_until
 from tests.unit.pipeline.decoding.blocks import make_log
 
 if TYPE_CHECKING:
@@ -88,10 +88,11 @@ def run_query(spark: SparkSession, folder: Path, log: Path, **options: str) -> N
 def wait_for_commits(
     listener: CommitProgress, wanted: dict[tuple[str, int], int]
 ) -> dict[tuple[str, int], int]:
-    deadline = time.monotonic() + DEADLINE_S
-    while listener.committed != wanted:
-        assert time.monotonic() < deadline, (listener.committed, listener.last_error)
-        time.sleep(0.05)
+    wait_until(
+        lambda: listener.committed == wanted,
+        lambda: f"{wanted} are committed: {listener.committed}, {listener.last_error}",
+        DEADLINE_S,
+    )
     return wanted
 
 

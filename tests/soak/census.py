@@ -23,6 +23,7 @@ from types import CoroutineType, FunctionType
 from typing import Any, Final
 
 from tests.soak.explain import find_cycle, find_keepers
+from tests.support.waiting import Patience, until_answered
 
 OWN: Final = (
     "assignors",
@@ -70,13 +71,16 @@ def is_own(name: str) -> bool:
 
 
 async def wait_for_census(path: Path, number: int) -> Census:
-    """The census of this number. Raises ``TimeoutError``."""
-    async with asyncio.timeout(LONGEST_S):
-        while True:
-            found = await asyncio.to_thread(_read_census, path)
-            if found is not None and found.number == number:
-                return found
-            await asyncio.sleep(0.1)
+    """The census of this number. Raises ``NotInTime``."""
+    found = await until_answered(
+        lambda: asyncio.to_thread(_read_census, path),
+        lambda census: census is not None and census.number == number,
+        lambda: f"census {number} is taken",
+        patience=Patience(LONGEST_S),
+        pause_s=0.1,
+    )
+    assert found is not None
+    return found
 
 
 def _read_census(path: Path) -> Census | None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from gateway.codec.kio_schema import compute_fields, request_type
 from model.errors import ErrorCode
-from tests.differential import admin
 from tests.differential.classic.classic_flaws import SESSION_MS, compute_flaw
 from tests.differential.classic.classic_members import (
     CONSUMER,
@@ -36,9 +35,11 @@ from tests.differential.classic.classic_steps import (
     ClassicStep,
     ClassicSync,
 )
-from tests.differential.client import Connection
 from tests.differential.seen import EMPTY, PREPARING, ClassicRow, ClassicView, Seen
-from tests.differential.topics import SHARED, Topics
+from tests.differential.sides import admin
+from tests.differential.sides.topics import SHARED, Topics
+from tests.support.waiting import NotInTime
+from tests.support.wire.connection import Connection
 
 JOIN, SYNC, BEAT, LEAVE, DESCRIBE_GROUPS = 11, 14, 12, 13, 15
 COMMIT, TXN_COMMIT, MARKERS, DESCRIBE = 8, 28, 27, 69
@@ -149,11 +150,9 @@ class ClassicSide:
         state = self.members[group, member]
         which = group, member, state.life
         if which not in self._connections:
-            opened = await Connection.open(self.address, state.client_id)
+            opened = await Connection.open(self.address, state.client_id, patience_s=None)
             self._connections[which] = opened
-        asked = self._connections[which].ask(
-            key, version, within_s=None, **keep_known(key, version, values)
-        )
+        asked = self._connections[which].ask(key, version, **keep_known(key, version, values))
         kind = JOINING if key == JOIN else SYNCING
         state.waiting = Waiting(kind, asyncio.create_task(asked))
 
@@ -185,7 +184,7 @@ class ClassicSide:
         await admin.wait_until(is_over, f"{self.group_id(group)} stays deserted", _PATIENCE_S)
 
     async def _wait_for_answers(self, group: int) -> None:
-        patience = admin.Patience(_PATIENCE_S)
+        patience = admin.make_patience(_PATIENCE_S)
         while True:
             self._collect(group)
             waiting = [state for _, state in self.list_of(group) if state.waiting is not None]
@@ -200,7 +199,7 @@ class ClassicSide:
                 return
             if patience.is_over():
                 names = [state.client_id for state in left]
-                raise admin.NotInTime(f"{names} are not answered: {view}, {self.show(group)}")
+                raise NotInTime(f"{names} are not answered: {view}, {self.show(group)}")
             await asyncio.sleep(0.005)
 
     def _may_wait(self, group: int, state: ClassicState, view: ClassicView) -> bool:

@@ -21,9 +21,9 @@ from tests.differential.classic.classic_side import (
     ClassicSide,
 )
 from tests.differential.classic.classic_steps import ClassicExpire, ClassicLeave, ClassicSync
-from tests.differential.client import Connection
 from tests.differential.seen import EMPTY, STABLE, ClassicRow, ClassicView, Seen
-from tests.differential.topics import Topics
+from tests.differential.sides.topics import Topics
+from tests.support.wire.connection import Connection
 
 
 class Script(ClassicSide):

@@ -10,9 +10,9 @@ import grpc
 import grpc.aio
 
 from muster.v1 import admin_pb2, admin_pb2_grpc
-from tests.sim.sessions.channel import SimChannel
 from tests.sim.sessions.ledger import Ledger
-from tests.sim.sessions.network import Network
+from tests.sim.sessions.links.channel import SimChannel
+from tests.sim.sessions.links.network import Network
 
 _RETRY_S = 0.2
 _TIMEOUT_S = 5.0

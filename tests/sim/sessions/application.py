@@ -14,9 +14,9 @@ from muster.engine import Engine
 from muster.membership import Partitions
 from tests.sim.checkers.violations import Violation
 from tests.sim.sessions.faults import Faults
-from tests.sim.sessions.interrupt import Interrupted, interrupt, uncancelled
 from tests.sim.sessions.ledger import Ledger, Place
-from tests.sim.sessions.loop import Machine, VirtualLoop
+from tests.sim.sessions.machines.interrupt import Interrupted, interrupt, uncancelled
+from tests.sim.sessions.machines.loop import Machine, VirtualLoop
 from tests.sim.sessions.owners import Holding
 from tests.sim.sessions.verdicts import check
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tests.sim.cluster.server import quiet_logs
 from tests.sim.sessions.ledger import Place
+from tests.sim.sessions.machines.patches import patched
 from tests.sim.sessions.owners import find_members
-from tests.sim.sessions.patches import patched
 from tests.sim.sessions.scenario import FAULTS_S, Scenario
 from tests.sim.sessions.verdicts import check
 from tests.sim.sessions.world import World

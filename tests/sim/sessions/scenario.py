@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.sim.sessions.admin import Administrator
 from tests.sim.sessions.application import Application, Options
-from tests.sim.sessions.network import Connection
+from tests.sim.sessions.links.network import Connection
 from tests.sim.sessions.world import LONGEST_HOLD_S, World
 
 FAULTS_S = 30.0

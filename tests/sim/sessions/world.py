@@ -14,10 +14,10 @@ from tests.sim.sessions.admin import Administrator
 from tests.sim.sessions.application import Application, Options
 from tests.sim.sessions.faults import Faults
 from tests.sim.sessions.ledger import Ledger, Place
-from tests.sim.sessions.loop import Machine, VirtualLoop
-from tests.sim.sessions.network import Connection, Network
+from tests.sim.sessions.links.network import Connection, Network
+from tests.sim.sessions.machines.loop import Machine, VirtualLoop
+from tests.sim.sessions.machines.process import Server
 from tests.sim.sessions.owners import Ghosts, check_owners, find_members
-from tests.sim.sessions.process import Server
 
 LOOK_EVERY_S = 0.25
 LONGEST_HOLD_S = 12.0

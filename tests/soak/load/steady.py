@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import muster
-from tests.interop.franz import start_franz
+from tests.interop.consumers.franz import start_franz
 from tests.kafka.java import start_java
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.latency.matrix import JAVA
 from tests.server import MusterServer
 from tests.soak.load.consumers import Steady
-from tests.soak.load.wire import BEAT, SESSION_MS, TOPIC, Line, connected, join_consumer
+from tests.soak.load.wire import BEAT, SESSION_MS, TOPIC, connected, join_consumer
+from tests.support.wire.connection import Connection
 
 CONSUMERS: Final = 6
 MEMBERS: Final = 4
@@ -95,7 +96,7 @@ async def _beat(address: str, number: int) -> None:
     """
     group, member = f"steady-beats-{number % GROUPS}", f"m{number}"
     async with connected(address, f"beats-{number}") as connection:
-        assert isinstance(connection, Line)
+        assert isinstance(connection, Connection)
         epoch = 0
         while True:
             if epoch == 0:

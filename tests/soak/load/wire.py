@@ -13,11 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from gateway.codec.kio_schema import request_type
 from model.errors import ErrorCode
 from model.ids import GroupId, compute_log_partition
-from tests.differential.client import Connection, make_entity
-from tests.unit.gateway.wire_rig import frame
+from tests.support.wire.connection import Connection
 
 LIST_OFFSETS, METADATA, COMMIT, OFFSET_FETCH, FIND = 2, 3, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_CLASSIC, LIST = 11, 12, 13, 14, 15, 16
@@ -27,6 +25,7 @@ TOPIC: Final = "orders"
 PARTITIONS: Final = 12
 SESSION_MS: Final = 6_000
 LOG_PARTITIONS: Final = 8
+ANSWERED_IN_S: Final = 120.0
 _LINGER_0: Final = struct.pack("ii", 1, 0)
 
 Work = Callable[[str, str], Awaitable[None]]
@@ -36,23 +35,10 @@ class Refused(RuntimeError):
     """The server answered what it must not answer here."""
 
 
-class Line(Connection):
-    """A connection that need not wait for its answers, nor end well."""
-
-    def send(self, key: int, version: int, /, **values: Any) -> None:
-        request = make_entity(request_type(key, version), values)
-        self._writer.write(frame(key, version, next(self._ids), request, self._client_id))
-
-    def reset(self) -> None:
-        line = self._writer.get_extra_info("socket")
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
-        self._writer.transport.abort()
-
-
 @asynccontextmanager
-async def connected(address: str, name: str) -> AsyncIterator[Line]:
+async def connected(address: str, name: str) -> AsyncIterator[Connection]:
     """A connection of its own, whose client id is another one each time."""
-    connection = await Line.open(address, name)
+    connection = await Connection.open(address, name, ANSWERED_IN_S)
     try:
         yield connection
     finally:
@@ -277,7 +263,7 @@ async def broken_connections(address: str, name: str) -> None:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
             line.sendall(said)
             await asyncio.sleep(0)
-    gone = await Line.open(address, name)
+    gone = await Connection.open(address, name, ANSWERED_IN_S)
     joined = await join_consumer(gone, name, "m", subscribed_topic_names=(TOPIC,))
     gone.send(
         BEAT,

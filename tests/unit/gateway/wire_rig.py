@@ -1,9 +1,7 @@
-"""A Kafka server on a loopback socket over a real coordinator, and a client that speaks bytes."""
+"""A Kafka server on a loopback socket over a real coordinator."""
 
 from __future__ import annotations
 
-import asyncio
-import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,9 +11,6 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from gateway.api import Api
 from gateway.apis.api_registry import APIS
-from gateway.codec.decoding import decode
-from gateway.codec.encoding import encode
-from gateway.codec.kio_schema import request_type, response_type
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import Broker, PartitionKey, PartitionLeader
 from gateway.wire_server import KafkaServer
@@ -24,10 +19,9 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage
 from tests.support.memory import MemoryLogStore
+from tests.support.wire.connection import Connection
 
 HEARTBEAT = 68
-PATIENCE_S = 30.0
-"""For what comes at once on a machine that does not stand still."""
 
 
 class NoRecords:
@@ -75,9 +69,8 @@ class Rig:
         await self.runtime.call(CreateTopic(INTERNAL, TopicName(name), topic_id, partitions))
         return topic_id
 
-    async def connect(self) -> WireClient:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        return WireClient(reader, writer)
+    async def connect(self) -> Connection:
+        return await Connection.open(f"127.0.0.1:{self.port}")
 
 
 @asynccontextmanager
@@ -110,82 +103,6 @@ async def run_rig(
     finally:
         await server.stop()
         await runtime.stop()
-
-
-def frame(key: int, version: int, correlation_id: int, request: Any, client_id: str = "c") -> bytes:
-    """A whole request: size, header, body. ``request`` is an entity or the bytes of a body."""
-    target = request_type(key, version)
-    body = request if isinstance(request, bytes) else encode(target, request)
-    name = client_id.encode()
-    header = struct.pack(">hhih", key, version, correlation_id, len(name)) + name
-    if target.__header_schema__.__flexible__:
-        header += b"\x00"
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-class WireClient:
-    """One connection that sends entities and reads entities."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.correlation_id = 0
-
-    async def __aenter__(self) -> WireClient:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.writer.close()
-
-    def send(self, key: int, version: int, /, **fields: Any) -> int:
-        """Send a request; fields that are not given have their defaults. The correlation id."""
-        self.correlation_id += 1
-        request = make_request(key, version, **fields)
-        self.writer.write(frame(key, version, self.correlation_id, request))
-        return self.correlation_id
-
-    async def read_frame(self, timeout_s: float = PATIENCE_S) -> bytes:
-        async with asyncio.timeout(timeout_s):
-            size = struct.unpack(">i", await self.reader.readexactly(4))[0]
-            return await self.reader.readexactly(size)
-
-    async def read(self, key: int, version: int, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
-        """The next answer as (correlation id, entity)."""
-        return parse(key, version, await self.read_frame(timeout_s))
-
-    async def ask(self, key: int, version: int, /, **fields: Any) -> Any:
-        """Send and read the answer."""
-        sent = self.send(key, version, **fields)
-        correlation_id, response = await self.read(key, version)
-        assert correlation_id == sent
-        return response
-
-    async def is_closed(self, timeout_s: float = PATIENCE_S) -> bool:
-        """Whether the server closes the connection in time, having sent nothing more."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self.reader.read(1) == b""
-        except ConnectionError:
-            return True
-        except TimeoutError:
-            return False
-
-
-def parse(key: int, version: int, data: bytes) -> tuple[int, Any]:
-    """(correlation id, entity) of an answer."""
-    target = response_type(key, version)
-    pos = 5 if target.__header_schema__.__flexible__ else 4
-    entity = decode(target, data, pos, len(data), 10_000_000)
-    return struct.unpack_from(">i", data)[0], entity
-
-
-def make_request(key: int, version: int, /, **fields: Any) -> Any:
-    """A request entity; what is not given is the default of its type."""
-    from gateway.codec.kio_schema import compute_fields
-
-    target = request_type(key, version)
-    values = {row.name: row.default for row in compute_fields(target)}
-    return target(**(values | fields))
 
 
 def join(group: str, member: str, topics: tuple[str, ...], **fields: Any) -> dict[str, Any]:

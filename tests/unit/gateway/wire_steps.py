@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.codec.kio_schema import request_schema
-from tests.unit.gateway.wire_rig import WireClient, join, topic_id_of, with_settings
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import join, topic_id_of, with_settings
 
 METADATA, COMMIT, FETCH, FIND = 3, 8, 9, 10
 DESCRIBE_GROUPS, LIST, VERSIONS, CONFIGS = 15, 16, 18, 32
@@ -14,7 +15,7 @@ CLUSTER, HEARTBEAT, DESCRIBE = 60, 68, 69
 UNPARKED = with_settings(gateway_park_ms=0)
 
 
-async def member_of(client: WireClient, group: str, member: str = "m") -> int:
+async def member_of(client: Connection, group: str, member: str = "m") -> int:
     """A member of a group of its own, subscribed to t; its epoch."""
     answer = await client.ask(HEARTBEAT, 1, **join(group, member, ("t",)))
     assert answer.error_code == 0, answer
@@ -45,7 +46,7 @@ def commit_codes(answer: Any) -> list[int]:
     return [row.error_code for topic in answer.topics for row in topic.partitions]
 
 
-async def fetch(client: WireClient, version: int, group: str, **extra: Any) -> dict[str, Any]:
+async def fetch(client: Connection, version: int, group: str, **extra: Any) -> dict[str, Any]:
     """All of partitions 0 and 1 of t: error, and partition -> (offset, epoch, metadata, error)."""
     wire = request_schema(FETCH, version)
     if version < 8:

@@ -13,9 +13,10 @@ from muster.connection import client as client_module
 from muster.connection.lease import read_clock
 from muster.engine import Engine
 from muster.membership import Partitions
+from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import make_classic
 from tests.unit.sdk.test_member import ALL, make_member
-from tests.unit.service.stand import Stand, running_stand, until
+from tests.unit.service.stand import Stand, running_stand
 
 
 async def test_a_close_ends_a_join_that_waits(stand: Stand) -> None:

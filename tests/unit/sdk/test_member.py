@@ -11,9 +11,10 @@ import pytest
 import muster
 from muster.connection import client as client_module
 from muster.membership import Partitions
+from tests.support.waiting import until
 from tests.unit.sdk.watcher import Hold, Ledger, Watcher
 from tests.unit.service.session_client import SessionClient
-from tests.unit.service.stand import Stand, running_stand, until
+from tests.unit.service.stand import Stand, running_stand
 
 LATER = 1 << 62
 """A Join that is later than those of any member."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import operator
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribedMember
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
 from tests.support.memory import MemoryLogStore
+from tests.support.waiting import until_answered
 
 WAIT_S = 30.0
 
@@ -71,9 +72,9 @@ class Stand:
 
     async def until_empty(self, group_id: str) -> None:
         """Returns as soon as the group has no members."""
-        async with asyncio.timeout(WAIT_S):
-            while await self.members(group_id):  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.01)
+        await until_answered(
+            lambda: self.members(group_id), operator.not_, f"{group_id} has no members"
+        )
 
     async def stop_server(self) -> None:
         await self.server.stop(0.5)
@@ -136,10 +137,3 @@ async def running_stand(
         yield stand
     finally:
         await stand.close()
-
-
-async def until(condition: Callable[[], object], within_s: float = WAIT_S) -> None:
-    """Returns as soon as the condition holds; fails after ``within_s``."""
-    async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110 - any condition, without an event of its own
-            await asyncio.sleep(0.002)

@@ -24,7 +24,7 @@ from gateway.connection.listening import compute_accepted
 from storage.rocks.rocks_options import compute_open_files_max
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
-from tests.unit.gateway.wire_rig import frame, make_request
+from tests.support.wire.frames import frame, make_request
 
 SET = Doors(20_000, 10_000, 256)
 VERSIONS = 18

@@ -13,6 +13,7 @@ import pytest
 from cli.serve import http
 from cli.serve.http import HttpServer, HttpSettings
 from gateway.connection.listening import ACCEPTED
+from tests.support.waiting import until
 
 MANY = 200
 
@@ -114,9 +115,7 @@ async def test_the_next_request_of_a_connection_has_its_time(
         kept = await reader.readuntil(b"ok\n")
         assert kept.count(b"200 OK") == 1
         writer.write(b"" if is_together else half)
-        async with asyncio.timeout(_LIMIT_S):
-            while not times.find_running(waits_s):  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.001)
+        await until(lambda: times.find_running(waits_s), f"a timer of {waits_s} s runs", _LIMIT_S)
         times.pass_by(waits_s)
         assert await asyncio.wait_for(_read_to_the_end(reader), _LIMIT_S) == b""
         writer.close()

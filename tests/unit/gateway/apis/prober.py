@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from storage.codec.batches import read_batch_header
 from storage.codec.errors import CodecError
-from tests.unit.gateway.apis.wire_client import ConnectionClosed, WireClient
+from tests.support.waiting import wait_until
+from tests.support.wire.referee import ConnectionClosed, RefereedClient
 
 UNKNOWN_ID = b"x" * 16
 ANSWER_IN_TIME_S = 30.0
@@ -23,7 +23,7 @@ class Prober:
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
-        self._client = WireClient(host, port)
+        self._client = RefereedClient(host, port)
         self.ids: dict[str, bytes] = {}
 
     def ask(self, api: str, version: int, /, **fields: Any) -> Any:
@@ -31,7 +31,7 @@ class Prober:
             answer = self._client.ask(api, version, **fields)
         except ConnectionClosed:
             self._client.close()
-            self._client = WireClient(*self._address)
+            self._client = RefereedClient(*self._address)
             return "closed"
         return self._normalise(answer)
 
@@ -41,8 +41,8 @@ class Prober:
     def create(self, name: str, partitions: int) -> None:
         """Create a topic and wait until its partitions are led."""
         self.ask("create_topics", 7, topics=[topic(name, partitions)], timeout=5_000)
-        deadline = time.monotonic() + ANSWER_IN_TIME_S
-        while True:
+
+        def is_led() -> bool:
             answer = self._client.ask(
                 "metadata",
                 12,
@@ -52,11 +52,10 @@ class Prober:
             )
             (found,) = answer["topics"]
             led = [row for row in found["partitions"] if row["error_code"] == 0]
-            if found["error_code"] == 0 and len(led) == partitions:
-                self.ids[name] = found["topic_id"]
-                return
-            assert time.monotonic() < deadline, f"topic {name} is not led"
-            time.sleep(0.02)
+            self.ids[name] = found["topic_id"]
+            return found["error_code"] == 0 and len(led) == partitions
+
+        wait_until(is_led, f"topic {name} is led", ANSWER_IN_TIME_S)
 
     def _normalise(self, value: Any, field: str = "") -> Any:
         if isinstance(value, dict):

@@ -18,14 +18,15 @@ from model.commands import INTERNAL, DeleteTopic
 from model.errors import ErrorCode
 from model.ids import TopicName
 from storage.codec.batch_encoding import encode_batch
+from tests.support.waiting import until
+from tests.support.wire.referee import ConnectionClosed, RefereedClient
 from tests.unit.gateway.apis.prober import list_batches, topic
 from tests.unit.gateway.apis.topics_rig import TOPIC_APIS, TopicsRig, run, run_topics
-from tests.unit.gateway.apis.wire_client import ConnectionClosed, WireClient
 
 BATCH = encode_batch(0, [(b"k", b"v")], int(time.time() * 1000), leader_epoch=-1)
 
 
-def produce_to(client: WireClient, *names: str, acks: int = 1, records: bytes = BATCH) -> Any:
+def produce_to(client: RefereedClient, *names: str, acks: int = 1, records: bytes = BATCH) -> Any:
     data = [{"index": 0, "records": records}]
     fields: dict[str, Any] = {
         "transactional_id": None,
@@ -66,10 +67,10 @@ def fetched(answer: dict[str, Any]) -> dict[str, Any]:
 
 async def until_watched(rig: TopicsRig, count: int = 1) -> None:
     """Wait until so many fetches wait for records."""
-    deadline = time.monotonic() + 30
-    while len(rig.topics._watches) != count:
-        assert time.monotonic() < deadline, f"{len(rig.topics._watches)} fetches wait"
-        await asyncio.sleep(0.002)
+    await until(
+        lambda: len(rig.topics._watches) == count,
+        lambda: f"{count} fetches wait: {len(rig.topics._watches)}",
+    )
 
 
 # --------------------------------------------------------------------------------------- waiting
@@ -157,7 +158,7 @@ async def test_a_fetch_that_waits_holds_up_no_stop(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_always_asks_again_holds_up_no_stop(tmp_path: Path) -> None:
-    def ask_again_and_again(client: WireClient) -> None:
+    def ask_again_and_again(client: RefereedClient) -> None:
         fields = fetch_fields("a", max_wait=5)
         client.send("fetch", 11, **fields)
         while True:

@@ -14,7 +14,8 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import Rig, WireClient, beat, join, run_rig
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig
 from tests.unit.gateway.wire_steps import CONFIGS, HEARTBEAT, UNPARKED, member_of
 
 ALTER, LIST_RESOURCES = 44, 74
@@ -36,7 +37,7 @@ def resource(changes: Sequence[Change], name: str = "g", kind: int = GROUP) -> A
     return wire.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
 
 
-async def alter(client: WireClient, *resources: Any, version: int = 1, **fields: Any) -> list[Any]:
+async def alter(client: Connection, *resources: Any, version: int = 1, **fields: Any) -> list[Any]:
     """(code, message) of each resource."""
     answer = await client.ask(ALTER, version, resources=resources, **fields)
     assert [(row.resource_type, row.resource_name) for row in answer.responses] == [
@@ -45,13 +46,13 @@ async def alter(client: WireClient, *resources: Any, version: int = 1, **fields:
     return [(row.error_code, row.error_message) for row in answer.responses]
 
 
-async def alter_one(client: WireClient, *changes: Change, **fields: Any) -> Any:
+async def alter_one(client: Connection, *changes: Change, **fields: Any) -> Any:
     (result,) = await alter(client, resource(changes), **fields)
     return result
 
 
 async def describe(
-    client: WireClient,
+    client: Connection,
     keys: Sequence[str] | None = None,
     version: int = 4,
     group: str = "g",

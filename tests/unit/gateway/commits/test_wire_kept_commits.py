@@ -27,8 +27,10 @@ from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
 from tests.support.memory import MemoryLogStore
+from tests.support.waiting import until
+from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import frame, join, make_request, topic_id_of, with_settings
+from tests.unit.gateway.wire_rig import join, topic_id_of, with_settings
 from tests.unit.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics
 
 STEPS = 150
@@ -223,9 +225,7 @@ async def test_a_connection_that_goes_loses_no_commit() -> None:
     side.door.send(commit_of(9, 0, 2))
     side.door.lose()
     other = Gateway(coordinator=side.runtime).connect()
-    async with asyncio.timeout(30):
-        while not side.runtime._writer.is_idle:  # noqa: ASYNC110 - there is no event for it
-            await asyncio.sleep(0)
+    await until(lambda: side.runtime._writer.is_idle, "all is written", pause_s=0)
     other.send(request_of(FETCH, 9, 1, groups=fetch_of_all("g"), require_stable=False))
     [data] = await frames_of(other)
     assert (2).to_bytes(8, "big") in data

@@ -15,9 +15,10 @@ from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.kept_commits import PendingCommit
 from model.errors import ErrorCode
+from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.codec.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import frame, make_request, with_settings
+from tests.unit.gateway.wire_rig import with_settings
 
 COMMIT, LIST_GROUPS = 8, 16
 wire = response_schema(LIST_GROUPS)

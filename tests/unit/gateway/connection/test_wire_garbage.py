@@ -18,8 +18,7 @@ import pytest
 
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
-from gateway.codec.encoding import encode
-from gateway.codec.kio_schema import request_schema, request_type
+from gateway.codec.kio_schema import request_schema
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
@@ -29,9 +28,10 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
 from tests.garbage import count_left, run_as_served
 from tests.support.memory import MemoryLogStore
+from tests.support.waiting import until
+from tests.support.wire.connection import Connection
 from tests.unit.gateway.topics.store_rig import a_batch
-from tests.unit.gateway.wire_rig import beat, join, make_request, parse, topic_id_of
-from tests.unit.service.stand import until
+from tests.unit.gateway.wire_rig import beat, join, topic_id_of
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, COMMIT, OFFSET_FETCH, FIND = 0, 1, 2, 3, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST, VERSIONS = 11, 12, 13, 14, 15, 16, 18
@@ -55,38 +55,9 @@ class Served:
         self.end = 0
         """The end offset of orders-0."""
 
-    async def connect(self) -> Client:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        return Client(reader, writer)
-
-
-class Client:
-    """One connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.sent = 0
-
-    def send(self, key: int, version: int, /, **fields: Any) -> None:
-        request = make_request(key, version, **fields)
-        target = request_type(key, version)
-        self.sent += 1
-        head = struct.pack(">hhih1s", key, version, self.sent, 1, b"c")
-        body = head + b"\0" * target.__header_schema__.__flexible__ + encode(target, request)
-        self.writer.write(struct.pack(">i", len(body)) + body)
-
-    async def read(self, key: int, version: int) -> Any:
-        (size,) = struct.unpack(">i", await self.reader.readexactly(4))
-        return parse(key, version, await self.reader.readexactly(size))[1]
-
-    async def ask(self, key: int, version: int, /, **fields: Any) -> Any:
-        self.send(key, version, **fields)
-        return await self.read(key, version)
-
-    async def close(self) -> None:
-        self.writer.close()
-        await self.writer.wait_closed()
+    async def connect(self) -> Connection:
+        # A loop keeps timers that are over for a while, some hundred of them.
+        return await Connection.open(f"127.0.0.1:{self.port}", patience_s=None)
 
 
 @asynccontextmanager
@@ -158,7 +129,7 @@ def classic_fields(group: str, member: str, metadata: bytes = b"") -> dict[str, 
     }
 
 
-async def sync(client: Client, group: str, member: str, generation: int) -> Any:
+async def sync(client: Connection, group: str, member: str, generation: int) -> Any:
     return await client.ask(
         SYNC,
         5,
@@ -170,7 +141,7 @@ async def sync(client: Client, group: str, member: str, generation: int) -> Any:
     )
 
 
-async def join_classic(client: Client, group: str) -> tuple[str, int]:
+async def join_classic(client: Connection, group: str) -> tuple[str, int]:
     told = await client.ask(JOIN, 9, **classic_fields(group, ""))
     joined = await client.ask(JOIN, 9, **classic_fields(group, told.member_id))
     assert joined.error_code == 0
@@ -178,7 +149,7 @@ async def join_classic(client: Client, group: str) -> tuple[str, int]:
     return joined.member_id, joined.generation_id
 
 
-async def leave_classic(client: Client, group: str, member: str) -> None:
+async def leave_classic(client: Connection, group: str, member: str) -> None:
     wire = request_schema(LEAVE, 5)
     identity = wire.MemberIdentity(member_id=member, group_instance_id=None, reason=None)
     await client.ask(LEAVE, 5, group_id=group, members=(identity,))
@@ -189,7 +160,7 @@ async def ask_many(served: Served, times: int, key: int, version: int, **fields:
     for _ in range(times):
         answer = await client.ask(key, version, **fields)
         assert getattr(answer, "error_code", 0) == 0
-    await client.close()
+    await client.end()
 
 
 # ------------------------------------------------------------------------------ what is asked
@@ -206,9 +177,9 @@ async def fetches_that_are_woken(served: Served, times: int) -> None:
         reader.send(FETCH, 12, **fetch_fields(60_000, "orders", served.end))
         await writer.ask(PRODUCE, 9, **produce_fields("orders"))
         served.end += 1
-        assert (await reader.read(FETCH, 12)).error_code == 0
-    await reader.close()
-    await writer.close()
+        assert (await reader.read(FETCH, 12))[1].error_code == 0
+    await reader.end()
+    await writer.end()
 
 
 async def fetches_that_are_left(served: Served, times: int) -> None:
@@ -217,12 +188,12 @@ async def fetches_that_are_left(served: Served, times: int) -> None:
         for _ in range(10):
             client.send(FETCH, 12, **fetch_fields(60_000))
         await client.writer.drain()
-        await client.close()
+        await client.end()
     # Who asks now was accepted last. The second fetch of each waits for the first, and nothing is
     # read: the server looks once a second.
     client = await served.connect()
     await client.ask(VERSIONS, 0)
-    await client.close()
+    await client.end()
     await until(lambda: not served.server.connections)
     await asyncio.sleep(0.1)  # the loop closes what is left of them in its next turns
 
@@ -244,7 +215,7 @@ async def commits(served: Served, times: int) -> None:
     for number in range(times):
         answer = await client.ask(COMMIT, 9, **commit_fields(COMMIT, 9, "simple", number))
         assert answer.topics[0].partitions[0].error_code == 0
-    await client.close()
+    await client.end()
 
 
 async def commits_in_transactions(served: Served, times: int) -> None:
@@ -255,7 +226,7 @@ async def commits_in_transactions(served: Served, times: int) -> None:
             TXN_COMMIT, 3, **fields, transactional_id="t", producer_id=1, producer_epoch=0
         )
         assert answer.topics[0].partitions[0].error_code >= 0
-    await client.close()
+    await client.end()
 
 
 async def offsets_fetched(served: Served, times: int) -> None:
@@ -276,7 +247,7 @@ async def reads(served: Served, times: int) -> None:
         await client.ask(LIST, 5, states_filter=(), types_filter=())
         await client.ask(DESCRIBE_GROUPS, 5, groups=("simple", "classic"))
         await client.ask(DESCRIBE, 1, group_ids=("simple", "at-rest-0"))
-    await client.close()
+    await client.end()
 
 
 async def heartbeats(served: Served, times: int) -> None:
@@ -288,16 +259,16 @@ async def heartbeats(served: Served, times: int) -> None:
         for _ in range(10):
             client.send(CONSUMER_HEARTBEAT, 1, **fields)
         for _ in range(10):
-            assert (await client.read(CONSUMER_HEARTBEAT, 1)).error_code == 0
+            assert (await client.read(CONSUMER_HEARTBEAT, 1))[1].error_code == 0
     await client.ask(CONSUMER_HEARTBEAT, 1, **beat("again", "m", -1))
-    await client.close()
+    await client.end()
 
 
 async def parks(served: Served, times: int) -> None:
     """Heartbeats of members at rest, whose parks end by themselves, by news and by a lost line."""
     everybody = [await served.connect() for _ in range(20)]
 
-    async def live(number: int, client: Client) -> None:
+    async def live(number: int, client: Connection) -> None:
         group = f"at-rest-{number % 4}"
         said = join(group, f"m{number}", TOPICS)
         epoch = (await client.ask(CONSUMER_HEARTBEAT, 1, **said)).member_epoch
@@ -316,11 +287,11 @@ async def parks(served: Served, times: int) -> None:
         await asyncio.sleep(0.005)
         other = await served.connect()
         await other.ask(CONSUMER_HEARTBEAT, 1, **beat(group, f"m{number}", -1))
-        await other.close()
+        await other.end()
 
     await asyncio.gather(*(live(number, client) for number, client in enumerate(everybody)))
     for client in everybody:
-        await client.close()
+        await client.end()
 
 
 def _owned(assignment: Any) -> tuple[Any, ...]:
@@ -340,7 +311,7 @@ async def members_that_come_and_go(served: Served, times: int) -> None:
         assert (
             await client.ask(CONSUMER_HEARTBEAT, 1, **beat("churn", member, -1))
         ).error_code == 0
-    await client.close()
+    await client.end()
 
 
 async def classic_members(served: Served, times: int) -> None:
@@ -351,7 +322,7 @@ async def classic_members(served: Served, times: int) -> None:
             HEARTBEAT, 4, group_id="classic", generation_id=generation, member_id=member
         )
         await leave_classic(client, "classic", member)
-    await client.close()
+    await client.end()
 
 
 async def joins_that_wait(served: Served, times: int) -> None:
@@ -365,7 +336,7 @@ async def joins_that_wait(served: Served, times: int) -> None:
         for number in (0, 1):
             said = classic_fields("two", members[number], b"%d" % turn)
             clients[number].send(JOIN, 9, **said)
-        joined = [await client.read(JOIN, 9) for client in clients]
+        joined = [(await client.read(JOIN, 9))[1] for client in clients]
         if any(answer.error_code for answer in joined):
             continue
         leader = 0 if joined[0].leader == members[0] else 1
@@ -383,7 +354,7 @@ async def joins_that_wait(served: Served, times: int) -> None:
             await client.read(SYNC, 5)
     for client, member in zip(clients, members, strict=True):
         await leave_classic(client, "two", member)
-        await client.close()
+        await client.end()
 
 
 async def connections(served: Served, times: int) -> None:
@@ -392,7 +363,7 @@ async def connections(served: Served, times: int) -> None:
         await client.ask(
             VERSIONS, 3, client_software_name=f"c{number}", client_software_version="1"
         )
-        await client.close()
+        await client.end()
 
 
 async def broken_frames(served: Served, times: int) -> None:
@@ -400,7 +371,7 @@ async def broken_frames(served: Served, times: int) -> None:
         client = await served.connect()
         client.writer.write(struct.pack(">ihhi", 60, 200 + number % 80, 99, 1) + bytes(52))
         await client.reader.read()
-        await client.close()
+        await client.end()
 
 
 async def groups_that_come_and_go(served: Served, times: int) -> None:
@@ -410,7 +381,7 @@ async def groups_that_come_and_go(served: Served, times: int) -> None:
         await client.ask(COMMIT, 9, **commit_fields(COMMIT, 9, group, 1))
         answer = await client.ask(DELETE_GROUPS, 2, groups_names=(group,))
         assert answer.results[0].error_code == 0
-    await client.close()
+    await client.end()
 
 
 async def topics_that_come_and_go(served: Served, times: int) -> None:
@@ -424,7 +395,7 @@ async def topics_that_come_and_go(served: Served, times: int) -> None:
         await client.ask(CREATE_TOPICS, 5, topics=(row,), timeout=1_000, validate_only=False)
         answer = await client.ask(DELETE_TOPICS, 5, topic_names=(name,), timeout=1_000)
         assert answer.responses[0].error_code == 0
-    await client.close()
+    await client.end()
 
 
 KINDS = (

@@ -6,7 +6,8 @@ import pytest
 
 from coordinator.runtime.loading.loading import Loading
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import Rig, WireClient, beat, join, run_rig
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
@@ -23,7 +24,7 @@ from tests.unit.gateway.wire_steps import (
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-async def ask_all(client: WireClient) -> dict[str, set[int]]:
+async def ask_all(client: Connection) -> dict[str, set[int]]:
     """The error codes of every API that asks for groups, by a name for it."""
     codes: dict[str, set[int]] = {}
     answer = await client.ask(HEARTBEAT, 1, **join("g", "m", ("t",)))
@@ -58,7 +59,7 @@ async def test_everything_of_a_group_is_answered_load_in_progress(
             assert codes["join"] == codes["commit"] == codes["list"] == {0}
 
 
-async def check_others(rig: Rig, client: WireClient) -> None:
+async def check_others(rig: Rig, client: Connection) -> None:
     """What concerns no group is served: where the coordinator is, the topics."""
     found = await client.ask(FIND, 4, key_type=0, coordinator_keys=("g",))
     assert [(row.error_code, row.port) for row in found.coordinators] == [(0, rig.port)]

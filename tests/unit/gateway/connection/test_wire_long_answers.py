@@ -16,8 +16,9 @@ from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import request_schema, response_schema, response_type
 from gateway.long_answers import LongAnswer, reply_in_slices
 from gateway.topics.topic_catalogue import PartitionLeader
+from tests.support.wire.connection import Connection
 from tests.unit.gateway.wire_door import Gateway
-from tests.unit.gateway.wire_rig import Rig, WireClient, run_rig, with_settings
+from tests.unit.gateway.wire_rig import Rig, run_rig, with_settings
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
@@ -70,13 +71,13 @@ class Hides:
         return resource_name != self._hidden
 
 
-async def ask_raw(client: WireClient, key: int, version: int, /, **fields: Any) -> bytes:
+async def ask_raw(client: Connection, key: int, version: int, /, **fields: Any) -> bytes:
     """The bytes of an answer after its correlation id."""
     client.send(key, version, **fields)
     return (await client.read_frame())[4:]
 
 
-async def fill(rig: Rig, client: WireClient) -> None:
+async def fill(rig: Rig, client: Connection) -> None:
     """Groups, members and offsets of which there are many."""
     await rig.create_topic("t", ROWS)
     for number in range(ROWS):

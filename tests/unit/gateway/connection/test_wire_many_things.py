@@ -21,9 +21,11 @@ from gateway.codec.kio_schema import compute_fields, request_schema, request_typ
 from gateway.commits.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.heartbeats.heartbeat_wire import make_heartbeat_decoder, make_long_heartbeat_decoder
 from model.errors import ErrorCode
+from tests.support.wire.connection import Connection
+from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.codec.test_wire_hand_codecs import make_commit
 from tests.unit.gateway.wire_door import Gateway
-from tests.unit.gateway.wire_rig import WireClient, frame, make_request, run_rig, with_settings
+from tests.unit.gateway.wire_rig import run_rig, with_settings
 
 ELEMENTS = 250_000
 COUNT = 12_000
@@ -268,7 +270,7 @@ async def test_a_request_of_many_things_takes_as_many_turns(
     monkeypatch.setattr(CountedSlices, "slices", 0)
     async with run_rig() as rig, await rig.connect() as client:
         client.send(key, version, **fields(COUNT))
-        await client.read(key, version, timeout_s=60.0)
+        await client.read(key, version, within_s=60.0)
     decoding = COUNT // SLICE
     assert CountedSlices.slices > 2 * decoding
 
@@ -282,7 +284,7 @@ async def test_requests_that_come_behind_one_are_answered_behind_it() -> None:
         assert correlations == [first, second, third]
 
 
-async def read_correlation(client: WireClient) -> int:
+async def read_correlation(client: Connection) -> int:
     return int.from_bytes((await client.read_frame(60.0))[:4], "big")
 
 

@@ -17,17 +17,9 @@ import pytest_asyncio
 from gateway.codec.encoding import encode, encode_unsigned_varint
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import (
-    Rig,
-    WireClient,
-    beat,
-    frame,
-    join,
-    make_request,
-    run_rig,
-    topic_id_of,
-    with_settings,
-)
+from tests.support.wire.connection import Connection
+from tests.support.wire.frames import frame, make_request
+from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig, topic_id_of, with_settings
 
 HEARTBEAT, METADATA, COMMIT, FETCH, VERSIONS = 68, 3, 8, 9, 18
 
@@ -438,7 +430,7 @@ async def test_row_13_what_is_checked_first(rig: Rig) -> None:
             everything[name] = repaired
 
 
-async def settle(client: WireClient, group: str) -> int:
+async def settle(client: Connection, group: str) -> int:
     """One member alone in a group; its epoch."""
     answer = await client.ask(HEARTBEAT, 1, **join(group, "m", ("t",)))
     epoch: int = answer.member_epoch

@@ -18,7 +18,8 @@ from assignors import embedded
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import PATIENCE_S, Rig, WireClient, beat, run_rig
+from tests.support.wire.connection import PATIENCE_S, Connection
+from tests.unit.gateway.wire_rig import Rig, beat, run_rig
 from tests.unit.gateway.wire_rig import join as join_consumers
 from tests.unit.gateway.wire_steps import HEARTBEAT as CONSUMER_HEARTBEAT
 from tests.unit.gateway.wire_steps import VERSIONS
@@ -56,13 +57,13 @@ def join_fields(group: str, protocols: dict[str, bytes] | list[str], **more: Any
     } | more
 
 
-async def join(client: WireClient, group: str, **more: Any) -> Any:
+async def join(client: Connection, group: str, **more: Any) -> Any:
     """A client of a version that joins without an id of its own."""
     fields = join_fields(group, more.pop("says", {"range": SOUND}), **more)
     return await client.ask(JOIN, JOIN_VERSION, **fields)
 
 
-async def sync(client: WireClient, group: str, member: str, **more: Any) -> Any:
+async def sync(client: Connection, group: str, member: str, **more: Any) -> Any:
     given = request_schema(SYNC, SYNC_VERSION).SyncGroupRequestAssignment
     to = more.pop("to", {})
     fields = {
@@ -76,13 +77,13 @@ async def sync(client: WireClient, group: str, member: str, **more: Any) -> Any:
     return await client.ask(SYNC, SYNC_VERSION, **(fields | more))
 
 
-async def leave(client: WireClient, group: str, members: list[str]) -> Any:
+async def leave(client: Connection, group: str, members: list[str]) -> Any:
     identity = request_schema(LEAVE, LEAVE_VERSION).MemberIdentity
     named = tuple(identity(member_id=name, group_instance_id=None, reason=None) for name in members)
     return await client.ask(LEAVE, LEAVE_VERSION, group_id=group, members=named)
 
 
-async def list_groups(client: WireClient) -> set[str]:
+async def list_groups(client: Connection) -> set[str]:
     return {group.group_id for group in (await client.ask(LIST, 5)).groups}
 
 

@@ -18,7 +18,8 @@ from gateway.codec.kio_schema import request_schema
 from model.classic_commands import PROTOCOLS_MAX
 from model.commands import COMMIT_PARTITIONS_MAX
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import Rig, WireClient, beat, join, run_rig, with_settings
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig, with_settings
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
@@ -53,7 +54,7 @@ async def rig() -> AsyncIterator[Rig]:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def list_groups(client: WireClient) -> set[str]:
+async def list_groups(client: Connection) -> set[str]:
     return {group.group_id for group in (await client.ask(LIST, 5)).groups}
 
 
@@ -123,7 +124,7 @@ async def test_row_16_a_pattern_that_is_none_changes_no_member(rig: Rig) -> None
 # ------------------------------------------------------------------------------- rows 19 to 21
 
 
-async def commit(client: WireClient, group: str, topics: Any, version: int = 9, **who: Any) -> Any:
+async def commit(client: Connection, group: str, topics: Any, version: int = 9, **who: Any) -> Any:
     return await client.ask(COMMIT, version, group_id=group, topics=topics, **who)
 
 
@@ -199,7 +200,7 @@ async def test_row_21_all_offsets_of_a_large_group(rig: Rig) -> None:
         wanted = (wire.OffsetFetchRequestGroup(group_id="large", topics=None),) * 3
         client.send(FETCH, 9, groups=wanted)
         assert (await other.ask(VERSIONS, 0)).error_code == 0
-        _, answer = await client.read(FETCH, 9, timeout_s=60.0)
+        _, answer = await client.read(FETCH, 9, within_s=60.0)
         for group in answer.groups:
             (topic,) = group.topics
             assert len(topic.partitions) == MANY

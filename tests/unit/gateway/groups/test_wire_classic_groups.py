@@ -11,7 +11,8 @@ from coordinator.runtime.loading.loading import Loading
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import Rig, WireClient, run_rig
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import Rig, run_rig
 
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
 AT_ONCE = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
@@ -32,7 +33,7 @@ def join_fields(version: int, group: str, member: str = "") -> dict[str, Any]:
     return fields | ({"rebalance_timeout": 20_000} if version >= 1 else {})
 
 
-async def join(client: WireClient, version: int, group: str) -> Any:
+async def join(client: Connection, version: int, group: str) -> Any:
     """Join, with the id that is given from version 4 on."""
     answer = await client.ask(JOIN, version, **join_fields(version, group))
     if version >= 4:
@@ -132,7 +133,7 @@ async def test_who_is_removed_while_it_waits_is_not_told_its_id_again() -> None:
         assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
-async def check_is_told_of_the_stop(rig: Rig, client: WireClient, key: int, version: int) -> None:
+async def check_is_told_of_the_stop(rig: Rig, client: Connection, key: int, version: int) -> None:
     """The server stops; who waits with such a request hears it, and has its next answer too."""
     await rig.server.drain(60)
     await rig.runtime.stop()

@@ -13,8 +13,9 @@ from typing import Any
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.wire.connection import Connection
 from tests.unit.gateway import wire_rig
-from tests.unit.gateway.wire_rig import Rig, WireClient, run_rig
+from tests.unit.gateway.wire_rig import Rig, run_rig
 
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, CONSUMER_HEARTBEAT = 11, 12, 13, 14, 15, 68
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
@@ -42,7 +43,7 @@ BYTES = read_bytes()
 class Worker:
     """A worker on a connection of its own."""
 
-    def __init__(self, client: WireClient, name: str) -> None:
+    def __init__(self, client: Connection, name: str) -> None:
         self._client = client
         self.name = name
         self.member_id = ""

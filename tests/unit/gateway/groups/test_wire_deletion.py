@@ -9,8 +9,9 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
+from tests.support.wire.connection import Connection
 from tests.unit.gateway.groups.test_wire_rights import Rules
-from tests.unit.gateway.wire_rig import WireClient, beat, run_rig
+from tests.unit.gateway.wire_rig import beat, run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     HEARTBEAT,
@@ -24,13 +25,13 @@ from tests.unit.gateway.wire_steps import (
 DELETE_GROUPS, OFFSET_DELETE = 42, 47
 
 
-async def delete_groups(client: WireClient, *names: str, version: int = 2) -> list[tuple[str, int]]:
+async def delete_groups(client: Connection, *names: str, version: int = 2) -> list[tuple[str, int]]:
     answer = await client.ask(DELETE_GROUPS, version, groups_names=names)
     return [(row.group_id, row.error_code) for row in answer.results]
 
 
 async def delete_offsets(
-    client: WireClient, group: str, **topics: tuple[int, ...]
+    client: Connection, group: str, **topics: tuple[int, ...]
 ) -> tuple[int, list[tuple[str, int, int]]]:
     wire = request_schema(OFFSET_DELETE)
     asked = tuple(
@@ -51,7 +52,7 @@ async def delete_offsets(
     return answer.error_code, rows
 
 
-async def commit(client: WireClient, group: str, *names: str) -> None:
+async def commit(client: Connection, group: str, *names: str) -> None:
     """Offsets 7 and 8 for partitions 0 and 1 of each topic."""
     for name in names:
         answer = await client.ask(
@@ -64,7 +65,7 @@ async def commit(client: WireClient, group: str, *names: str) -> None:
         assert all(row.error_code == 0 for topic in answer.topics for row in topic.partitions)
 
 
-async def list_groups(client: WireClient) -> list[str]:
+async def list_groups(client: Connection) -> list[str]:
     answer = await client.ask(LIST, 5, states_filter=(), types_filter=())
     return [group.group_id for group in answer.groups]
 

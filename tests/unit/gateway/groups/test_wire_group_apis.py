@@ -13,13 +13,9 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId
 from tests.scenarios.imported import make_imported
+from tests.support.waiting import until
 from tests.unit.gateway.fake_coordinator import VirtualClock
-from tests.unit.gateway.wire_rig import (
-    beat,
-    join,
-    run_rig,
-    topic_id_of,
-)
+from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
@@ -33,7 +29,6 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
-from tests.unit.service.stand import until
 
 
 async def test_group_of_two_by_both_versions() -> None:

@@ -15,7 +15,8 @@ from assignors.classic import (
 from assignors.embedded import decode_assignment
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
-from tests.unit.gateway.wire_rig import WireClient, run_rig
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import run_rig
 
 JOIN, SYNC = 11, 14
 JOIN_VERSION, SYNC_VERSION = 3, 3
@@ -38,7 +39,7 @@ def join_fields(name: str) -> dict[str, Any]:
     }
 
 
-async def sync(client: WireClient, joined: Any) -> list[tuple[str, int]]:
+async def sync(client: Connection, joined: Any) -> list[tuple[str, int]]:
     """Take part in the sync, as the leader or not; what the member is assigned."""
     given = request_schema(SYNC, SYNC_VERSION).SyncGroupRequestAssignment
     members = [JoinedMember(m.member_id, None, m.metadata) for m in joined.members]

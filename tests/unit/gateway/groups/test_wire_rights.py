@@ -5,12 +5,7 @@ from __future__ import annotations
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import (
-    beat,
-    join,
-    run_rig,
-    topic_id_of,
-)
+from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     CONFIGS,

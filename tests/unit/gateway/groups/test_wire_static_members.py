@@ -8,7 +8,8 @@ import pytest
 
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import WireClient, beat, join, run_rig
+from tests.support.wire.connection import Connection
+from tests.unit.gateway.wire_rig import beat, join, run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
@@ -23,7 +24,7 @@ from tests.unit.gateway.wire_steps import (
 LEAVE_GROUP = 13
 
 
-async def describe(client: WireClient, group: str) -> Any:
+async def describe(client: Connection, group: str) -> Any:
     [found] = (
         await client.ask(DESCRIBE, 1, group_ids=(group,), include_authorized_operations=False)
     ).groups
@@ -31,7 +32,7 @@ async def describe(client: WireClient, group: str) -> Any:
 
 
 async def leave_group(
-    client: WireClient, version: int, group: str, *members: tuple[str, str | None]
+    client: Connection, version: int, group: str, *members: tuple[str, str | None]
 ) -> tuple[int, list[tuple[str, str | None, int]]]:
     wire = request_schema(LEAVE_GROUP, version)
     identities = tuple(

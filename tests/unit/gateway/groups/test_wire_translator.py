@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +11,8 @@ import pytest
 from assignors import embedded
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
+from tests.support.waiting import until
+from tests.support.wire.connection import Connection
 from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.groups.test_wire_classic_groups import (
     HEARTBEAT,
@@ -24,7 +25,7 @@ from tests.unit.gateway.groups.test_wire_classic_groups import (
     join_fields,
 )
 from tests.unit.gateway.wire_rig import HEARTBEAT as CONSUMER_HEARTBEAT
-from tests.unit.gateway.wire_rig import Rig, WireClient, run_rig
+from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_rig import beat as consumer_beat
 from tests.unit.gateway.wire_rig import join as consumer_join
 from tests.unit.gateway.wire_steps import DESCRIBE, UNPARKED
@@ -74,7 +75,7 @@ async def test_a_classic_member_joins_a_consumer_group_and_is_shown(version: int
 
 
 @asynccontextmanager
-async def run_group(policy: str) -> AsyncIterator[tuple[Rig, VirtualClock, WireClient, WireClient]]:
+async def run_group(policy: str) -> AsyncIterator[tuple[Rig, VirtualClock, Connection, Connection]]:
     """A group of a consumer member m1, which has both partitions of t, and its connection; and one
     of a classic member that has joined, with the clock of the wire."""
     clock = VirtualClock()
@@ -89,7 +90,7 @@ async def run_group(policy: str) -> AsyncIterator[tuple[Rig, VirtualClock, WireC
         yield rig, clock, new, old
 
 
-async def join_as_classic(old: WireClient) -> dict[str, Any]:
+async def join_as_classic(old: Connection) -> dict[str, Any]:
     """Who the member is from now on."""
     protocol = request_schema(JOIN, 3).JoinGroupRequestProtocol
     said = {"protocols": (protocol(name="range", metadata=SUBSCRIPTION),)}
@@ -102,9 +103,7 @@ async def join_as_classic(old: WireClient) -> dict[str, Any]:
 
 
 async def wait_until_parked(rig: Rig) -> None:
-    async with asyncio.timeout(30):
-        while not len(rig.runtime._watches):  # noqa: ASYNC110 - no event to wait for
-            await asyncio.sleep(0.001)
+    await until(lambda: len(rig.runtime._watches) > 0, "a request is parked")
 
 
 @pytest.mark.parametrize("policy", ["bidirectional", "disabled"])

@@ -10,9 +10,10 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from model.ids import GroupId
+from tests.support.wire.connection import Connection
 from tests.unit.gateway.groups.test_wire_deletion import delete_groups, list_groups
 from tests.unit.gateway.groups.test_wire_rights import Rules
-from tests.unit.gateway.wire_rig import Rig, WireClient, run_rig
+from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_steps import FIND, UNPARKED, fetch, member_of
 
 MARKERS, TXN_COMMIT = 27, 28
@@ -21,7 +22,7 @@ PRODUCER = 70
 
 
 async def commit(
-    client: WireClient, version: int, group: str = "g", topic: str = "t", **fields: Any
+    client: Connection, version: int, group: str = "g", topic: str = "t", **fields: Any
 ) -> list[int]:
     """The codes for partitions 0, 1 and 9; offsets 5, 6 and 7."""
     wire = request_schema(TXN_COMMIT, version)
@@ -48,7 +49,7 @@ async def commit(
 
 
 async def write_markers(
-    client: WireClient,
+    client: Connection,
     partitions: tuple[int, ...],
     committed: bool = True,
     version: int = 2,
@@ -98,7 +99,7 @@ async def test_offsets_wait_for_their_marker(version: int) -> None:
         assert await fetch_stable(client) == [0, 0]
 
 
-async def fetch_stable(client: WireClient) -> list[int]:
+async def fetch_stable(client: Connection) -> list[int]:
     wire = request_schema(9, 9)
     topic = wire.OffsetFetchRequestTopics(name="t", partition_indexes=(0, 1))
     group = wire.OffsetFetchRequestGroup(group_id="g", topics=(topic,))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -164,11 +162,3 @@ def files(folder: Path, pattern: str) -> list[Path]:
 def count_open_files() -> int:
     """How many files this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Let the loop and the store's workers run until it is so."""
-    deadline = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not become so within 30 s"
-        await asyncio.sleep(0.001)

@@ -24,7 +24,8 @@ from storage.codec.batch_encoding import encode_batch, reencode_batch, replace_r
 from storage.codec.batches import decode_batch, read_batch_header
 from storage.log.compression import compress, decompress
 from tests.support.batches import decode_batches
-from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store, until
+from tests.support.waiting import until
+from tests.unit.gateway.topics.store_rig import KEY, NOW_MS, ORDERS, files, run_store
 
 SEGMENT_BYTES = 1_000
 SETTINGS = TopicSettings(

@@ -15,6 +15,7 @@ from model.errors import ErrorCode
 from model.ids import TopicName
 from model.topics import Topic
 from tests.groups import CHECKOUT
+from tests.support.waiting import until
 from tests.unit.gateway.topics.store_rig import (
     KEY,
     ORDERS,
@@ -24,7 +25,6 @@ from tests.unit.gateway.topics.store_rig import (
     produced,
     run_store,
     segment_files,
-    until,
 )
 
 SMALL_SEGMENTS = {"gateway_topics_segment_bytes": 500, "message_max_bytes": 500}

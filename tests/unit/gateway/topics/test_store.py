@@ -14,6 +14,7 @@ from model.topics import Topic
 from storage.codec.batch_encoding import encode_batch, reencode_batch
 from storage.codec.batches import Batch, BatchRecord
 from tests.support.batches import decode_batches
+from tests.support.waiting import until
 from tests.unit.gateway.topics.store_rig import (
     KEY,
     NOW_MS,
@@ -25,7 +26,6 @@ from tests.unit.gateway.topics.store_rig import (
     headers,
     run_store,
     segment_files,
-    until,
 )
 
 NO_SUCH = PartitionKey(TopicId(b"x" * 16), 0)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 WITHIN_S = 30.0
@@ -31,9 +29,3 @@ def read_command(folder: Path) -> bytes:
         return (folder / "cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return b""
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not condition():  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.005)

@@ -49,7 +49,8 @@ from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
 from tests.support.trimming import trim_once
-from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children, until
+from tests.support.waiting import until
+from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children
 
 G = GroupId("g")
 T = TopicName("orders")

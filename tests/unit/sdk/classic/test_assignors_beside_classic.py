@@ -10,8 +10,9 @@ import pytest
 import muster
 from assignors import embedded
 from muster.partitions import TopicPartition
+from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import ALL, classic_stand
-from tests.unit.service.stand import Stand, until
+from tests.unit.service.stand import Stand
 
 ODD = bytes(range(256))
 """What no coordinator could make sense of."""

@@ -17,9 +17,10 @@ from model.commands import INTERNAL, DescribeGroups, JoinGroup, JoinProtocol, Sy
 from model.ids import GroupId, MemberId
 from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
 from muster.v1 import classic_pb2, group_pb2
+from tests.support.waiting import until, until_answered
 from tests.unit.service.session.test_group_service import offsets
 from tests.unit.service.session.test_session import Denying
-from tests.unit.service.stand import Stand, running_stand, until
+from tests.unit.service.stand import Stand, running_stand
 
 if TYPE_CHECKING:
     from muster.v1.classic_pb2_grpc import ClassicServiceAsyncStub
@@ -89,12 +90,11 @@ async def until_told(
     stub: ClassicServiceAsyncStub, member_id: str, generation: int, reason: str
 ) -> None:
     """Until a heartbeat is answered with that."""
-    async with asyncio.timeout(30):
-        while True:
-            answer = await stub.Heartbeat(beat(member_id, generation))
-            if answer.error.reason == reason:
-                return
-            await asyncio.sleep(0.01)
+    await until_answered(
+        lambda: stub.Heartbeat(beat(member_id, generation)),
+        lambda answer: answer.error.reason == reason,
+        f"{member_id} is told {reason}",
+    )
 
 
 async def describe(stand: Stand, group_id: str = "g") -> Any:

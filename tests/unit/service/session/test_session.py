@@ -15,6 +15,7 @@ from model.commands import Caller, ConsumerGroupHeartbeat
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
+from tests.support.waiting import until
 from tests.unit.service.session_client import (
     GROUP,
     SessionClient,
@@ -26,7 +27,7 @@ from tests.unit.service.session_client import (
     only,
     partitions_of,
 )
-from tests.unit.service.stand import Stand, running_stand, until
+from tests.unit.service.stand import Stand, running_stand
 
 
 def watches(stand: Stand) -> int:

@@ -7,6 +7,7 @@ from coordinator.service.session.session import Session
 from coordinator.service.session.session_member import Phase
 from model.commands import INTERNAL, AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.ids import GroupId, MemberId
+from tests.support.waiting import until
 from tests.unit.service.session_client import (
     GROUP,
     SessionClient,
@@ -16,7 +17,7 @@ from tests.unit.service.session_client import (
     leave,
     partitions_of,
 )
-from tests.unit.service.stand import Stand, running_stand, until
+from tests.unit.service.stand import Stand, running_stand
 
 GROUP_ID, M1 = GroupId(GROUP), MemberId("m1")
 SESSION_TIMEOUT = "consumer.session.timeout.ms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from coordinator.service.streams.pinger import Pinger
-from tests.unit.service.stand import until
+from tests.support.waiting import until
 
 
 class Silent:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import grpc.aio
 
 from tests.sim.sessions.faults import Faults
-from tests.sim.sessions.loop import Machine, VirtualLoop
+from tests.sim.sessions.machines.loop import Machine, VirtualLoop
 
 Frame: TypeAlias = tuple[Any, ...]
 

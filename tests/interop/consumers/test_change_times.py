@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from tests.interop.confluent_client import ConfluentClient, poll_until
-from tests.interop.test_java_consumer import NAMES, PARTITIONS, consumer, wait_until_held
+from tests.interop.consumers.test_java_consumer import NAMES, PARTITIONS, consumer, wait_until_held
 from tests.kafka.java import JavaProgram
 from tests.server import MusterServer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,8 +11,9 @@ from tests.interop import confluent_client
 from tests.interop.confluent_client import WITHIN_S, make_topic
 from tests.kafka.java import Event, JavaProgram, run_java, start_java
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
-JAVA = Path(__file__).parent / "java"
+JAVA = Path(__file__).parents[1] / "java"
 PARTITIONS = 4
 RECORDS = 40
 NAMES = {f"orders-{number}" for number in range(PARTITIONS)}
@@ -117,13 +117,15 @@ def instance(server: MusterServer, name: str) -> JavaProgram:
 
 def wait_until_held(programs: Sequence[JavaProgram], wanted: set[str], each: int) -> None:
     """Until the programs together hold what is wanted, and each so many."""
-    deadline = time.monotonic() + WITHIN_S
-    while True:
-        held = [Owned(program).now() for program in programs]
-        if set().union(*held) == wanted and all(len(names) == each for names in held):
-            return
-        assert time.monotonic() < deadline, f"not in time: {held}"
-        time.sleep(0.01)
+
+    def look() -> list[set[str]]:
+        return [Owned(program).now() for program in programs]
+
+    def is_shared() -> bool:
+        held = look()
+        return set().union(*held) == wanted and all(len(names) == each for names in held)
+
+    wait_until(is_shared, lambda: f"each holds {each} of {wanted}: {look()}", WITHIN_S)
 
 
 @pytest.mark.timeout(240)

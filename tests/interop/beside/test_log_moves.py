@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupListing, NewTopic
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.tools import run_dump_log
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 from tests.unit.cli.log.log_files import SEGMENTS, invoke
 
 pytestmark = pytest.mark.kafka
@@ -59,7 +60,7 @@ class View(NamedTuple):
 
 
 def wait_for_coordinator(ask: Callable[[], T]) -> T:
-    """What is answered once the partitions of the log are loaded."""
+    """What is answered once the log is loaded; an error of another kind is raised at once."""
     deadline = time.monotonic() + _DEADLINE_S
     while True:
         try:
@@ -235,12 +236,13 @@ def boot_from(broker: KafkaBroker, export: Path, groups: Collection[str]) -> Non
             shutil.copy(file, folder / file.name)
     broker.start()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
-    deadline = time.monotonic() + _DEADLINE_S
-    listed: set[str] = set()
-    # A partition that is not loaded yet is left out of the list, without an error.
-    while not listed >= set(groups) and time.monotonic() < deadline:
+
+    def are_listed() -> bool:
+        """A partition that is not loaded yet is left out of the list, without an error."""
         listed = {each.group_id for each in wait_for_coordinator(lambda: list_groups(admin))}
-    assert listed >= set(groups), broker.read_log()[-4000:]
+        return listed >= set(groups)
+
+    wait_until(are_listed, lambda: f"all groups are listed\n{broker.read_log()[-4000:]}")
 
 
 def check_dump(export: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 
 PARTITIONS = 4
 WITHIN_S = 30.0
@@ -48,12 +48,12 @@ class Client:
 
 
 def poll_until(clients: list[Client], condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not in time: {what}"
+    def poll() -> None:
         for client in clients:
             message = client.consumer.poll(0.02)
             assert message is None or message.error() is None
+
+    wait_until(condition, what, WITHIN_S, between=poll)
 
 
 def instances(server: MusterServer) -> dict[str, set[int]]:

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.differential import admin
 from tests.differential.classic.classic_side import MAX_SIZE
-from tests.differential.client import Connection
 from tests.differential.runner import Peers
-from tests.differential.topics import SHARED
+from tests.differential.sides import admin
+from tests.differential.sides.admin import ANSWERED_IN_S
+from tests.differential.sides.topics import SHARED
 from tests.kafka.broker import KafkaBroker, Setting
 from tests.server import MusterServer
+from tests.support.wire.connection import Connection
 
 SETTINGS: Final = {
     "group.consumer.assignment.interval.ms": 0,
@@ -57,7 +58,7 @@ def run_peers(folder: Path, kafkas: Mapping[str, Setting] | None = None) -> Iter
 async def prepare(peers: Peers) -> None:
     """Both are ready for groups, and have the topics that all sequences share."""
     for address in (peers.kafka, peers.muster):
-        connection = await Connection.open(address)
+        connection = await Connection.open(address, "differential", ANSWERED_IN_S)
         await admin.wait_for_coordinator(connection)
         for name, partitions in SHARED.items():
             assert not await admin.create_topic(connection, name, partitions)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 import grpc
 import grpc.aio
 
-from tests.sim.sessions.loop import Machine, current_machine
-from tests.sim.sessions.network import EOF, Connection, Frame, Network
+from tests.sim.sessions.links.network import EOF, Connection, Frame, Network
+from tests.sim.sessions.machines.loop import Machine, current_machine
 
 _S = grpc.StatusCode
 

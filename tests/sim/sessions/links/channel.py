@@ -16,8 +16,8 @@ import grpc
 import grpc.aio
 
 from muster.v1 import group_pb2
-from tests.sim.sessions.loop import Machine, current_machine
-from tests.sim.sessions.network import EOF, Connection, Frame, Network
+from tests.sim.sessions.links.network import EOF, Connection, Frame, Network
+from tests.sim.sessions.machines.loop import Machine, current_machine
 
 _BACKOFF_MIN_S = 0.1
 _BACKOFF_MAX_S = 2.0

@@ -4,60 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from model.errors import ErrorCode
-from tests.differential.client import Connection
+from tests.support.waiting import Patience, until_answered
+from tests.support.wire.connection import Connection
 
 METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 3, 19, 20, 37
 DESCRIBE_CONFIGS, ALTER_CONFIGS, FIND_COORDINATOR = 32, 44, 10
 DELETE_GROUPS, HEARTBEAT, DESCRIBE = 42, 68, 69
 GROUP_RESOURCE = 32
 SET, DELETE = 0, 1
+ANSWERED_IN_S = 120.0
+"""Which a Kafka on a busy machine may take."""
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.01
 T = TypeVar("T")
 _marks: Final = itertools.cycle(range(1_000, 15_000))
 
 
-class NotInTime(AssertionError):
-    """A side did not come to what was asked of it."""
-
-
-class Patience:
-    """Ends after so long, and not before a side was asked as often as one with a processor to
-    itself would have been: where that is starved, time passes and nothing is done.
-    """
-
-    def __init__(self, within_s: float) -> None:
-        self._deadline = time.monotonic() + within_s
-        self._asked = 0
-        self._least_asked = within_s / _PAUSE_S / 2
-
-    def is_over(self) -> bool:
-        """To be called once for each time that a side was asked."""
-        self._asked += 1
-        return time.monotonic() > self._deadline and self._asked > self._least_asked
+def make_patience(within_s: float) -> Patience:
+    """One that asks a side as often as if it had half a processor to itself."""
+    return Patience(within_s, within_s / _PAUSE_S / 2)
 
 
 async def wait_until(
     condition: Callable[[], Awaitable[bool]], what: str, within_s: float = _PATIENCE_S
 ) -> None:
     """Ask until the condition holds. Raises `NotInTime`."""
-    patience = Patience(within_s)
-    while not await condition():
-        if patience.is_over():
-            raise NotInTime(what)
-        await asyncio.sleep(_PAUSE_S)
+    await until_answered(condition, what=what, patience=make_patience(within_s), pause_s=_PAUSE_S)
 
 
 async def ask_while(
     ask: Callable[[], Awaitable[T]], is_passing: Callable[[T], bool], within_s: float = 1.0
 ) -> T:
     """Ask again while the answer is one that passes by itself; the last one, after so long."""
-    patience = Patience(within_s)
+    patience = make_patience(within_s)
     answer = await ask()
     while is_passing(answer) and not patience.is_over():
         await asyncio.sleep(_PAUSE_S)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pprint import pformat
 from typing import Any
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.confluent_client import WITHIN_S
 from tests.kafka.java import JavaProgram
+from tests.support.waiting import wait_until
 
 _TOPIC_ID = re.compile(r"TopicId: \S+")
 
@@ -118,11 +118,16 @@ class Beside:
 
     def wait_until_stable(self, group: str) -> None:
         """Until each member of a group has what it is to have, on both sides."""
-        deadline = time.monotonic() + WITHIN_S
         for side in self.sides:
-            words = ("admin", side.address, "describe", group)
-            while '"state":"Stable"' not in (printed := self.ask(side, *words)):
-                assert time.monotonic() < deadline, printed
+            self._wait_until_stable(side, group)
+
+    def _wait_until_stable(self, side: Side, group: str) -> None:
+        def look() -> str:
+            return self.ask(side, "admin", side.address, "describe", group)
+
+        wait_until(
+            lambda: '"state":"Stable"' in look(), lambda: f"{group} is stable: {look()}", WITHIN_S
+        )
 
     def _run_tool(self, tool: str, arguments: Sequence[str]) -> str:
         expected, found = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cli.errors import ExitCode
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.tools import run_consumer_groups
+from tests.support.waiting import wait_until
 from tests.unit.cli.log.log_files import Result, invoke
 
 pytestmark = pytest.mark.kafka
@@ -166,7 +166,11 @@ def test_a_group_with_members_is_refused(broker: KafkaBroker, protocol: str) -> 
     group = f"busy-{protocol}"
     consumer = make_consumer(broker, group, group_protocol=protocol)
     consumer.subscribe(["orders"])
-    wait_until(lambda: consumer.poll(0.1) is not None or len(consumer.assignment()) > 0)
+    wait_until(
+        lambda: consumer.poll(0.1) is not None or len(consumer.assignment()) > 0,
+        "the member has its partitions",
+        _DEADLINE_S,
+    )
     result = commit_to(broker, group, "--yes")
     consumer.close()
     assert result.exit_code == ExitCode.PRECONDITION
@@ -198,9 +202,3 @@ def test_kafkas_own_tool_takes_the_csv(broker: KafkaBroker, tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     assert fetch(broker, "reset") == PLAIN
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
-    while not is_so():
-        assert time.monotonic() < deadline

@@ -11,7 +11,7 @@ from tests.interop.confluent_client import ConfluentClient, make_topic, poll_unt
 from tests.kafka.java import JavaProgram, start_java
 from tests.server import MusterServer
 
-JAVA = Path(__file__).parent / "java"
+JAVA = Path(__file__).parents[1] / "java"
 ORDERS = {f"orders-{number}" for number in range(4)}
 
 

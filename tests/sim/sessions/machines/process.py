@@ -16,8 +16,8 @@ from tests.sim.checkers.violations import Violation
 from tests.sim.cluster.disk import SimDisk, Write
 from tests.sim.cluster.scheduler import START_WALL_MS
 from tests.sim.sessions.faults import Faults
-from tests.sim.sessions.loop import Machine, VirtualLoop
-from tests.sim.sessions.network import Connection, Network
+from tests.sim.sessions.links.network import Connection, Network
+from tests.sim.sessions.machines.loop import Machine, VirtualLoop
 from tests.support.memory import MemoryLogStore
 
 T = TypeVar("T")

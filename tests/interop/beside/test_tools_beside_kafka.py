@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.interop.beside_kafka import Beside, Side
-from tests.interop.test_java_consumer import JAVA
+from tests.interop.beside.beside_kafka import Beside, Side
+from tests.interop.consumers.test_java_consumer import JAVA
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.java import start_java
 from tests.server import MusterServer

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from gateway.codec.decoding import DecodeError
 from model.errors import ErrorCode
-from tests.differential import admin
 from tests.differential.classic.classic_side import ClassicSide
 from tests.differential.classic.classic_steps import ClassicStep
-from tests.differential.client import Connection
-from tests.differential.members import MemberState, choose_epoch, compute_flaw
 from tests.differential.seen import EMPTY, GroupView, MemberView, Places, Seen
+from tests.differential.sides import admin
+from tests.differential.sides.members import MemberState, choose_epoch, compute_flaw
+from tests.differential.sides.topics import OWN, Topics
 from tests.differential.steps import (
     Beat,
     Chosen,
@@ -38,7 +38,8 @@ from tests.differential.steps import (
     Settle,
     Step,
 )
-from tests.differential.topics import OWN, Topics
+from tests.support.waiting import NotInTime
+from tests.support.wire.connection import Connection
 
 COMMIT, FETCH, LEAVE_GROUP, LIST_GROUPS, DELETE_GROUPS = 8, 9, 13, 16, 42
 OFFSET_DELETE, HEARTBEAT, DESCRIBE = 47, 68, 69
@@ -541,7 +542,7 @@ class Side:
     async def settle(self, group: int, above_epoch: int = -1) -> Seen:
         """Every member does as it is told, until nothing is new any more."""
         states = [state for (of, _), state in sorted(self.members.items()) if of == group]
-        patience = admin.Patience(_PATIENCE_S)
+        patience = admin.make_patience(_PATIENCE_S)
         quiet = 0
         while quiet < 2:
             is_quiet = True
@@ -558,7 +559,7 @@ class Side:
             quiet = quiet + 1 if is_quiet else 0
             if patience.is_over() and not is_quiet:
                 shown = f"{view}, {self.classic.show(group)}, {await self.classic.describe(group)}"
-                raise admin.NotInTime(f"{self.group_id(group)} does not settle: {shown}")
+                raise NotInTime(f"{self.group_id(group)} does not settle: {shown}")
             if not is_quiet and (self.interval_ms or any(state.pattern for state in states)):
                 await asyncio.sleep(0.1)
         return Seen((), group=view, is_settled=True)

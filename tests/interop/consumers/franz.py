@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.interop.go_programs import GoProgram, build_go
 from tests.kafka.jars import CACHE
 
-SOURCES = Path(__file__).with_name("go")
+SOURCES = Path(__file__).parents[1] / "go"
 FranzProgram = GoProgram
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tests.differential import admin
-from tests.differential.client import Connection
 from tests.differential.seen import Places
+from tests.differential.sides import admin
+from tests.support.wire.connection import Connection
 
 SHARED: Final = {"wide1": 1, "wide2": 2, "wide3": 3, "wide6": 6}
 """Topics that are there from the start, and never change, and their partitions."""

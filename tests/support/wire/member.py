@@ -1,15 +1,9 @@
-"""A Kafka client of the tests' own, with kio as the referee of the bytes.
-
-Raw enough to misbehave, and to hold many members in one process: one connection, one request in
-flight, no retries.
-"""
+"""A member of KIP-848 as a real client behaves, many of which one process can hold."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
-import io
-import struct
 import uuid
 from collections.abc import Iterable
 from typing import Any, cast
@@ -20,65 +14,11 @@ from kio.schema.offset_commit.v9 import request as commit_request
 from kio.schema.offset_commit.v9 import response as commit_response
 from kio.schema.offset_fetch.v9 import request as fetch_request
 from kio.schema.offset_fetch.v9 import response as fetch_response
-from kio.serial import entity_reader, entity_writer
 
 from model.errors import ErrorCode
-
-CLIENT_ID = "wire-client"
+from tests.support.wire.referee import RefereedConnection
 
 Partitions = dict[bytes, tuple[int, ...]]
-
-
-class WireClient:
-    """One connection."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._host = host
-        self._port = port
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-        self._correlation_id = 0
-
-    async def connect(self) -> None:
-        self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
-
-    async def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-
-    async def send(self, request: Any, response_type: Any) -> Any:
-        """Send a request entity, wait for its answer."""
-        await self.send_only(request)
-        return await self.receive(response_type)
-
-    async def send_only(self, request: Any) -> None:
-        """Send and wait for nothing."""
-        assert self._writer is not None
-        self._correlation_id += 1
-        header_type = request.__header_schema__
-        header = header_type(
-            request_api_key=request.__api_key__,
-            request_api_version=request.__version__,
-            correlation_id=self._correlation_id,
-            client_id=CLIENT_ID,
-        )
-        body = io.BytesIO()
-        entity_writer(header_type)(body, header)
-        entity_writer(type(request))(body, request)
-        data = body.getvalue()
-        self._writer.write(struct.pack(">i", len(data)) + data)
-        await self._writer.drain()
-
-    async def receive(self, response_type: Any) -> Any:
-        """The answer to the oldest request without one."""
-        assert self._reader is not None
-        (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-        data = await self._reader.readexactly(size)
-        header_type = response_type.__header_schema__
-        _, used = entity_reader(header_type)(data, 0)
-        entity, _ = entity_reader(response_type)(data, used)
-        return entity
 
 
 _TRY_AGAIN = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -145,7 +85,7 @@ class WireMember:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            client = WireClient(*self._address)
+            client = RefereedConnection(*self._address)
             try:
                 await client.connect()
                 await self._heartbeats(client)
@@ -154,7 +94,7 @@ class WireMember:
             finally:
                 await client.close()
 
-    async def _heartbeats(self, client: WireClient) -> None:
+    async def _heartbeats(self, client: RefereedConnection) -> None:
         loop = asyncio.get_running_loop()
         # After a reconnect all is said again: the last answer may have been lost.
         full = True
@@ -180,7 +120,7 @@ class WireMember:
             interval_s = response.heartbeat_interval.total_seconds()
             await asyncio.sleep(max(0.0, sent_at + interval_s - loop.time()))
 
-    async def _acknowledge(self, client: WireClient) -> Partitions | None:
+    async def _acknowledge(self, client: RefereedConnection) -> Partitions | None:
         """Say what is owned now; the next assignment, if the answer has one."""
         request = heartbeat(self.group_id, self.member_id, self.member_epoch, owned=self.owned)
         response = await client.send(request, HeartbeatResponse)
@@ -204,7 +144,7 @@ class WireMember:
 
 
 async def commit(
-    client: WireClient, group_id: str, topic: str, offsets: dict[int, int]
+    client: RefereedConnection, group_id: str, topic: str, offsets: dict[int, int]
 ) -> dict[int, int]:
     """Commit without a member; the error code of each partition."""
     request = commit_request.OffsetCommitRequest(
@@ -232,7 +172,7 @@ async def commit(
     }
 
 
-async def fetch_all(client: WireClient, group_id: str) -> dict[tuple[str, int], int]:
+async def fetch_all(client: RefereedConnection, group_id: str) -> dict[tuple[str, int], int]:
     """All committed offsets of a group."""
     request = fetch_request.OffsetFetchRequest(
         groups=(fetch_request.OffsetFetchRequestGroup(group_id=cast(Any, group_id), topics=None),),

@@ -1,4 +1,4 @@
-"""A plain blocking client of the Kafka wire that speaks any version of any API, in plain values.
+"""Clients of the Kafka wire with kio as the referee of the bytes: the project's codec has no part.
 
 Requests are keyword arguments, nested structures dicts; responses are dicts. Milliseconds for
 times, 16 bytes for UUIDs, ints for error codes.
@@ -18,18 +18,19 @@ import uuid
 from functools import cache
 from typing import Any, Self
 
-from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 
-CLIENT_ID = b"muster-tests"
+from tests.support.wire.connection import Connection
+
+_CLIENT_ID = "muster-tests"
 
 
 class ConnectionClosed(Exception):
     """The server closed the connection instead of answering."""
 
 
-class WireClient:
-    """One connection; requests one after the other."""
+class RefereedClient:
+    """A connection that blocks: any version of any API, requests one after the other."""
 
     def __init__(self, host: str, port: int, timeout_s: float = 30.0) -> None:
         self._socket = socket.create_connection((host, port), timeout=timeout_s)
@@ -54,16 +55,62 @@ class WireClient:
     def send(self, api: str, version: int, /, **fields: Any) -> None:
         """Send a request without waiting for the response."""
         self._correlation_id += 1
-        frame = encode_request(api, version, self._correlation_id, fields)
-        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        entity = build_request(api, version, fields)
+        self._socket.sendall(encode_entity(entity, self._correlation_id))
 
     def receive(self, api: str, version: int) -> dict[str, Any]:
         """The next response on the connection."""
         size = self._stream.read(4)
         if len(size) < 4:
             raise ConnectionClosed(f"no answer to {api} v{version}")
-        frame = self._stream.read(struct.unpack(">i", size)[0])
-        return decode_response(api, version, frame)
+        data = self._stream.read(struct.unpack(">i", size)[0])
+        entity = decode_entity(_entity(api, version, "response"), data)
+        return typing.cast(dict[str, Any], to_plain(entity))
+
+
+class RefereedConnection:
+    """A connection on the loop that takes and gives entities: one request in flight."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = f"{host}:{port}"
+        self._connection: Connection | None = None
+        self._correlation_id = 0
+        self._last = b""
+
+    async def connect(self) -> None:
+        self._connection = await Connection.open(self._address, patience_s=None)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def send(self, request: Any, response_type: Any) -> Any:
+        """Send a request entity, wait for its answer."""
+        await self.send_only(request)
+        return await self.receive(response_type)
+
+    async def send_only(self, request: Any) -> None:
+        """Send and wait for nothing."""
+        assert self._connection is not None
+        self._correlation_id += 1
+        self._last = encode_entity(request, self._correlation_id)
+        self._connection.writer.write(self._last)
+        await self._connection.writer.drain()
+
+    async def repeat(self) -> int:
+        """The last request again as it was, but for its correlation id; the size of the answer."""
+        assert self._connection is not None
+        self._correlation_id += 1
+        correlation_id = struct.pack(">i", self._correlation_id)
+        self._connection.writer.write(self._last[:8] + correlation_id + self._last[12:])
+        await self._connection.writer.drain()
+        return len(await self._connection.read_frame())
+
+    async def receive(self, response_type: Any) -> Any:
+        """The answer to the oldest request without one."""
+        assert self._connection is not None
+        return decode_entity(response_type, await self._connection.read_frame())
 
 
 @cache
@@ -78,25 +125,30 @@ def build_request(api: str, version: int, fields: dict[str, Any]) -> Any:
     return _build(_entity(api, version, "request"), fields)
 
 
-def encode_request(api: str, version: int, correlation_id: int, fields: dict[str, Any]) -> bytes:
-    """A frame without its size."""
-    entity = build_request(api, version, fields)
-    key = next(key for key, name in api_key_map.items() if name == api)
+def encode_entity(request: Any, correlation_id: int) -> bytes:
+    """A whole request of an entity: size, header, body."""
+    header_type = request.__header_schema__
+    fields = {field.name for field in dataclasses.fields(header_type)}
+    values = {
+        "request_api_key": request.__api_key__,
+        "request_api_version": request.__version__,
+        "correlation_id": correlation_id,
+        "client_id": _CLIENT_ID,
+    }
+    header = header_type(**{name: value for name, value in values.items() if name in fields})
     out = io.BytesIO()
-    out.write(struct.pack(">hhih", key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID)
-    if entity.__flexible__:
-        out.write(b"\0")
-    entity_writer(type(entity))(out, entity)
-    return out.getvalue()
+    entity_writer(header_type)(out, header)
+    entity_writer(type(request))(out, request)
+    data = out.getvalue()
+    return struct.pack(">i", len(data)) + data
 
 
-def decode_response(api: str, version: int, frame: bytes) -> dict[str, Any]:
-    """The response in a frame without its size, as a dict."""
-    cls = _entity(api, version, "response")
-    start = 5 if cls.__header_schema__.__flexible__ else 4
-    entity, size = entity_reader(cls)(frame, start)
-    assert start + size == len(frame), "bytes follow the response"
-    return typing.cast(dict[str, Any], to_plain(entity))
+def decode_entity(response_type: Any, data: bytes) -> Any:
+    """The entity of an answer without its size."""
+    _, start = entity_reader(response_type.__header_schema__)(data, 0)
+    entity, size = entity_reader(response_type)(data, start)
+    assert start + size == len(data), "bytes follow the response"
+    return entity
 
 
 def _build(cls: type[Any], values: dict[str, Any]) -> Any:

@@ -22,10 +22,10 @@ import muster.classic.classic_member  # noqa: F401 - imported lazily by the pack
 from coordinator.service.session import session as _session  # noqa: F401 - patched below
 from muster.connection import client as sdk_client
 from muster.connection.client import Client
-from tests.sim.sessions.channel import SimChannel
-from tests.sim.sessions.loop import VirtualLoop, current_machine
-from tests.sim.sessions.network import Network
-from tests.sim.sessions.servicers import SimServer
+from tests.sim.sessions.links.channel import SimChannel
+from tests.sim.sessions.links.network import Network
+from tests.sim.sessions.links.servicers import SimServer
+from tests.sim.sessions.machines.loop import VirtualLoop, current_machine
 
 _PACKAGES = ("muster.", "coordinator.service.")
 

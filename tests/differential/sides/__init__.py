@@ -1,0 +1,1 @@
+"""The two sides: a Kafka, a Muster, and what is done to either."""

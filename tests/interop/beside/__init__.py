@@ -1,0 +1,1 @@
+"""Kafka's own tools and admin client, and logs that move, beside a Kafka."""

@@ -1,0 +1,1 @@
+"""Consumers of KIP-848, a client library each, unmodified."""

@@ -1,0 +1,109 @@
+"""Waiting for what nothing tells: until a condition holds, or what was waited for is said.
+
+``wait_until`` blocks its thread, ``until`` and ``until_answered`` let the loop run. What has an
+event of its own is waited for by that; what measures how long something takes, or counts that it
+never came to it, looks by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import linecache
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+What = str | Callable[[], object]
+
+WITHIN_S = 30.0
+_LOOKS_MIN = 10
+
+
+class NotInTime(AssertionError):
+    """It did not come to what was waited for."""
+
+
+class Patience:
+    """Ends after so long, and not before so many looks: where the machine stands still, time
+    passes and nothing is done.
+    """
+
+    def __init__(self, within_s: float, looks_min: float = _LOOKS_MIN) -> None:
+        self._deadline = time.monotonic() + within_s
+        self._looks = 0
+        self._looks_min = looks_min
+
+    def is_over(self) -> bool:
+        """To be called once for each look."""
+        self._looks += 1
+        return time.monotonic() > self._deadline and self._looks >= self._looks_min
+
+
+def pause() -> None:
+    """Between two looks."""
+    time.sleep(0.02)
+
+
+def wait_until(
+    condition: Callable[[], object],
+    what: What = "",
+    within_s: float = WITHIN_S,
+    *,
+    between: Callable[[], object] = pause,
+    is_hopeless: Callable[[], bool] = lambda: False,
+) -> float:
+    """The seconds that it took until the condition held.
+
+    ``what`` says, or computes, what is waited for; without it the condition's own line does.
+    Raises ``NotInTime``, and does so at once where it ``is_hopeless``.
+    """
+    began = time.monotonic()
+    patience = Patience(within_s)
+    while not condition():
+        if is_hopeless() or patience.is_over():
+            raise NotInTime(_describe(condition, what, within_s))
+        between()
+    return time.monotonic() - began
+
+
+async def until(
+    condition: Callable[[], object],
+    what: What = "",
+    within_s: float = WITHIN_S,
+    *,
+    pause_s: float = 0.002,
+) -> None:
+    """As ``wait_until``, on the loop."""
+    patience = Patience(within_s)
+    while not condition():
+        if patience.is_over():
+            raise NotInTime(_describe(condition, what, within_s))
+        await asyncio.sleep(pause_s)
+
+
+async def until_answered(
+    ask: Callable[[], Awaitable[T]],
+    is_it: Callable[[T], object] = bool,
+    what: What = "",
+    *,
+    patience: Patience | None = None,
+    pause_s: float = 0.01,
+) -> T:
+    """Asks again and again; the first answer that ``is_it``. Raises ``NotInTime`` with the last."""
+    patience = patience or Patience(WITHIN_S)
+    while not is_it(answer := await ask()):
+        if patience.is_over():
+            said = _describe(ask if is_it is bool else is_it, what)
+            raise NotInTime(f"{said}; the last answer is {answer}")
+        await asyncio.sleep(pause_s)
+    return answer
+
+
+def _describe(condition: Callable[..., Any], what: What, within_s: float | None = None) -> str:
+    said = what() if callable(what) else what
+    code = getattr(condition, "__code__", None)
+    if not said and code is not None:
+        said = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    time_said = "not in time" if within_s is None else f"not within {within_s:g} s"
+    return f"{time_said}: {said or condition}"
