@@ -15,7 +15,7 @@ from tests.groups import CHECKOUT
 FUNCTION_LINES = 70
 MODULE_LINES = 600
 LINE_LENGTH = 100
-GENERATED = ("muster/v1/", "storage/side_pb2")
+GENERATED = ("sdk/muster/v1/", "storage/side_pb2")
 TEXT_SUFFIXES = (
     ".py",
     ".md",

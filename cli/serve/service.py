@@ -17,7 +17,6 @@ from typing import NoReturn, Protocol
 import structlog
 from prometheus_client.exposition import choose_encoder
 
-from assignors.registry import Assignors
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from cli.serve.allocator import FreeMemory
@@ -61,6 +60,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from model.topics import TopicImage
+from muster.assignors.registry import Assignors
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_store import RocksLogStore, open_store
 from storage.transfer.backup import remove_checkpoint

@@ -11,8 +11,8 @@ from cli.settings.room_fields import of_room
 from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from model.configs.coordinator_settings import TRANSACTIONAL_COMMITS
-from model.configs.group_configs import BUILT_IN_ASSIGNORS
 from model.configs.migration_policy import MIGRATION_POLICIES
+from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 

@@ -25,7 +25,6 @@ from typing import Any, Final
 from tests.soak.explain import find_cycle, find_keepers
 
 OWN: Final = (
-    "assignors",
     "cli",
     "coordinator",
     "gateway",

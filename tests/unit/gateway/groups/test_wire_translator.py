@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from assignors import embedded
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
+from muster.assignors import embedded
 from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.groups.test_wire_classic_groups import (
     HEARTBEAT,
