@@ -12,6 +12,9 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+__version__ = "0.1.0"
+"""Of both distributions, the SDK's and the server's: their builds read it here."""
+
 if TYPE_CHECKING:
     from muster.classic.classic_member import ClassicMember, ClassicWorker
     from muster.classic.classic_protocol import AssignmentFailed, Generation
