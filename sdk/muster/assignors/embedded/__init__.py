@@ -1,9 +1,8 @@
 """What members and leaders of classic groups of the type ``consumer`` say to one another.
 
 The coordinator passes these bytes on; only members write them. They are read and written here and
-nowhere else: the assignors that a leader runs need them, the server reads a part of them, and the
-SDK may import ``assignors`` alone. That is why this package imports nothing but the standard
-library.
+nowhere else: the assignors that a leader runs need them, so do members of the SDK, and the server
+reads a part of them. That is why this package imports nothing but the standard library.
 
 Sources: Kafka's ``ConsumerProtocol`` with its messages ``ConsumerProtocolSubscription`` and
 ``ConsumerProtocolAssignment``; KIP-54 and KIP-341 for the user data of `sticky`.
