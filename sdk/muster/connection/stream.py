@@ -33,6 +33,7 @@ class Stream:
         self._wake = asyncio.Event()
         self._sequence = 0
         self._is_broken = False
+        self._leaves_unanswered = 0
         self.is_ending = False
         self.is_finished = False
         self.sent = SentMessages()
@@ -45,13 +46,17 @@ class Stream:
 
     def send(self, action: group_pb2.MemberAction) -> None:
         """Sends an action with the next message."""
+        self._leaves_unanswered += action.HasField("leave")
         self._outbox.append(action)
         self._wake.set()
 
     def finish(self) -> None:
-        """Nobody needs the stream any more: ends it when what is to be said has been."""
+        """Nobody needs the stream any more: ends it when what is to be said has been heard.
+
+        A call that is cancelled drops what is being written, and what the server has not read.
+        """
         self.is_finished = True
-        if not self._outbox:
+        if not self._outbox and self._leaves_unanswered <= 0:
             self.shut()
             return
         self.is_ending = True
@@ -83,6 +88,8 @@ class Stream:
             if not isinstance(response, group_pb2.SessionResponse):
                 return
             self.received_at = read_clock()
+            for update in response.updates:
+                self._leaves_unanswered -= update.HasField("left")
             self._receive(response)
             # After the updates: they say who is not covered by it any more.
             self.sent.note_renewed(response.renewed_sequence)

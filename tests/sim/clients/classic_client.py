@@ -87,6 +87,9 @@ def choose_classic_habits(rng: random.Random, talks_nonsense: bool) -> ClassicHa
 class ClassicClient(Client):
     """One request of the rebalance at a time, heartbeats beside it. Its epoch is a generation."""
 
+    # Generation 0 is one: of an instance whose predecessor in an upgraded group may still read.
+    no_epoch = -1
+
     def __init__(
         self,
         world: World,
@@ -272,7 +275,7 @@ class ClassicClient(Client):
         for name, partition in sorted(self._named(self.owned)):
             owned.setdefault(name, []).append(partition)
         # Who owns nothing need not say since when, so that it always says the same.
-        generation = self.epoch if self.epoch > 0 and self.classic.is_cooperative else -1
+        generation = self.epoch if self.classic.is_cooperative else self.no_epoch
         member = classic.Member(
             self.member_id, self.names, self.instance_id, owned=owned, generation=generation
         )
@@ -400,7 +403,7 @@ class ClassicClient(Client):
 
     def _keep_alive(self) -> None:
         self.later(self.world.settings.group_consumer_heartbeat_interval_ms, self._keep_alive)
-        is_member = self._id is not None and self.epoch > 0
+        is_member = self._id is not None and self.epoch > self.no_epoch
         if self.is_out or not is_member or (self._asked and self._is_asking_to_join):
             return
         if self.abandon_if_expired():

@@ -52,6 +52,9 @@ def choose_habits(rng: random.Random, never_acknowledges: bool) -> Habits:
 class Client:
     """A member. It believes that it owns ``owned`` while its lease lasts and nobody fenced it."""
 
+    no_epoch = 0
+    """The epoch of who is no member."""
+
     def __init__(
         self, world: World, group: str, name: str, names: tuple[str, ...], habits: Habits
     ) -> None:
@@ -65,7 +68,7 @@ class Client:
         """Of a static member."""
         self._renamed = 0
         self._is_for_a_while = False
-        self.epoch = 0
+        self.epoch = self.no_epoch
         self.owned: set[Place] = set()
         self.told: frozenset[Place] | None = None
         self.lease_until_ms = -1
@@ -128,7 +131,7 @@ class Client:
     @property
     def believes(self) -> bool:
         """Whether it acts as the owner of what it owns."""
-        is_member = not self.is_dead and not self.is_removed and self.epoch > 0
+        is_member = not self.is_dead and not self.is_removed and self.epoch > self.no_epoch
         return is_member and self.world.time.now_ms < self.lease_until_ms
 
     def extend_lease(self, sent_ms: int) -> None:
@@ -161,14 +164,14 @@ class Client:
         """It is no member any more: all is lost, at once."""
         self.owned.clear()
         self.told = None
-        self.epoch = 0
+        self.epoch = self.no_epoch
         self.lease_until_ms = -1
         self.is_revoking = False
         self._incarnation += 1
 
     def abandon_if_expired(self) -> bool:
         """By its own clock."""
-        if self.epoch == 0 or self.world.time.now_ms < self.lease_until_ms:
+        if self.epoch == self.no_epoch or self.world.time.now_ms < self.lease_until_ms:
             return False
         self.abandon()
         return True

@@ -64,6 +64,9 @@ class Beat:
 class Classic(Member):
     """One request of the rebalance at a time, heartbeats beside it. Its epoch is a generation."""
 
+    # Generation 0 is one: of an instance whose predecessor in an upgraded group may still read.
+    no_epoch = -1
+
     knows_names_only = True
 
     def __init__(
@@ -102,7 +105,7 @@ class Classic(Member):
     @property
     def is_settled(self) -> bool:
         """Whether it has nothing to do but to heartbeat."""
-        return self.epoch > 0 and self._phase == "idle" and not self._wants_join
+        return self.epoch > self.no_epoch and self._phase == "idle" and not self._wants_join
 
     @property
     def _is_joining(self) -> bool:
@@ -123,7 +126,7 @@ class Classic(Member):
     def _lose(self, keeps_id: bool) -> None:
         """It is of another generation than it thought, or no member at all."""
         self.owned.clear()
-        self.epoch = 0
+        self.epoch = self.no_epoch
         self.lease_until_ms = float("-inf")
         self._leads = None
         if not keeps_id:
@@ -183,7 +186,7 @@ class Classic(Member):
         owned: dict[str, list[int]] = {}
         for topic_id, number in sorted(self.owned):
             owned.setdefault(str(self.world.topic_names[topic_id]), []).append(number)
-        generation = self.epoch if self.epoch > 0 and self.classic.is_cooperative else -1
+        generation = self.epoch if self.classic.is_cooperative else self.no_epoch
         member = classic.Member(
             self.name, self.topics, self.instance, owned=owned, generation=generation
         )
@@ -366,7 +369,7 @@ class Classic(Member):
 
     def _keep_alive(self) -> None:
         self.later(self.classic.beat_every_ms, self._keep_alive)
-        if self.is_leaving or self._id is None or self.epoch <= 0 or self._is_joining:
+        if self.is_leaving or self._id is None or self.epoch == self.no_epoch or self._is_joining:
             return
         if self.has_expired():
             self._lose(keeps_id=True)

@@ -46,6 +46,8 @@ class Member:
     """An application. It believes that it owns ``owned`` while its lease lasts by its clock."""
 
     knows_names_only = False
+    no_epoch = 0
+    """The epoch of who is no member."""
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class Member:
         self.instance = instance
         self.habits = habits
         self.owned: set[Place] = set()
-        self.epoch = 0
+        self.epoch = self.no_epoch
         self.is_dead = False
         self.is_leaving = False
         self.is_removed = False
@@ -168,7 +170,7 @@ class Member:
         """Whether it acts as the owner of what it owns, and may."""
         return (
             not (self.is_dead or self.is_leaving or self.is_removed or self.is_replaced)
-            and self.epoch > 0
+            and self.epoch > self.no_epoch
             and self.clock.now_ms() < self.lease_until_ms
         )
 
@@ -179,7 +181,7 @@ class Member:
 
     def has_expired(self) -> bool:
         """By its own clock."""
-        return self.epoch > 0 and self.clock.now_ms() >= self.lease_until_ms
+        return self.epoch > self.no_epoch and self.clock.now_ms() >= self.lease_until_ms
 
     def gain(self, places: set[Place]) -> None:
         """It owns these from now on."""
