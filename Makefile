@@ -118,12 +118,12 @@ clean:
 
 # A virtual environment that another Python made, or that was copied, is made anew, with the
 # quickest Python 3.11 or newer that there is, or with the one of make PYTHON=...
-$(STAMP): pyproject.toml constraints.txt | python
+$(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt | python
 	@$(VENV)/bin/python -c 'import pip' 2>/dev/null \
 		|| $(or $(PYTHON),$$(python3 tools/find_python.py)) -m venv --clear $(VENV)
 	@echo "installing into $(VENV)"
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[dev,kafka,speed,spark]' \
+		-c constraints.txt -e ./sdk -e '.[dev,kafka,speed,spark]' \
 		|| { echo "make: pip could not install: see above; it needs a package index" >&2; exit 1; }
 	@touch $@
 

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench.figures import Json
+from muster import __version__
 from tests.kafka.jars import CHECKOUT, KAFKA_VERSION
 
 PACKAGES = ("numpy", "uvloop", "rocksdict", "kio", "grpcio", "protobuf", "crc32c")
@@ -68,9 +69,9 @@ def describe_muster() -> str:
     """The version, and the commit where there is one."""
     commit = _run("git", "rev-parse", "--short", "HEAD").strip()
     if not commit:
-        return version("muster")
+        return __version__
     is_changed = bool(_run("git", "status", "--porcelain", "--untracked-files=no").strip())
-    return f"{version('muster')} at {commit}" + (", with changes" if is_changed else "")
+    return f"{__version__} at {commit}" + (", with changes" if is_changed else "")
 
 
 def measure_fsync_ms(folder: Path, count: int = _FSYNCS) -> dict[str, float]:

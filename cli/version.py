@@ -6,13 +6,14 @@ import platform
 from importlib import metadata
 
 from cli.output import Listing
+from muster import __version__
 
 _PARTS = ("grpcio", "rocksdict", "kio", "numpy", "uvloop")
 
 
 def compute_version() -> str:
     """The version of Muster."""
-    return metadata.version("muster")
+    return __version__
 
 
 def compute_versions() -> dict[str, str]:

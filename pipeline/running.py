@@ -30,7 +30,9 @@ def check_installed() -> None:
     """Raises ``NotInstalled`` unless Spark can start."""
     for package in _PACKAGES:
         if importlib.util.find_spec(package) is None:
-            raise NotInstalled(f"this needs the package {package}: pip install 'muster[spark]'")
+            raise NotInstalled(
+                f"this needs the package {package}: pip install 'muster-server[spark]'"
+            )
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise NotInstalled("Spark needs Java 17: install openjdk-17-jre-headless, or set JAVA_HOME")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import shutil
 import sys
@@ -20,8 +21,7 @@ from pipeline.source.offset_ranges import check_partitions
 from pipeline.source.options import LogOptions, parse_options
 from pipeline.source.reading import open_log
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
-_SHIPPED = ("model", "assignors", "storage", "coordinator/core", "translator", "pipeline")
+_SHIPPED = ("muster/assignors", "model", "storage", "coordinator/core", "translator", "pipeline")
 """What an executor imports; numpy, pyarrow and the other packages have to be there."""
 
 
@@ -112,10 +112,19 @@ def write_package(archive: Path) -> None:
     """What executors import, as a zip file that Python can import from."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
         for name in _SHIPPED:
+            root = _find_root(name.partition("/")[0])
             for outer in Path(name).parents[:-1]:
-                package.write(_CHECKOUT / outer / "__init__.py", outer / "__init__.py")
-            for file in sorted((_CHECKOUT / name).rglob("*.py")):
-                package.write(file, file.relative_to(_CHECKOUT))
+                package.write(root / outer / "__init__.py", outer / "__init__.py")
+            for file in sorted((root / name).rglob("*.py")):
+                package.write(file, file.relative_to(root))
+
+
+def _find_root(package: str) -> Path:
+    """The folder that the package is imported from."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).resolve().parents[1]
 
 
 def _compute_settings(*, is_local: bool) -> dict[str, str]:

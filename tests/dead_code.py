@@ -16,13 +16,13 @@ from vulture import Vulture
 from tests.groups import CHECKOUT
 
 ROOMS: Final = (
-    "assignors", "bench", "cli", "coordinator", "gateway", "model", "muster", "pipeline", "storage",
-    "translator",
+    "bench", "cli", "coordinator", "gateway", "model", "pipeline", "sdk", "storage", "translator",
 )  # fmt: skip
 KINDS: Final = ("class", "function", "method", "property")
 COMMANDS: Final = ("@*.command*", "@*.callback*")
 """Typer calls these."""
 CALLED_BY_OTHERS: Final = {
+    "__dir__": "Python",
     "__getattr__": "Python",
     "capture_signals": "uvicorn",
     "main_loop": "uvicorn",

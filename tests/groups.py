@@ -69,6 +69,7 @@ GROUPS = (
             "latency/",
             "unit/cli/",
             "unit/kafka_harness/",
+            "test_distributions.py",
             "test_readme.py",
             "test_migration_guide.py",
             "pipeline/test_progress_query.py",

@@ -135,7 +135,7 @@ class MusterServer:
             self.process = subprocess.Popen(
                 [*command, *listen, *self.arguments],
                 cwd=self.working_folder,
-                env={**os.environ, "PYTHONPATH": str(CHECKOUT), **self.environment},
+                env={**os.environ, "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT}/sdk", **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

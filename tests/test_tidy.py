@@ -16,7 +16,7 @@ from tests.groups import CHECKOUT
 FUNCTION_LINES = 70
 MODULE_LINES = 600
 LINE_LENGTH = 100
-GENERATED = ("muster/v1/", "storage/side_pb2")
+GENERATED = ("sdk/muster/v1/", "storage/side_pb2")
 
 NOT_THE_SERVER = ("tests/", "bench/", "tools/")
 SERVER_MODULE_LINES = 400
@@ -59,13 +59,13 @@ TOO_LARGE_FOR_NOW = frozenset(
         "coordinator/service/session/session.py: it",
         "gateway/topics/local_topics.py: it",
         "model/commands.py: it",
-        "muster/classic/classic_engine.py: ClassicEngine",
-        "muster/classic/classic_engine.py: it",
-        "muster/classic/classic_member.py: it",
-        "muster/connection/client.py: Client",
-        "muster/connection/client.py: it",
-        "muster/engine.py: Engine",
-        "muster/engine.py: it",
+        "sdk/muster/classic/classic_engine.py: ClassicEngine",
+        "sdk/muster/classic/classic_engine.py: it",
+        "sdk/muster/classic/classic_member.py: it",
+        "sdk/muster/connection/client.py: Client",
+        "sdk/muster/connection/client.py: it",
+        "sdk/muster/engine.py: Engine",
+        "sdk/muster/engine.py: it",
         "translator/upgrade.py: it",
     }
 )

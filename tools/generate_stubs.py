@@ -1,7 +1,7 @@
 """Generates the committed protobuf and gRPC stubs.
 
 ``python tools/generate_stubs.py`` writes them; ``--check`` only compares and fails where a file
-differs. ``muster.v1`` becomes ``muster/v1/*_pb2.py``, ``*_pb2_grpc.py`` and their ``.pyi``;
+differs. ``muster.v1`` becomes ``sdk/muster/v1/*_pb2.py``, ``*_pb2_grpc.py`` and their ``.pyi``;
 ``muster.store.v1`` becomes ``storage/*_pb2.py`` and ``.pyi``, for only the store reads it.
 """
 
@@ -18,6 +18,7 @@ from grpc_tools import protoc  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
+SDK = Path("sdk")
 
 _CALL_TYPES = {
     (False, False): "UnaryUnary",
@@ -49,11 +50,11 @@ def _generate_service_stubs() -> dict[Path, str]:
             ],
         )
         files = FileDescriptorSet.FromString(descriptors.read_bytes()).file
-        stubs = {path.relative_to(out): path.read_text() for path in out.rglob("*.py*")}
-    stubs[Path("muster/v1/__init__.py")] = '"""Generated from proto/muster/v1."""\n'
+        stubs = {SDK / path.relative_to(out): path.read_text() for path in out.rglob("*.py*")}
+    stubs[SDK / "muster" / "v1" / "__init__.py"] = '"""Generated from proto/muster/v1."""\n'
     for file in files:
         stem = file.name.removesuffix(".proto")
-        grpc_stub = Path(f"{stem}_pb2_grpc.py")
+        grpc_stub = SDK / f"{stem}_pb2_grpc.py"
         if file.service:
             stubs[grpc_stub.with_suffix(".pyi")] = "\n".join(_write_grpc_types(file)) + "\n"
         else:
@@ -130,7 +131,7 @@ def compute_differences(stubs: dict[Path, str]) -> list[str]:
             differences.append(f"{path} is missing")
         elif committed.read_text() != text:
             differences.append(f"{path} is not what its .proto file generates")
-    for committed in sorted((ROOT / "muster" / "v1").glob("*.py*")):
+    for committed in sorted((ROOT / SDK / "muster" / "v1").glob("*.py*")):
         if committed.relative_to(ROOT) not in stubs:
             differences.append(f"{committed.relative_to(ROOT)} has no .proto file")
     return differences

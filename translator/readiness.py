@@ -15,13 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import Enum
 
-from assignors.embedded import (
-    PROTOCOL_TYPE,
-    MalformedProtocolError,
-    decode_assignment,
-    decode_subscription,
-    leaves_out_owned,
-)
 from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.state.embedded_protocol import count_subscribed_topics
 from coordinator.core.subscriptions.regex_matching import check_regex
@@ -29,6 +22,13 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import allows_upgrade
 from model.errors import InvalidRegularExpression
 from model.value import value
+from muster.assignors.embedded import (
+    PROTOCOL_TYPE,
+    MalformedProtocolError,
+    decode_assignment,
+    decode_subscription,
+    leaves_out_owned,
+)
 
 UNLIMITED = (1 << 31) - 1
 DEFAULT_SESSION_TIMEOUT_MS = 45_000

@@ -25,14 +25,14 @@ from itertools import accumulate
 
 import numpy as np
 
-from assignors.problem import (
+from muster.assignors.problem import (
     NOBODY,
     HeterogeneousSubscriptions,
     Members,
     Problem,
     Subscriptions,
 )
-from assignors.registry import ASSIGNORS, Assignor
+from muster.assignors.registry import ASSIGNORS, Assignor
 
 BUCKETS = 5
 FEWEST_RUNS = 30

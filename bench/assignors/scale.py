@@ -26,8 +26,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
-from assignors.registry import ASSIGNORS
 from coordinator.core.consumer.heartbeat import handle_reconcile_member
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.consumer_group import Member
@@ -50,6 +48,8 @@ from model.log.records import (
     Record,
 )
 from model.topics import Topic, compute_image_of
+from muster.assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
+from muster.assignors.registry import ASSIGNORS
 
 TOPICS = 100
 PER_MEMBER = 10

@@ -11,14 +11,6 @@ import random
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from assignors.embedded import (
-    PROTOCOL_TYPE,
-    Assignment,
-    encode_assignment,
-    encode_subscription,
-    group_partitions,
-    make_subscription,
-)
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.records import (
     AssignedTopicPartitions,
@@ -39,6 +31,14 @@ from model.log.records import (
     RecordKey,
     RecordValue,
     TopicPartitions,
+)
+from muster.assignors.embedded import (
+    PROTOCOL_TYPE,
+    Assignment,
+    encode_assignment,
+    encode_subscription,
+    group_partitions,
+    make_subscription,
 )
 from storage.codec.record_codec import encode_key, encode_value
 

@@ -21,7 +21,7 @@ from cli.output import Format, Listing, print_listing
 from model.configs.group_configs import WEIGHTS
 
 if TYPE_CHECKING:
-    from assignors.problem import Floats
+    from muster.assignors.problem import Floats
     from muster.v1 import group_pb2
 
 Offsets = Mapping[tuple[str, int], int]
@@ -101,8 +101,8 @@ def list_committed(response: group_pb2.FetchOffsetsResponse) -> dict[tuple[str, 
 
 
 def weigh_by_lag(ends: Offsets, committed: Offsets) -> Weights:
-    """See ``assignors.weights``; the mean of all is 1."""
-    from assignors.weights import compute_weights_from_lag
+    """See ``muster.assignors.weights``; the mean of all is 1."""
+    from muster.assignors.weights import compute_weights_from_lag
 
     places = list(committed)
     weight = compute_weights_from_lag(_array(ends, places), _array(committed, places))
@@ -110,8 +110,8 @@ def weigh_by_lag(ends: Offsets, committed: Offsets) -> Weights:
 
 
 def weigh_by_rate(before: Offsets, now: Offsets, seconds: float) -> Weights:
-    """See ``assignors.weights``; the mean of all is 1."""
-    from assignors.weights import compute_weights_from_rate
+    """See ``muster.assignors.weights``; the mean of all is 1."""
+    from muster.assignors.weights import compute_weights_from_rate
 
     places = list(now)
     weight = compute_weights_from_rate(_array(before, places), _array(now, places), seconds)

@@ -64,7 +64,7 @@ class Cluster:
     def __init__(self, bootstrap: str, config: Path | None, timeout: float) -> None:
         if kafka is None:
             raise CommandError(
-                "clusters need confluent-kafka: install muster[kafka]", ExitCode.PRECONDITION
+                "clusters need confluent-kafka: install muster-server[kafka]", ExitCode.PRECONDITION
             )
         self._bootstrap = bootstrap
         self._timeout = timeout

@@ -15,7 +15,6 @@ from typing import NoReturn, Protocol
 import structlog
 from prometheus_client.exposition import choose_encoder
 
-from assignors.registry import Assignors
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from cli.serve.allocator import FreeMemory
@@ -54,6 +53,7 @@ from gateway.topics.settings import TopicSettings
 from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
+from muster.assignors.registry import Assignors
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cli.settings.room_fields import of_room
 from cli.settings.setting import Kind, Scope
 from model.configs.coordinator_settings import TRANSACTIONAL_COMMITS
-from model.configs.group_configs import BUILT_IN_ASSIGNORS
 from model.configs.migration_policy import MIGRATION_POLICIES
+from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 

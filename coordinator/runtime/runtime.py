@@ -13,7 +13,6 @@ from functools import partial
 
 import structlog
 
-from assignors.registry import ASSIGNORS, Assignors
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.offsets.deleted_topics import DeletedTopics
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -73,6 +72,7 @@ from model.errors import CoordinatorNotAvailable, GroupError, UnknownServerError
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
 from model.responses import Response
 from model.topics import TopicImage
+from muster.assignors.registry import ASSIGNORS, Assignors
 from storage.log_store import LogStore
 
 log = structlog.get_logger()

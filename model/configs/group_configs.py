@@ -109,11 +109,6 @@ SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 ASSIGNORS: Final = "consumer.assignors"
-BUILT_IN_ASSIGNORS: Final = ("uniform", "range", "rack", "weighted")
-"""What ``consumer.assignors`` may name, beside what the server's own list has.
-
-``assignors.registry`` has them; whoever reads settings need not load it.
-"""
 MAX_SIZE: Final = "consumer.max.size"
 MIGRATION_POLICY: Final = "consumer.migration.policy"
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"

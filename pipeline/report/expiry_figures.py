@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, lit, when
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from assignors.embedded import PROTOCOL_TYPE
+from muster.assignors.embedded import PROTOCOL_TYPE
 from pipeline.report.figures import ExpiringGroup, ExpiryFigures
 from pipeline.report.scales import DAY_MS, compute_window_ms, show_time
 

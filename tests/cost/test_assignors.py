@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
-from assignors.registry import ASSIGNORS
-from assignors.rules import Rules, compute_assignment
+from muster.assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.rules import Rules, compute_assignment
 from tests.cost.counting import check_linear
 
 PARTITIONS: Final = 10

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from assignors import embedded
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.conversion import AT_ONCE_MAX
 from model.commands import Command, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import GroupError
 from model.ids import MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from muster.assignors import embedded
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_core import SUBSCRIPTION, G, ids
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from assignors import embedded
 from coordinator.core.classic import classic_draft
 from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.replay.group_records import replay
@@ -51,6 +50,7 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
+from muster.assignors import embedded
 from tests.cost.counting import check_linear
 from tests.sim.cluster.server import CALLER, VirtualServer
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from assignors.embedded.consumer_protocol import (
+from model.errors import ErrorCode
+from muster.assignors.embedded.consumer_protocol import (
     NO_GENERATION,
     decode_subscription,
     encode_subscription,
 )
-from assignors.embedded.fields import MalformedProtocolError
-from model.errors import ErrorCode
+from muster.assignors.embedded.fields import MalformedProtocolError
 
 Places = frozenset[tuple[str, int]]
 """Partitions by the name of their topic."""

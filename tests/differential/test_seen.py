@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.embedded.consumer_protocol import encode_subscription, make_subscription
+from muster.assignors.embedded.consumer_protocol import encode_subscription, make_subscription
 from tests.differential.generator import STEPS, generate, has_patterns
 from tests.differential.seen import (
     ClassicRow,

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from assignors.problem import NOBODY
 from coordinator.core.target.target_assignment import (
     InstallTarget,
     Slots,
@@ -39,6 +38,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.commit_records import PartitionOffset
+from muster.assignors.problem import NOBODY
 from tests.golden.kafka_log import PARTITIONS, decode_uuid
 from tests.sim.cluster.scheduler import Timer, VirtualScheduler
 from tests.sim.cluster.server import VirtualServer

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from assignors.classic import (
+from muster.assignors.classic import (
     GroupAssignment,
     JoinedMember,
     Member,
@@ -21,7 +21,7 @@ from assignors.classic import (
     compute_assignment_bytes,
     encode_member_metadata,
 )
-from assignors.embedded import decode_assignment
+from muster.assignors.embedded import decode_assignment
 from tests.kafka.java import java_command
 from tests.unit.assignors.classic.groups import compute_figures, own
 

@@ -50,7 +50,7 @@ def test_without_the_extra_a_line_says_what_to_install(
     out = ("--out", tmp_path / "out") if command in ("tables", "report") else ()
     result = invoke(command, "--path", SEGMENTS, *out)
     assert result.exit_code == ExitCode.PRECONDITION
-    assert result.error == "this needs the package pyspark: pip install 'muster[spark]'"
+    assert result.error == "this needs the package pyspark: pip install 'muster-server[spark]'"
 
 
 def test_what_is_wrong_is_one_line(spark: SparkSession, tmp_path: Path) -> None:

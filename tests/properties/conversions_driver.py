@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from assignors import embedded
 from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -51,6 +50,7 @@ from model.responses import (
     JoinGroupResponse,
     SyncGroupResponse,
 )
+from muster.assignors import embedded
 from tests.scenarios.server import ScenarioServer
 from tests.sim.cluster.server import CALLER, Pending
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from assignors.registry import ASSIGNORS
 from coordinator.core.consumer.pending_changes import has_news
 from coordinator.core.replay.group_records import replay, replay_prepared_target
 from coordinator.core.state.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
@@ -46,6 +45,7 @@ from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, Topi
 from model.log.records import Record, TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Response
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
+from muster.assignors.registry import ASSIGNORS
 from tests.sim.checkers.shadow import Place, Shadow, describe_shadow, describe_shards, places
 from tests.sim.clients.subscriptions import matches, names_in, regex_in, topics_of
 from tests.sim.cluster.server import make_topic_id

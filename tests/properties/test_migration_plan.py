@@ -7,7 +7,6 @@ that is refused stays as it was.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors import embedded
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, compute_classic_group
 from coordinator.core.state.classic_states import ClassicGroupState
@@ -23,6 +22,7 @@ from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, Topi
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.responses import MigrationPlan
 from model.topics import Topic, TopicImage, compute_image_with
+from muster.assignors import embedded
 from translator.plan import compute_migration_plan
 
 G = GroupId("g")

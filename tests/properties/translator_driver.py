@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from assignors import embedded
 from coordinator.core.consumer.pending_changes import has_news, has_to_rejoin
 from coordinator.core.state.consumer_group import ConsumerGroup
 from model.commands import (
@@ -40,6 +39,7 @@ from model.responses import (
     Response,
     SyncGroupResponse,
 )
+from muster.assignors import embedded
 from tests.properties.core_driver import CALLER, CoreDriver, G
 from tests.sim.checkers.shadow import Place, describe_shadow, describe_shards
 from tests.support.invariants import check_group

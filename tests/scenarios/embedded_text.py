@@ -9,7 +9,7 @@ Any other text is opaque bytes.
 
 from __future__ import annotations
 
-from assignors import embedded
+from muster.assignors import embedded
 
 _LATEST = embedded.HIGHEST_VERSION
 

@@ -26,7 +26,6 @@ from tests.soak.explain import find_cycle, find_keepers
 from tests.support.waiting import Patience, until_answered
 
 OWN: Final = (
-    "assignors",
     "cli",
     "coordinator",
     "gateway",

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from assignors.legality import find_legal
 from coordinator.core.state.client_assignor_state import LocalRequest
 from coordinator.core.state.consumer_group import (
     NO_NUMBERS,
@@ -54,6 +53,7 @@ from model.local_commands import (
 from model.log.side_records import SideRecord
 from model.responses import Done
 from model.topics import Topic
+from muster.assignors.legality import find_legal
 
 RAISED = "raised"
 JUNK = "junk"

@@ -17,7 +17,6 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.group_configs import (
     ASSIGNMENT_INTERVAL,
     ASSIGNORS,
-    BUILT_IN_ASSIGNORS,
     CO_PARTITION,
     GROUP_CONFIGS,
     HEARTBEAT_INTERVAL,
@@ -40,6 +39,7 @@ from model.errors import InvalidConfig, InvalidRequest
 from model.ids import GroupId
 from model.log.side_records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
 from model.responses import DescribedConfig, Done, GroupConfigsResponse
+from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 OwnConfigs = Mapping[str, str]
 """What a group has of its own, by name."""

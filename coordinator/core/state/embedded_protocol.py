@@ -1,6 +1,6 @@
 """What members of classic groups of the type ``consumer`` say, in the words of the core.
 
-The bytes are read in `assignors.embedded`. The coordinator needs no more than topics and
+The bytes are read in `muster.assignors.embedded`. The coordinator needs no more than topics and
 partitions, and bytes that it cannot read are the members' affair: it only has to know that it
 cannot say what they mean.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assignors import embedded
 from model.commands import JoinGroup
 from model.errors import InvalidRequest
 from model.ids import TopicName
 from model.value import value
+from muster.assignors import embedded
 
 PROTOCOL_TYPE = embedded.PROTOCOL_TYPE
 NO_GENERATION = embedded.NO_GENERATION

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from assignors.problem import NO_RACK, NOBODY, Racks, Weights
-from assignors.registry import ASSIGNORS
-from assignors.rules import Rules
 from coordinator.core.state.consumer_group import Member
 from model.configs.assignor_configs import AssignorConfigs, Place
 from model.topics import Topic
+from muster.assignors.problem import NO_RACK, NOBODY, Racks, Weights
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.rules import Rules
 
 Starts = npt.NDArray[np.int64]
 

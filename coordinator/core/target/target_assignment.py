@@ -13,9 +13,6 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from assignors.order import compute_member_rank
-from assignors.problem import Problem, Subscriptions
-from assignors.rules import NO_RULES, Rules
 from coordinator.core.state.consumer_group import (
     NOBODY,
     ConsumerGroup,
@@ -34,6 +31,9 @@ from coordinator.core.target.assignor_inputs import (
 from model.configs.assignor_configs import AssignorConfigs
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.topics import Topic
+from muster.assignors.order import compute_member_rank
+from muster.assignors.problem import Problem, Subscriptions
+from muster.assignors.rules import NO_RULES, Rules
 
 Slots = npt.NDArray[np.int32]
 Indexes = npt.NDArray[np.int64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assignors.legality import find_legal
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.outcome import Outcome
@@ -11,6 +10,7 @@ from coordinator.core.target.target_assignment import InstallTarget, TargetProbl
 from model.ids import GroupId
 from model.responses import Done
 from model.value import value
+from muster.assignors.legality import find_legal
 
 
 @value

@@ -15,12 +15,12 @@ from typing import Final
 
 import structlog
 
-from assignors.answer import BadAnswer
-from assignors.registry import Assignors
-from assignors.rules import compute_assignment
 from coordinator.core.target.target_assignment import InstallTarget, TargetProblem, compute_install
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.stats import Stats
+from muster.assignors.answer import BadAnswer
+from muster.assignors.registry import Assignors
+from muster.assignors.rules import compute_assignment
 
 log = structlog.get_logger()
 

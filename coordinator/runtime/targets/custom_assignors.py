@@ -1,7 +1,7 @@
 """Assignors that other packages bring: entry points of the group ``muster.assignors``.
 
-An entry point names a function of the type ``assignors.assignor.Assign``: it takes an
-``assignors.problem.Problem`` and answers who gets what.
+An entry point names a function of the type ``muster.assignors.assignor.Assign``: it takes an
+``muster.assignors.problem.Problem`` and answers who gets what.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-from assignors.assignor import Assignor
-from assignors.registry import ASSIGNORS, Assignors
+from muster.assignors.assignor import Assignor
+from muster.assignors.registry import ASSIGNORS, Assignors
 
 ENTRY_POINTS: Final = "muster.assignors"
 

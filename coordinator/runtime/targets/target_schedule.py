@@ -11,7 +11,6 @@ from itertools import islice
 
 import structlog
 
-from assignors.registry import Assignors
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
     InstallTarget,
@@ -28,6 +27,7 @@ from coordinator.runtime.targets.target_installs import TargetInstalls
 from coordinator.runtime.targets.target_rests import TargetRests
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId
+from muster.assignors.registry import Assignors
 
 log = structlog.get_logger()
 

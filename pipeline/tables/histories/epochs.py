@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from assignors.embedded import MalformedProtocolError, decode_subscribed_topics
 from model.log.records import (
     AssignedTopicPartitions,
     ClassicGroupMember,
@@ -21,6 +20,7 @@ from model.log.records import (
     GroupMetadataValue,
     UnknownValue,
 )
+from muster.assignors.embedded import MalformedProtocolError, decode_subscribed_topics
 from pipeline.tables.histories.group_state import (
     GroupState,
     read_classic_places,

@@ -11,12 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from assignors.embedded import (
-    PROTOCOL_TYPE,
-    MalformedProtocolError,
-    decode_assignment,
-    decode_subscribed_topics,
-)
 from model.log.records import (
     AssignedTopicPartitions,
     ClassicGroupMember,
@@ -41,6 +35,12 @@ from model.log.records import (
 )
 from model.log.share_records import ShareGroupMetadataKey
 from model.log.streams_records import StreamsGroupMetadataKey
+from muster.assignors.embedded import (
+    PROTOCOL_TYPE,
+    MalformedProtocolError,
+    decode_assignment,
+    decode_subscribed_topics,
+)
 
 Place = tuple[bytes | str, int]
 """A partition: the topic's id, or its name where a classic group holds it, and the number."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from assignors.embedded.consumer_protocol import (
+from model.errors import ErrorCode
+from muster.assignors.embedded.consumer_protocol import (
     Assignment,
     decode_assignment,
     decode_subscribed_topics,
@@ -16,8 +17,7 @@ from assignors.embedded.consumer_protocol import (
     encode_subscription,
     make_subscription,
 )
-from assignors.embedded.fields import MalformedProtocolError, group_partitions
-from model.errors import ErrorCode
+from muster.assignors.embedded.fields import MalformedProtocolError, group_partitions
 from tests.differential.seen import STABLE, ClassicRow, ClassicView, Places
 from tests.differential.steps import Epoch
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from assignors.order import compute_member_rank
-from assignors.problem import NO_RACK, NOBODY, Members, Problem, Subscriptions, Weights
+from muster.assignors.order import compute_member_rank
+from muster.assignors.problem import NO_RACK, NOBODY, Members, Problem, Subscriptions, Weights
 from tests.unit.assignors.figures import make_racks
 
 RACKS = 3

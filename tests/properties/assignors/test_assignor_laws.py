@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors.assignor import Assignor
-from assignors.legality import find_legal
-from assignors.problem import NOBODY, Members, Problem, Subscriptions, Weights
-from assignors.registry import ASSIGNORS
-from assignors.rules import UNLIMITED, Rules, compute_assignment
+from muster.assignors.assignor import Assignor
+from muster.assignors.legality import find_legal
+from muster.assignors.problem import NOBODY, Members, Problem, Subscriptions, Weights
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.rules import UNLIMITED, Rules, compute_assignment
 from tests.properties.assignors.groups import NamedGroup, named_groups
 from tests.unit.assignors.cases import (
     check_valid,

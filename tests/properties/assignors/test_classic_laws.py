@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from assignors.classic import CLASSIC_ASSIGNORS, GroupAssignment, Member, compute_assignment
-from assignors.classic.claims import find_claims
-from assignors.classic.group import number_group
+from muster.assignors.classic import CLASSIC_ASSIGNORS, GroupAssignment, Member, compute_assignment
+from muster.assignors.classic.claims import find_claims
+from muster.assignors.classic.group import number_group
 from tests.unit.assignors.classic.groups import (
     compute_balance_score,
     compute_figures,

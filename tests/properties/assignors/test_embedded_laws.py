@@ -7,8 +7,8 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors.classic import CLASSIC_ASSIGNORS, JoinedMember, compute_assignment_bytes
-from assignors.embedded import (
+from muster.assignors.classic import CLASSIC_ASSIGNORS, JoinedMember, compute_assignment_bytes
+from muster.assignors.embedded import (
     Assignment,
     MalformedProtocolError,
     StickyUserData,

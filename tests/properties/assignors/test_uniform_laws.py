@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from assignors.problem import NOBODY, Members, Problem, Subscriptions
-from assignors.range import assign_range
-from assignors.registry import ASSIGNORS
-from assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.problem import NOBODY, Members, Problem, Subscriptions
+from muster.assignors.range import assign_range
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import (
     check_valid,
     compute_loads,

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pytest
 
-from assignors.problem import Subscriptions
 from coordinator.core.consumer import heartbeat, reconcile
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups import group_deletion
@@ -31,6 +30,7 @@ from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.errors import InvalidProducerEpoch, UnknownMemberId
 from model.ids import ProducerId
 from model.log.records import ConsumerGroupTargetAssignmentMetadataValue, MemberState, RecordType
+from muster.assignors.problem import Subscriptions
 from tests.sim.broken.broken import (
     Patch,
     answer_before_fsync,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from assignors.embedded import MalformedProtocolError, decode_assignment, decode_subscription
 from coordinator.core.state.classic_group import (
     ClassicGroup,
     ClassicGroupState,
@@ -32,6 +31,7 @@ from model.ids import GroupId, MemberId, TopicName
 from model.log.records import GroupMetadataKey, GroupMetadataValue, Record, TopicPartitions
 from model.responses import ClassicHeartbeatResponse, JoinGroupResponse, SyncGroupResponse
 from model.topics import TopicImage
+from muster.assignors.embedded import MalformedProtocolError, decode_assignment, decode_subscription
 from tests.sim.checkers.liveliness import Liveliness
 from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from assignors import classic
-from assignors.embedded import MalformedProtocolError
 from coordinator.runtime.api import Answer
 from model.classic_commands import MemberAssignment
 from model.commands import (
@@ -32,6 +30,8 @@ from model.commands import (
 from model.errors import ErrorCode, GroupError, MemberIdRequired
 from model.ids import MemberId, TopicName
 from model.responses import JoinGroupResponse, SyncGroupResponse
+from muster.assignors import classic
+from muster.assignors.embedded import MalformedProtocolError
 from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.clients.client import CALLER, Client, Habits

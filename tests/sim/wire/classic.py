@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from assignors import classic
-from assignors.embedded import decode_assignment, decode_subscription
 from model.errors import ErrorCode
 from model.ids import MemberId
+from muster.assignors import classic
+from muster.assignors.embedded import decode_assignment, decode_subscription
 from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import BEAT, JOIN, LEAVE, SYNC, make_row, row_type

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.problem import NOBODY, Members, Problem
+from muster.assignors.problem import NOBODY, Members, Problem
 from tests.unit.assignors.cases import (
     Round,
     check_valid,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assignors.problem import (
+from muster.assignors.problem import (
     NOBODY,
     HeterogeneousSubscriptions,
     Ints,

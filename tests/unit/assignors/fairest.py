@@ -7,7 +7,7 @@ assignments the one with the fewest moves is found.
 
 from __future__ import annotations
 
-from assignors.problem import NOBODY, Members, Problem
+from muster.assignors.problem import NOBODY, Members, Problem
 from tests.unit.assignors.cases import subscriber_table
 
 _UNEVEN = 1_000_000

@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from assignors.problem import NOBODY, Members, Problem, Racks
+from muster.assignors.problem import NOBODY, Members, Problem, Racks
 
 
 def make_racks(of_member: list[int], replicas: list[list[int]]) -> Racks:

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 
-from assignors.assignor import Assignor
-from assignors.problem import Problem, Subscriptions
-from assignors.registry import ASSIGNORS
-from assignors.rules import compute_assignment
 from model.configs.group_configs import GROUP_CONFIGS
+from muster.assignors.assignor import Assignor
+from muster.assignors.problem import Problem, Subscriptions
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.rules import compute_assignment
 from tests.groups import CHECKOUT
 
 PAGE = (CHECKOUT / "docs" / "assignors.md").read_text(encoding="utf-8")

@@ -7,18 +7,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from assignors.problem import (
+from muster.assignors.problem import (
     NOBODY,
     HeterogeneousSubscriptions,
     Members,
     Problem,
     Subscriptions,
 )
-from assignors.registry import ASSIGNORS
-from assignors.shares import exchange, member_shares
-from assignors.shares.count_placement import find_excess
-from assignors.shares.member_shares import make_share_graph
-from assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.shares import exchange, member_shares
+from muster.assignors.shares.count_placement import find_excess
+from muster.assignors.shares.member_shares import make_share_graph
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import (
     check_valid,
     compute_loads,

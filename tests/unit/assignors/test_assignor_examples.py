@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assignors.problem import NOBODY
-from assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.problem import NOBODY
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import make_problem
 
 C0, C1, C2 = range(3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assignors.problem import NOBODY, Members, Problem
-from assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.problem import NOBODY, Members, Problem
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import (
     check_valid,
     compute_loads,

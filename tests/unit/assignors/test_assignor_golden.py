@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pytest
 
-from assignors.range import assign_range
-from assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.range import assign_range
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.beside_kafka import Tally, compare, compute_balance_score
 from tests.unit.assignors.cases import compute_checksum, read_rounds
 

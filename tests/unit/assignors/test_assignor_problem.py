@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assignors.problem import Problem, Subscriptions
+from muster.assignors.problem import Problem, Subscriptions
 
 
 def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

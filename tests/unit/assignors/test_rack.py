@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assignors.problem import NO_RACK, NOBODY, Problem, Racks, Subscriptions
-from assignors.rack.rack_assignor import assign_rack
-from assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.problem import NO_RACK, NOBODY, Problem, Racks, Subscriptions
+from muster.assignors.rack.rack_assignor import assign_rack
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.unit.assignors.cases import check_valid, compute_loads, compute_spread, count_moves
 from tests.unit.assignors.figures import compute_most_local, count_local, make_racks
 

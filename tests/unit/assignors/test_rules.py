@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assignors.assignor import Assignor
-from assignors.problem import NOBODY, Fixed, Problem
-from assignors.registry import ASSIGNORS
-from assignors.rules import Rules, compute_assignment
+from muster.assignors.assignor import Assignor
+from muster.assignors.problem import NOBODY, Fixed, Problem
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.rules import Rules, compute_assignment
 from tests.unit.assignors.cases import compute_loads, make_problem
 
 UNIFORM, RANGE = ASSIGNORS["uniform"], ASSIGNORS["range"]

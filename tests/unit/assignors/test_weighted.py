@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assignors.problem import NOBODY, Floats, Members, Problem, Subscriptions, Weights
-from assignors.uniform.uniform_assignor import assign_uniform
-from assignors.weighted.weighted_assignor import assign_weighted
-from assignors.weights import compute_weights_from_lag, compute_weights_from_rate
+from muster.assignors.problem import NOBODY, Floats, Members, Problem, Subscriptions, Weights
+from muster.assignors.uniform.uniform_assignor import assign_uniform
+from muster.assignors.weighted.weighted_assignor import assign_weighted
+from muster.assignors.weights import compute_weights_from_lag, compute_weights_from_rate
 from tests.unit.assignors.cases import check_valid, compute_loads
 from tests.unit.assignors.figures import compute_weight_loads
 

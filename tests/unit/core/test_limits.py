@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.embedded import (
+from model.commands import JoinGroup, JoinProtocol
+from model.ids import GroupId, MemberId
+from muster.assignors.embedded import (
     PROTOCOL_TYPE,
     Subscription,
     TopicPartitions,
     count_topics,
     encode_subscription,
 )
-from assignors.embedded.fields import Reader
-from model.commands import JoinGroup, JoinProtocol
-from model.ids import GroupId, MemberId
+from muster.assignors.embedded.fields import Reader
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 
 

@@ -11,7 +11,8 @@ import pytest
 from pipeline import session
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-OURS = sorted(init.parent.name for init in CHECKOUT.glob("*/__init__.py"))
+SDK = CHECKOUT / "sdk"
+OURS = sorted(init.parent.name for root in (CHECKOUT, SDK) for init in root.glob("*/__init__.py"))
 MODULES = [
     ".".join(file.relative_to(CHECKOUT).with_suffix("").parts)
     for file in sorted((CHECKOUT / "pipeline").rglob("*.py"))
@@ -20,7 +21,7 @@ MODULES = [
 ALONE = """
 import importlib, sys
 archive, ours, modules = sys.argv[1], sys.argv[2].split(","), sys.argv[3].split(",")
-sys.path[:] = [archive, *(path for path in sys.path if path not in ("", sys.argv[4]))]
+sys.path[:] = [archive, *(path for path in sys.path if path not in ("", *sys.argv[4:]))]
 for name in modules:
     try:
         importlib.import_module(name)
@@ -36,7 +37,7 @@ def find_missing(folder: Path) -> list[str]:
     """What a Python that has the archive and the installed packages cannot import."""
     archive = folder / "package.zip"
     session.write_package(archive)
-    arguments = [str(archive), ",".join(OURS), ",".join(MODULES), str(CHECKOUT)]
+    arguments = [str(archive), ",".join(OURS), ",".join(MODULES), str(CHECKOUT), str(SDK)]
     command = [sys.executable, "-P", "-c", ALONE, *arguments]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env={})
     return run.stdout.splitlines()
@@ -49,7 +50,7 @@ def test_every_module_is_imported_from_the_archive_alone(tmp_path: Path) -> None
 def test_what_is_not_in_the_archive_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_SHIPPED", ("model", "assignors", "storage", "pipeline"))
+    monkeypatch.setattr(session, "_SHIPPED", ("muster/assignors", "model", "storage", "pipeline"))
     assert find_missing(tmp_path)
 
 

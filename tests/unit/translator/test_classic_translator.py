@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from assignors import embedded
 from coordinator.core.consumer.pending_changes import has_to_rejoin
 from coordinator.core.state.consumer_group import ConsumerGroup, Member
 from model.commands import Caller, JoinGroup, JoinProtocol
@@ -21,6 +20,7 @@ from model.log.records import (
     TopicPartitions,
 )
 from model.topics import Topic, TopicImage, compute_image_with
+from muster.assignors import embedded
 from tests.sim.cluster.server import make_topic_id
 from translator.mapping import (
     compute_metadata,

@@ -18,7 +18,8 @@ from unittest.mock import patch as mock_patch
 
 import grpc.aio
 
-import muster.classic.classic_member  # noqa: F401 - imported lazily by the package; patched below
+import muster.classic.classic_member
+import muster.member  # noqa: F401 - both imported lazily by the package; patched below
 from coordinator.service.session import session as _session  # noqa: F401 - patched below
 from muster.connection import client as sdk_client
 from muster.connection.client import Client

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assignors.classic import GroupAssignment, Member
+from muster.assignors.classic import GroupAssignment, Member
 from tests.unit.assignors.cases import VECTORS
 
 _START = 60

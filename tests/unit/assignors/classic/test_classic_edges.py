@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from assignors.classic import (
+from muster.assignors.classic import (
     CLASSIC_ASSIGNORS,
     Member,
     UnknownAssignorError,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from assignors.classic import GroupAssignment, Member, compute_assignment
+from muster.assignors.classic import GroupAssignment, Member, compute_assignment
 from tests.unit.assignors.classic.groups import count_partitions, own, pairs, strip
 
 ALL = ("range", "roundrobin", "sticky")

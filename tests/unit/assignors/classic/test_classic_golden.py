@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from assignors.classic import (
+from muster.assignors.classic import (
     JoinedMember,
     compute_assignment,
     compute_assignment_bytes,
     encode_member_metadata,
     find_assignor,
 )
-from assignors.classic.leader import read_member
-from assignors.embedded import decode_assignment, decode_subscription, encode_subscription
+from muster.assignors.classic.leader import read_member
+from muster.assignors.embedded import decode_assignment, decode_subscription, encode_subscription
 from tests.unit.assignors.cases import compute_checksum
 from tests.unit.assignors.classic.groups import (
     ClassicRound,

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.classic import JoinedMember, Member, compute_assignment, compute_assignment_bytes
-from assignors.embedded import (
+from muster.assignors.classic import (
+    JoinedMember,
+    Member,
+    compute_assignment,
+    compute_assignment_bytes,
+)
+from muster.assignors.embedded import (
     NO_GENERATION,
     StickyUserData,
     TopicPartitions,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.classic import (
+from muster.assignors.classic import (
     JoinedMember,
     Member,
     UnknownAssignorError,
     compute_assignment_bytes,
     encode_member_metadata,
 )
-from assignors.embedded import (
+from muster.assignors.embedded import (
     MalformedProtocolError,
     Subscription,
     TopicPartitions,

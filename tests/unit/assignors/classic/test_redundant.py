@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.classic import GroupAssignment, JoinedMember, Member, compute_assignment
-from assignors.classic.leader import compute_assignment_bytes, encode_member_metadata
-from assignors.embedded import decode_assignment
+from muster.assignors.classic import GroupAssignment, JoinedMember, Member, compute_assignment
+from muster.assignors.classic.leader import compute_assignment_bytes, encode_member_metadata
+from muster.assignors.embedded import decode_assignment
 from tests.unit.assignors.classic.groups import count_partitions, find_holders, own
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from assignors.embedded import (
+from muster.assignors.embedded import (
     Assignment,
     MalformedProtocolError,
     StickyUserData,

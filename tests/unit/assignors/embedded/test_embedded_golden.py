@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assignors.embedded import (
+from muster.assignors.embedded import (
     NO_GENERATION,
     Assignment,
     StickyUserData,

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from assignors import embedded
 from cli.data_folder import DataFolder
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import replay_commits_of
@@ -31,6 +30,7 @@ from model.log.records import (
     OffsetCommitValue,
     Record,
 )
+from muster.assignors import embedded
 from storage.codec.record_codec import decode_value, encode_key
 from storage.log_store import LogStore
 from storage.rocks.rocks_opening import open_store

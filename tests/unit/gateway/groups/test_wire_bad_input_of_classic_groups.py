@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from assignors import embedded
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from muster.assignors import embedded
 from tests.support.wire.connection import PATIENCE_S, Connection
 from tests.unit.gateway.wire_rig import Rig, beat, run_rig
 from tests.unit.gateway.wire_rig import join as join_consumers

@@ -6,15 +6,15 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from assignors.classic import (
+from gateway.codec.kio_schema import request_schema
+from model.configs.coordinator_settings import CoordinatorSettings
+from muster.assignors.classic import (
     JoinedMember,
     Member,
     compute_assignment_bytes,
     encode_member_metadata,
 )
-from assignors.embedded import decode_assignment
-from gateway.codec.kio_schema import request_schema
-from model.configs.coordinator_settings import CoordinatorSettings
+from muster.assignors.embedded import decode_assignment
 from tests.support.wire.connection import Connection
 from tests.unit.gateway.wire_rig import run_rig
 

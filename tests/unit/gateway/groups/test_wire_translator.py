@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from assignors import embedded
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
+from muster.assignors import embedded
 from tests.support.waiting import until
 from tests.support.wire.connection import Connection
 from tests.unit.gateway.fake_coordinator import VirtualClock

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from assignors.embedded import (
+from model.log.records import ConsumerGroupMetadataKey, GroupMetadataKey
+from muster.assignors.embedded import (
     Assignment,
     TopicPartitions,
     encode_assignment,
     encode_subscription,
     make_subscription,
 )
-from model.log.records import ConsumerGroupMetadataKey, GroupMetadataKey
 from pipeline.audit.migration_verdicts import make_candidate
 from tests.pipeline.planted_groups import list_records, read_partition
 from translator.readiness import (

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from assignors import embedded
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state import conversion
 from coordinator.runtime.commands import conversions
@@ -30,6 +29,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from muster.assignors import embedded
 from storage.codec.batches import decode_batch
 from tests.sim.cluster.server import CALLER, Pending, VirtualServer
 

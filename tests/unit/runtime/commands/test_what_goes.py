@@ -29,7 +29,7 @@ SETTINGS = CoordinatorSettings(
 _NOT_THE_RUNTIMES = (MemoryLogStore, VirtualScheduler, FunctionType, MethodType, Stats, type)
 _BOUNDED_OTHERWISE = ("RegexMatches.", "_Known.")
 """What patterns match is a cache with a bound of its own (``test_regexes``)."""
-_OWN = ("assignors", "coordinator", "model", "storage", "tests", "translator")
+_OWN = ("coordinator", "model", "muster", "storage", "tests", "translator")
 
 
 def measure(root: object) -> Counter[str]:

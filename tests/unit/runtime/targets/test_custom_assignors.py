@@ -11,10 +11,6 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from assignors.assignor import Assignor
-from assignors.problem import Problem
-from assignors.registry import ASSIGNORS
-from assignors.uniform.uniform_assignor import assign_uniform
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.targets import custom_assignors
 from coordinator.runtime.targets.assignor_runs import MOST_CUSTOM
@@ -23,6 +19,10 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
+from muster.assignors.assignor import Assignor
+from muster.assignors.problem import Problem
+from muster.assignors.registry import ASSIGNORS
+from muster.assignors.uniform.uniform_assignor import assign_uniform
 from tests.sim.cluster.server import CALLER, VirtualServer, make_topic_id
 from tests.support.memory import MemoryLogStore
 

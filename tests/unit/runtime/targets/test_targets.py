@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from assignors import registry
 from coordinator.runtime.runtime import Runtime
 from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
+from muster.assignors import registry
 from tests.sim.cluster.server import CALLER, VirtualServer, make_topic_id
 from tests.support.memory import MemoryLogStore
 

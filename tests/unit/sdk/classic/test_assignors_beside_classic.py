@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import muster
-from assignors import embedded
+from muster.assignors import embedded
 from muster.partitions import TopicPartition
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import ALL, classic_stand

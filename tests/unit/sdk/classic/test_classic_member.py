@@ -14,9 +14,9 @@ import grpc.aio
 import pytest
 
 import muster
-from assignors.embedded import encode_subscription, make_subscription
 from model.commands import INTERNAL, ClassicDeadline, GrowTopic
 from model.ids import GroupId, MemberId, TopicName
+from muster.assignors.embedded import encode_subscription, make_subscription
 from muster.classic import classic_member as classic_member_module
 from muster.classic.classic_engine import Phase
 from muster.connection import client as client_module

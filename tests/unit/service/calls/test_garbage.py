@@ -19,7 +19,7 @@ from tests.unit.service.session_client import SessionClient, commit, leave
 from tests.unit.service.stand import Stand, running_stand
 
 MANY = 200
-MUSTER = ("assignors", "cli", "coordinator", "gateway", "model", "storage", "translator")
+MUSTER = ("cli", "coordinator", "gateway", "model", "muster", "storage", "translator")
 
 
 async def sessions_that_come_and_go(stand: Stand, times: int) -> None:

@@ -1,0 +1,114 @@
+"""Muster for Python: members of consumer groups, over gRPC.
+
+    async with muster.Member("127.0.0.1:50051", "group", topics=["orders"]) as member:
+        async for partitions in member.changes():
+            ...
+
+`ClassicMember` and `ClassicWorker` are members of classic groups; they need ``muster[classic]``.
+``muster.v1`` has the generated stubs, ``muster.assignors`` what the server computes with.
+"""
+
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+__version__ = "0.1.0"
+"""Of both distributions, the SDK's and the server's: their builds read it here."""
+
+if TYPE_CHECKING:
+    from muster.classic.classic_member import ClassicMember, ClassicWorker
+    from muster.classic.classic_protocol import AssignmentFailed, Generation
+    from muster.client_assignor import (
+        Assignor,
+        Group,
+        GroupMember,
+        GroupTopic,
+        MemberAssignment,
+        Metadata,
+    )
+    from muster.connection.client import Client
+    from muster.errors import (
+        CallbackFailed,
+        CommitFailed,
+        JoinRefused,
+        JoinTimeout,
+        MemberLost,
+        MusterError,
+        PollIntervalExceeded,
+    )
+    from muster.member import Member
+    from muster.partitions import OffsetAndMetadata, TopicPartition
+
+_MODULES: Final = MappingProxyType(
+    {
+        "AssignmentFailed": "muster.classic.classic_protocol",
+        "Assignor": "muster.client_assignor",
+        "CallbackFailed": "muster.errors",
+        "ClassicMember": "muster.classic.classic_member",
+        "ClassicWorker": "muster.classic.classic_member",
+        "Client": "muster.connection.client",
+        "CommitFailed": "muster.errors",
+        "Generation": "muster.classic.classic_protocol",
+        "Group": "muster.client_assignor",
+        "GroupMember": "muster.client_assignor",
+        "GroupTopic": "muster.client_assignor",
+        "JoinRefused": "muster.errors",
+        "JoinTimeout": "muster.errors",
+        "Member": "muster.member",
+        "MemberAssignment": "muster.client_assignor",
+        "MemberLost": "muster.errors",
+        "Metadata": "muster.client_assignor",
+        "MusterError": "muster.errors",
+        "OffsetAndMetadata": "muster.partitions",
+        "PollIntervalExceeded": "muster.errors",
+        "TopicPartition": "muster.partitions",
+    }
+)
+"""Where each name is, and imported when it is asked for.
+
+The server and the executors of its pipeline import ``muster.assignors`` without gRPC, and members
+of consumer groups do without numpy, which whoever leads a classic group needs.
+"""
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name == "numpy":
+            raise ImportError(f"muster.{name} needs numpy: install muster[classic]") from error
+        raise
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+__all__ = [
+    "AssignmentFailed",
+    "Assignor",
+    "CallbackFailed",
+    "ClassicMember",
+    "ClassicWorker",
+    "Client",
+    "CommitFailed",
+    "Generation",
+    "Group",
+    "GroupMember",
+    "GroupTopic",
+    "JoinRefused",
+    "JoinTimeout",
+    "Member",
+    "MemberAssignment",
+    "MemberLost",
+    "Metadata",
+    "MusterError",
+    "OffsetAndMetadata",
+    "PollIntervalExceeded",
+    "TopicPartition",
+]

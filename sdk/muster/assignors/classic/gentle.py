@@ -1,0 +1,43 @@
+"""An assignment balanced as KIP-54 asks, and no further, for `cooperative-sticky`.
+
+`uniform` brings the highest and the lowest load of the group as close together as it can, also
+along chains of members that each hand a partition on. In a cooperative round every partition that
+is handed on is nobody's for a while, so it is worth knowing what can be had without.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.assignors.problem import HeterogeneousSubscriptions, Members, Problem
+from muster.assignors.shares.exchange import Budget, even_out_unowned, save_moves
+from muster.assignors.shares.leveling import deal_unassigned, is_locally_balanced, level_bundles
+from muster.assignors.shares.member_shares import Shares, find_shares, make_share_graph
+from muster.assignors.shares.share_placement import place_shares
+
+_MOST_PASSES = 8
+
+
+def assign_gently(problem: Problem) -> Members | None:
+    """Moves only where that of a single partition makes the loads more even.
+
+    ``None`` where that comes to no balance, and where all members subscribe to the same: then
+    `uniform` is as gentle as can be.
+    """
+    subscriptions = problem.subscriptions
+    if not isinstance(subscriptions, HeterogeneousSubscriptions) or problem.partitions == 0:
+        return None
+    graph = make_share_graph(problem, subscriptions)
+    bundle = graph.bundle_of_topic[problem.topic_of_partition()]
+    holder_plus_one = find_shares(graph, bundle, problem.owner)
+    held = np.bincount(holder_plus_one, minlength=graph.shares + 1)[1:]
+    shares = Shares.keeping(graph, held)
+    deal_unassigned(shares)
+    budget = Budget.for_graph(graph)
+    for _ in range(_MOST_PASSES):
+        even_out_unowned(shares, budget)
+        level_bundles(shares)
+        save_moves(shares, budget)
+        if is_locally_balanced(shares):
+            return place_shares(shares, bundle, holder_plus_one)
+    return None

@@ -1,0 +1,168 @@
+"""Subscription and assignment: what a member says when it joins, and what the leader gives it.
+
+Both begin with their version. Each version has the fields of the one before and then its own, so
+a version newer than any known here is read as the newest one, and what follows is left alone, as
+Kafka's clients do. Versions below 0 are refused, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from muster.assignors.embedded.fields import (
+    MalformedProtocolError,
+    Reader,
+    TopicPartitions,
+    Writer,
+    group_partitions,
+)
+
+PROTOCOL_TYPE = "consumer"
+HIGHEST_VERSION = 3
+NO_GENERATION = -1
+
+_FIRST_WITH_OWNED_PARTITIONS = 1
+_FIRST_WITH_GENERATION = 2
+_FIRST_WITH_RACK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member says for one assignor.
+
+    ``owned_partitions`` are there from version 1 on, ``generation`` from 2, ``rack`` from 3.
+    ``generation`` is the one that gave it what it owns, NO_GENERATION for none.
+    """
+
+    topics: tuple[str, ...]
+    user_data: bytes | None = None
+    owned_partitions: tuple[TopicPartitions, ...] = ()
+    generation: int = NO_GENERATION
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the leader gives a member. All versions have the same fields."""
+
+    partitions: tuple[TopicPartitions, ...]
+    user_data: bytes | None = None
+
+
+def make_subscription(
+    topics: Iterable[str],
+    user_data: bytes | None = None,
+    owned_partitions: Iterable[tuple[str, int]] = (),
+    generation: int = NO_GENERATION,
+    rack: str | None = None,
+) -> Subscription:
+    """With topics and owned partitions in the order in which Kafka's consumer writes them."""
+    owned = group_partitions(sorted(owned_partitions))
+    return Subscription(tuple(sorted(topics)), user_data, owned, generation, rack)
+
+
+def encode_subscription(subscription: Subscription, version: int = HIGHEST_VERSION) -> bytes:
+    """The bytes of the version; fields that it does not have are left out.
+
+    Raises MalformedProtocolError for an unknown version and for values that do not fit.
+    """
+    writer = _start_writing("subscription", version)
+    writer.strings(subscription.topics)
+    writer.nullable_bytes(subscription.user_data)
+    if version >= _FIRST_WITH_OWNED_PARTITIONS:
+        writer.topics_partitions(subscription.owned_partitions)
+    if version >= _FIRST_WITH_GENERATION:
+        writer.int32(subscription.generation)
+    if version >= _FIRST_WITH_RACK:
+        writer.nullable_string(subscription.rack)
+    return writer.finish()
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Raises MalformedProtocolError for bytes that are no subscription.
+
+    Version 1 may end before what is owned: then nothing is (kafka-go, platformatic, faust, all of
+    them eager). Kafka's coordinator cannot read that.
+    """
+    reader, version = _start_reading("subscription", data)
+    topics, user_data = reader.strings(), reader.nullable_bytes()
+    has_owned = version >= _FIRST_WITH_OWNED_PARTITIONS
+    if version == _FIRST_WITH_OWNED_PARTITIONS and reader.is_at_end:
+        has_owned = False
+    return Subscription(
+        topics=topics,
+        user_data=user_data,
+        owned_partitions=reader.topics_partitions() if has_owned else (),
+        generation=reader.int32() if version >= _FIRST_WITH_GENERATION else NO_GENERATION,
+        rack=reader.nullable_string() if version >= _FIRST_WITH_RACK else None,
+    )
+
+
+def leaves_out_owned(data: bytes) -> bool:
+    """Whether a subscription, which can be read, is of version 1 and ends before what is owned."""
+    reader, version = _start_reading("subscription", data)
+    reader.strings()
+    reader.nullable_bytes()
+    return version == _FIRST_WITH_OWNED_PARTITIONS and reader.is_at_end
+
+
+def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
+    """The topics of a subscription alone: what every version has is read, and no more.
+
+    Raises MalformedProtocolError where that much cannot be read. It is what Kafka's coordinator
+    reads of a subscription (``ClassicGroup.computeSubscribedTopics``).
+    """
+    reader, _ = _start_reading("subscription", data)
+    topics = reader.strings()
+    reader.nullable_bytes()
+    return topics
+
+
+def count_topics(data: bytes, enough: int) -> int:
+    """Topics that a subscription names, or of which it says to own partitions: whichever is more.
+
+    Counting ends where there are more than ``enough``; 0 for bytes that are no subscription. Costs
+    far less than decoding.
+    """
+    try:
+        reader, version = _start_reading("subscription", data)
+        named = reader.skip_strings(enough)
+        if named > enough or version < _FIRST_WITH_OWNED_PARTITIONS:
+            return named
+        reader.nullable_bytes()
+        return max(named, reader.peek_count())
+    except MalformedProtocolError:
+        return 0
+
+
+def encode_assignment(assignment: Assignment, version: int = HIGHEST_VERSION) -> bytes:
+    """Raises MalformedProtocolError for an unknown version and for values that do not fit."""
+    writer = _start_writing("assignment", version)
+    writer.topics_partitions(assignment.partitions)
+    writer.nullable_bytes(assignment.user_data)
+    return writer.finish()
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """Raises MalformedProtocolError for bytes that are no assignment."""
+    reader, _ = _start_reading("assignment", data)
+    return Assignment(reader.topics_partitions(), reader.nullable_bytes())
+
+
+def _start_writing(message: str, version: int) -> Writer:
+    if not 0 <= version <= HIGHEST_VERSION:
+        raise MalformedProtocolError(
+            f"version {version} of the {message} is not in 0..{HIGHEST_VERSION}"
+        )
+    writer = Writer()
+    writer.int16(version)
+    return writer
+
+
+def _start_reading(message: str, data: bytes) -> tuple[Reader, int]:
+    reader = Reader(data)
+    version = reader.int16()
+    if version < 0:
+        raise MalformedProtocolError(f"there is no version {version} of the {message}")
+    return reader, min(version, HIGHEST_VERSION)
