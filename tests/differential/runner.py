@@ -29,10 +29,12 @@ from tests.differential.seen import (
     Moves,
     Seen,
     compute_moves,
+    compute_with_ranges,
     find_difference,
     forget_assignments,
     forget_epochs,
     is_ahead,
+    is_by_leader,
     is_told_anew,
     is_waiting,
 )
@@ -105,7 +107,8 @@ class Pair:
         self._had_classic_members: set[int] = set()
         """Groups that may have changed their type."""
         self._waiting: set[int] = set()
-        """Groups with classic members alone, for which Kafka computes no target."""
+        """Groups for which Kafka computes no target, with classic members alone or with what the
+        leader of a classic group gave, and to which Muster gave one."""
 
     async def run(self) -> Failure | None:
         """The first difference."""
@@ -187,6 +190,7 @@ class Pair:
         mode = self._sequence.mode
         if group in self._had_classic_members and is_told_anew(mode, kafka, muster):
             self._ahead.add(group)
+        by_leader = group in self._ahead and is_by_leader(mode, kafka, muster)
         if group in self._ahead:
             kafka, muster = forget_epochs(kafka), forget_epochs(muster)
         if group in self._waiting:
@@ -195,8 +199,10 @@ class Pair:
             self._ahead.add(group)
         if kafka.is_settled:
             self._waiting.discard(group)
-        if is_waiting(mode, kafka):
+        if is_waiting(mode, kafka) or by_leader:
             self._waiting.add(group)
+        if by_leader:
+            kafka = compute_with_ranges(kafka, muster)
         return kafka, muster
 
     async def _wait_for_answers(

@@ -253,6 +253,54 @@ def forget_epochs(seen: Seen) -> Seen:
     return seen._replace(answers=answers, group=group)
 
 
+def is_by_leader(mode: Mode, kafka: Seen, muster: Seen) -> bool:
+    """Whether Kafka's target is what the leader of a classic group gave, and none of an assignor.
+
+    An upgrade without a new epoch leaves it until the next one. Where Muster is an epoch ahead it
+    has a target of the range assignor, which may give the same partitions to others.
+    """
+    theirs, ours = _find_settled(mode, kafka), muster.group
+    if theirs is None or ours is None or theirs.state != STABLE or _gives_unwanted(theirs):
+        return False
+    ranges = _give_ranges(theirs, ours).members
+    return any(row.target != ranges[name].target for name, row in theirs.members.items())
+
+
+def compute_with_ranges(kafka: Seen, muster: Seen) -> Seen:
+    """Kafka's, with the target that it would compute with a new epoch."""
+    assert kafka.group is not None
+    assert muster.group is not None
+    return kafka._replace(group=_give_ranges(kafka.group, muster.group))
+
+
+def _give_ranges(kafka: GroupView, muster: GroupView) -> GroupView:
+    """Of each topic that either side gives, a range to each of its subscribers in their order."""
+    views = kafka, muster
+    given = [place for view in views for row in view.members.values() for place in row.target]
+    counts: dict[str, int] = {}
+    for topic, partition in given:
+        counts[topic] = max(counts.get(topic, 0), partition + 1)
+    has: dict[str, set[tuple[str, int]]] = {name: set() for name in kafka.members}
+    for topic, count in counts.items():
+        takers = [
+            name
+            for _, _, name in sorted(
+                (not row.instance_id, row.instance_id, name)
+                for name, row in kafka.members.items()
+                if topic in row.topics
+            )
+        ]
+        for index, name in enumerate(takers):
+            share, more = divmod(count, len(takers))
+            first = index * share + min(index, more)
+            has[name] |= {(topic, first + each) for each in range(share + (index < more))}
+    members = {
+        name: row._replace(assigned=frozenset(has[name]), target=frozenset(has[name]))
+        for name, row in kafka.members.items()
+    }
+    return kafka._replace(members=members)
+
+
 def is_waiting(mode: Mode, kafka: Seen) -> bool:
     """Whether Kafka waits for a heartbeat to compute a target, and gives nobody anything before."""
     group = _find_settled(mode, kafka)

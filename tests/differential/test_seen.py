@@ -16,10 +16,12 @@ from tests.differential.seen import (
     Places,
     Seen,
     compute_moves,
+    compute_with_ranges,
     find_difference,
     forget_assignments,
     forget_epochs,
     is_ahead,
+    is_by_leader,
     is_told_anew,
     is_waiting,
 )
@@ -161,6 +163,34 @@ def test_muster_is_an_epoch_ahead_where_it_told_all_members_what_they_have() -> 
     assert not is_told_anew(Mode.SETTLED, one, kafka)
     assert not is_told_anew(Mode.EXACT, kafka, one)
     assert not is_told_anew(Mode.SETTLED, kafka._replace(is_settled=False), one)
+
+
+def test_what_a_leader_gave_is_compared_as_the_ranges_of_a_new_epoch() -> None:
+    mode = Mode.SETTLED
+    ranges, wrong, short = (
+        Seen((), group=make_group(a=given, b=more), is_settled=True)
+        for given, more in (((0, 1, 2), (3, 4)), ((0, 1), (2, 3, 4)), ((0, 1, 2), (3,)))
+    )
+    kafka = Seen((), group=make_group(a=(0, 2, 4), b=(1, 3)), is_settled=True)
+    assert find_difference(mode, kafka, ranges, is_range=True) is not None
+    assert is_by_leader(mode, kafka, ranges)
+    for muster, differs in ((ranges, False), (wrong, True), (short, True), (kafka, True)):
+        expected = compute_with_ranges(kafka, muster)
+        assert (find_difference(mode, expected, muster, is_range=True) is not None) == differs
+    assert not is_by_leader(mode, ranges, kafka)
+    assert not is_by_leader(Mode.EXACT, kafka, ranges)
+    assert not is_by_leader(mode, kafka._replace(is_settled=False), ranges)
+
+
+def test_ranges_are_given_to_static_members_first() -> None:
+    kafka = make_group(a=(0, 1), b=(2,))
+    instance = kafka.members["b"]._replace(instance_id="i")
+    kafka = kafka._replace(members={**kafka.members, "b": instance})
+    seen = Seen((), group=kafka, is_settled=True)
+    group = compute_with_ranges(seen, seen).group
+    assert group is not None
+    assert group.members["b"].target == group.members["b"].assigned == make_places(0, 1)
+    assert group.members["a"].target == make_places(2)
 
 
 def test_muster_is_an_epoch_ahead_where_kafka_left_a_member_with_what_it_does_not_want() -> None:
