@@ -93,7 +93,7 @@ def test_the_assignments_of_thousands_are_no_stall(tmp_path: Path) -> None:
             answers = join_all(server, count)
             server.loop.run_while(lambda: len(answers) < count)
             answers.clear()
-            generation = server.runtime._shard_of(G).live_classic_groups[G].generation
+            generation = server.runtime._shard_of(G).soft.live_classic_groups[G].generation
             sync = SyncGroup(CALLER, G, ids(1)[0], generation, ())
             waiting = server.runtime._waiting
             for own in ids(count)[1:]:

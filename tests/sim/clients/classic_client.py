@@ -115,7 +115,7 @@ class ClassicClient(Client):
         self._is_asking_to_join = False
         self._wants_join = False
         self._said_names: tuple[TopicName, ...] = ()
-        self._synced_generation = 0
+        self._synced_generation = self.no_epoch
         self._revoking: set[Place] = set()
         self._leads: dict[str, int] | None = None
         """Of a leader: the partitions of its group's topics, as it assigned them."""
@@ -227,7 +227,7 @@ class ClassicClient(Client):
         self.is_settled = False
         self._leads = None
         self._revoking = set()
-        self._synced_generation = 0
+        self._synced_generation = self.no_epoch
 
     # --------------------------------------------------------------------------------- joining
 
@@ -358,6 +358,10 @@ class ClassicClient(Client):
 
     def _assigned(self, answer: SyncGroupResponse) -> None:
         given = set(self.world.classic.meaning(answer))
+        if self.epoch == self.no_epoch:
+            # Its lease has ended while it waited for this, and with it the generation.
+            self._join()
+            return
         before = self._synced_generation
         check(self.epoch >= before, "S5", f"{self.member_id} at {before} has {self.epoch}")
         self._synced_generation = self.epoch
