@@ -70,6 +70,7 @@ class ConsumerGroupHeartbeat:
     any; a member that joins so has none. ``owned`` is ``None`` where the client does
     not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``. ``wants_assignment`` where the
     door cannot know whether the last answer has reached the member: this one says all.
+    ``keeps_assigned``: and then the member is told what it has before it is to give up any of it.
     ``by_server``: the server asks itself, for a member whose heartbeat it holds back. Such a one
     claims nothing, says nothing of the member, and is no sign that it is alive.
     """
@@ -87,6 +88,7 @@ class ConsumerGroupHeartbeat:
     subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
     local_assignors: tuple[LocalAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
     wants_assignment: bool = False
+    keeps_assigned: bool = False
     by_server: bool = False
 
 
@@ -131,7 +133,8 @@ class ReconcileMember:
     as the numbers of its group's partitions; the answer carries the assignment when it differs
     or when ``full`` is set. ``epoch_before`` is the epoch that the client sent, ``epoch_known``
     the one that the member was at: if another heartbeat has moved it since, ``owned`` is of before
-    that, and says nothing. ``by_join_group``: it was a JoinGroup, and is answered as one.
+    that, and says nothing. ``keeps_assigned``: no revocation begins with it. ``by_join_group``: it
+    was a JoinGroup, and is answered as one.
     """
 
     caller: Caller
@@ -144,6 +147,7 @@ class ReconcileMember:
     epoch_before: int
     epoch_known: int
     by_join_group: bool = False
+    keeps_assigned: bool = False
 
 
 class Deadline(Enum):

@@ -47,6 +47,7 @@ from coordinator.runtime.members.deadlines import Deadlines
 from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
 from coordinator.runtime.members.member_news import GroupNews
 from coordinator.runtime.members.member_watches import RegisteredWatch, Watches, ignore_drop
+from coordinator.runtime.members.missed_answers import note_missed_answer
 from coordinator.runtime.members.timers import Timers
 from coordinator.runtime.offsets.offset_commands import OffsetCommands
 from coordinator.runtime.offsets.offset_deletion import OffsetDeletion
@@ -58,6 +59,7 @@ from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands import (
     Command,
     ConfigCommand,
+    ConsumerGroupHeartbeat,
     DeleteGroup,
     DeleteOffsets,
     ListTransactions,
@@ -460,6 +462,9 @@ class Runtime:
         self._settle(shard, command, reply, partial(self._handle, shard, command))
 
     def _handle(self, shard: Shard, command: ShardCommand) -> Outcome:
+        if isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
+            entry = self.liveness.get(command.group_id, command.member_id)
+            command = note_missed_answer(command, entry)
         return handle(shard, command, self._clock.now())
 
     def _settle(

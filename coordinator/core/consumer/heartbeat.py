@@ -278,6 +278,7 @@ def _reconcile_command(
         before=tuple(member.assigned) if member is not None else (),
         epoch_before=command.member_epoch,
         epoch_known=JOIN_EPOCH if member is None or is_new else member.member_epoch,
+        keeps_assigned=command.keeps_assigned and not has_subscription_changed,
     )
 
 
@@ -344,6 +345,10 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
     following = standing
     if command.has_subscription_changed or not member.is_reconciled_to(group.target_epoch):
         following = compute_standing_after(shard, group, member, standing, command)
+    if command.keeps_assigned and not standing.assigned.keys() <= following.assigned.keys():
+        # A client that does not know that it has a partition acknowledges no revocation of it:
+        # told the rest, it owns just that, and has nothing to say (librdkafka 2.16).
+        following = standing
     moved = following is not standing and following != standing
     assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
     response = _response(

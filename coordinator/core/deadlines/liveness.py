@@ -81,6 +81,7 @@ class MemberLiveness:
         "promised_until_ms",
         "rebalance",
         "session_bucket",
+        "told_again",
     )
 
     def __init__(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> None:
@@ -95,6 +96,7 @@ class MemberLiveness:
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1
         self.is_gone = False
+        self.told_again = 0
 
 
 class _Near(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from coordinator.core.offsets.deleted_topics import DeletedTopics
+from coordinator.runtime.members import missed_answers
 from coordinator.runtime.members.member_watches import Watches
 from gateway.api import RequestContext
 from gateway.connection.connection import Connection
@@ -150,6 +151,11 @@ def join_lost_at_a_downgrade(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(translated_join, "handle_join_of_downgraded_member", refuse)
 
 
+def unknown_partitions_revoked(patch: pytest.MonkeyPatch) -> None:
+    """A member is to give up what it was given by an answer that it missed, and is not told so."""
+    patch.setattr(missed_answers, "TOLD_AGAIN_MAX", 0)
+
+
 _ROWS = (
     PutBack(ownership_said_again, frozenset({"S2"}), 592, "wire"),
     PutBack(news_to_a_dead_connection, frozenset({"L12", "S30"}), 88, "wire"),
@@ -160,6 +166,7 @@ _ROWS = (
     PutBack(downgrade_gives_twice, frozenset({"S2", "S21"}), 19, "wire"),
     PutBack(upgrade_without_an_epoch, frozenset({"L12"}), 1395, "wire"),
     PutBack(join_lost_at_a_downgrade, frozenset({"S30"}), 158, "wire"),
+    PutBack(unknown_partitions_revoked, frozenset({"S30"}), 4632, "wire"),
 )
 PUT_BACK = make_table(*_ROWS, *SESSIONS)
 """Of all kinds of worlds."""
