@@ -173,7 +173,7 @@ SESSIONS = (
     PutBack(late_commits_count, frozenset({"S15"}), 2, "sessions"),
     PutBack(late_joins_count, frozenset({"renamed"}), 2, "sessions"),
     PutBack(late_claims_count, frozenset({"S2"}), 62, "sessions"),
-    PutBack(late_leaves_count, frozenset({"S2"}), 23, "sessions"),
+    PutBack(late_leaves_count, frozenset({"S2"}), 4, "sessions"),
     PutBack(rebalances_end_before_leases, frozenset({"S2"}), 11, "sessions"),
     PutBack(classic_leases_of_sessions_alone, frozenset({"S2"}), 20, "sessions"),
     PutBack(promises_not_noted, frozenset({"S2"}), 39, "sessions"),
