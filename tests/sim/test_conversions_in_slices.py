@@ -10,7 +10,9 @@ from coordinator.runtime.commands.conversions import Conversions
 from tests.sim.broken.designated_classic import mostly_classic
 from tests.sim.kinds import KINDS
 
-SEEDS = range(6)
+SEEDS_MIN = 12
+SEEDS_MAX = 100
+"""A conversion is rarely spoiled by what happens meanwhile: in one seed of some ten."""
 
 
 @pytest.mark.timeout(600)
@@ -35,8 +37,9 @@ def test_groups_that_are_converted_in_slices_keep_all_invariants(
     monkeypatch.setattr(conversion, "SLICE", 1)
     monkeypatch.setattr(Conversions, "begin", count_begun)
     monkeypatch.setattr(conversions, "_make", count_made)
-    for seed in SEEDS:
+    for seed in range(SEEDS_MAX):
         KINDS["core"].run_seed(seed)
-    print(begun, made)
-    assert begun > len(SEEDS)
+        if seed >= SEEDS_MIN and made > begun:
+            break
+    assert begun > SEEDS_MIN
     assert made > begun, "none was spoiled"
