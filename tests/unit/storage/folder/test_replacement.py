@@ -195,7 +195,7 @@ def on_rename(monkeypatch: pytest.MonkeyPatch, name: str, do: Callable[[Path, Pa
 OPEN = """
 import sys
 from storage.log_store import StoreLocked
-from storage.rocks.rocks_store import open_store
+from storage.rocks.rocks_opening import open_store
 print("opening", flush=True)
 try:
     store = open_store(sys.argv[1], partitions=1)
