@@ -32,7 +32,7 @@ class Group:
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 4.5, ("",)),
-    Group("cost", 2.5, ("cost/",)),
+    Group("cost", 3, ("cost/",)),
     Group("sim", 2.5, ("sim/",)),
     Group("soak", 4, ("soak/",)),
     Group(
@@ -57,7 +57,7 @@ GROUPS = (
             "pipeline/test_live_stream.py",
         ),
     ),
-    Group("attack", 4, ("attack/", "fuzz/")),
+    Group("attack", 3.5, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
