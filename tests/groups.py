@@ -32,7 +32,7 @@ class Group:
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 4.5, ("",)),
-    Group("cost", 3, ("cost/",)),
+    Group("cost", 3.5, ("cost/",)),
     Group("sim", 2.5, ("sim/",)),
     Group("soak", 4, ("soak/",)),
     Group(
@@ -61,7 +61,7 @@ GROUPS = (
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        9,
+        8.5,
         (
             "interop/",
             "differential/",

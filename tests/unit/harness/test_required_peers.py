@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.groups import CHECKOUT, GROUPS
-from tests.run import Outcome, compute_closing
+from tests.run import Outcome, compute_closing, find_late
 
 SKIPS = {
     "marked": "@pytest.mark.java\ndef test_it():\n    pytest.skip('no peer')\n",
@@ -63,3 +63,17 @@ def test_the_closing_line_adds_the_groups_up() -> None:
     second = Outcome(GROUPS[1], closings=["= 30 passed, 2 skipped, 2 errors in 61.00s (0:01:01) ="])
     closing = compute_closing([first, second], 64.5)
     assert "1 failed, 42 passed, 2 skipped, 3 error in 64.50s (00:01:04)" in closing
+
+
+def test_a_group_may_borrow_minutes_from_another() -> None:
+    first, second = GROUPS[0], GROUPS[1]
+    slow = Outcome(first, first.minutes * 60 * 1.2)
+    assert find_late([slow, Outcome(second, 1.0)]) == []
+    assert len(find_late([slow, Outcome(second, second.minutes * 60)])) == 1
+    assert len(find_late([slow])) == 1
+
+
+def test_a_group_far_over_its_minutes_is_late_alone() -> None:
+    first, second = GROUPS[0], GROUPS[1]
+    late = find_late([Outcome(first, first.minutes * 60 * 1.6), Outcome(second, 1.0)])
+    assert [reason.split()[0] for reason in late] == [first.name]
