@@ -16,6 +16,9 @@ from model.commands import Now
 T = TypeVar("T")
 
 BELIEVED_AHEAD_MS = 3_600_000
+GIVE_WAY_EVERY_S = 0.003
+GIVE_WAY_S = 0.0001
+"""Long enough for a thread that waits for the interpreter to wake up and take it."""
 UNKNOWN_MS = -1
 
 
@@ -148,10 +151,23 @@ class Lane:
 
     A plain queue and one call into the loop: an executor makes a future for each flush, which
     costs as much again as the rest of the hand-over.
+
+    While work is out, ``give_way`` is called every ``GIVE_WAY_EVERY_S``. A loop that is busy lets
+    go of the interpreter in each system call and takes it again before the thread has woken up,
+    and whoever lets go by itself is never asked to: the thread would wait for as long as the loop
+    has work, and all commits with it.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        name: str,
+        give_way: Callable[[], None] | None = None,
+    ) -> None:
         self._loop = loop
+        self._give_way = give_way
+        self._out = 0
+        self._gives_way = False
         self._queue: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None]
         self._queue = SimpleQueue()
         self._thread = Thread(target=self._run, name=name, daemon=True)
@@ -160,6 +176,20 @@ class Lane:
     def put(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         """Do ``work`` after what was put before; ``done`` gets its result or its exception."""
         self._queue.put((work, done))
+        self._out += 1
+        if self._give_way is not None and not self._gives_way:
+            self._gives_way = True
+            self._loop.call_later(GIVE_WAY_EVERY_S, self._let_it_run)
+
+    def _let_it_run(self) -> None:
+        self._gives_way = self._out > 0
+        if self._gives_way and self._give_way is not None:
+            self._give_way()
+            self._loop.call_later(GIVE_WAY_EVERY_S, self._let_it_run)
+
+    def _finish(self, done: Callable[[Any], None], result: object) -> None:
+        self._out -= 1
+        done(result)
 
     def close(self) -> None:
         """Finish what was put, and end."""
@@ -173,9 +203,14 @@ class Lane:
                 result = work()
             except BaseException as failure:  # noqa: BLE001 - handed to the loop, not swallowed
                 result = failure
-            self._loop.call_soon_threadsafe(done, result)
+            self._loop.call_soon_threadsafe(self._finish, done, result)
             # It may wait for long, and must not hold what may be large.
             del item, work, done, result
+
+
+def give_way() -> None:
+    """Let a thread that waits for the interpreter have it."""
+    time.sleep(GIVE_WAY_S)
 
 
 class AsyncioScheduler:
@@ -183,7 +218,7 @@ class AsyncioScheduler:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._blocking = Lane(loop, "muster-sync")
+        self._blocking = Lane(loop, "muster-sync", give_way)
         self._computing = Lane(loop, "muster-assignor")
         self._matching = Lane(loop, "muster-patterns")
         self._pace = SyncPace()

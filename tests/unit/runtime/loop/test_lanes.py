@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Callable
 from functools import partial
+from queue import SimpleQueue
+from threading import Event
+from typing import Any
 
 from coordinator.runtime.clock import Lane
 
@@ -37,3 +41,51 @@ async def test_a_lane_keeps_nothing_of_what_it_has_done() -> None:
     kept = [each() for each in left]
     lane.close()
     assert kept == [None, None, None]
+
+
+class Loop:
+    """A loop whose timers fire when a test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[Callable[[], None]] = []
+        self.ready: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def call_later(self, _: float, callback: Callable[[], None]) -> None:
+        self.timers.append(callback)
+
+    def call_soon_threadsafe(self, callback: Callable[..., None], *args: Any) -> None:
+        self.ready.put(partial(callback, *args))
+
+    def fire(self) -> None:
+        due, self.timers = self.timers, []
+        for callback in due:
+            callback()
+
+
+def test_a_busy_loop_gives_way_for_as_long_as_work_is_out() -> None:
+    """Bug: a sync that was over waited for the interpreter for 1.1 s behind pipelined requests."""
+    loop, given = Loop(), []
+    lane = Lane(loop, "muster-test", lambda: given.append(1))  # type: ignore[arg-type]
+    may_end, told = [Event(), Event()], []
+    for end in may_end:
+        lane.put(end.wait, told.append)
+    for _ in range(3):
+        assert len(loop.timers) == 1
+        loop.fire()
+    assert len(given) == 3
+
+    may_end[0].set()
+    loop.ready.get()()
+    loop.fire()
+    assert (told, len(given)) == ([True], 4)
+
+    may_end[1].set()
+    loop.ready.get()()
+    loop.fire()
+    assert (told, len(given), loop.timers) == ([True, True], 4, [])
+
+    lane.put(lambda: True, told.append)
+    assert len(loop.timers) == 1
+    loop.ready.get()()
+    lane.close()
+    assert len(told) == 3
