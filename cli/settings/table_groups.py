@@ -133,7 +133,8 @@ GROUP_SETTINGS = (
         "group.max.size",
         Kind.INT,
         Scope.GROUP,
-        "Members that a classic group may have.",
+        "Members that a classic group may have. The end of a join phase, and the conversion of a "
+        "group, are one turn of the loop for all members: with more, other clients wait longer.",
         minimum=1,
         is_kafka=True,
     ),

@@ -12,6 +12,7 @@ import pytest
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.conversion import AT_ONCE_MAX
 from model.commands import Command, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
@@ -21,8 +22,8 @@ from tests.cost.test_core import SUBSCRIPTION, G, ids
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law
 from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS
 
-MEMBERS: Final = 10_000
-"""There is no limit. What is left for the last two turns, the one that replays and the one that
+MEMBERS: Final = CoordinatorSettings().group_max_size
+"""What is left for the last two turns, the one that replays and the one that
 writes, is some 3 µs for each member: of so many they take below 50 ms."""
 N: Final = 300
 NEW: Final = MemberId("new")

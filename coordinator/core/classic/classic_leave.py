@@ -6,9 +6,15 @@ Facts of Kafka's ``classicGroupLeaveToClassicGroup``, ``expireClassicGroupMember
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator.core.classic.classic_draft import GROUP, ClassicDraft
 from coordinator.core.classic.classic_members import check_member
-from coordinator.core.classic.classic_rebalance import end_join_phase, rebalance
+from coordinator.core.classic.classic_rebalance import (
+    compute_late_members,
+    end_join_phase,
+    rebalance,
+)
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.classic_states import ClassicEvent
 from coordinator.core.state.outcome import Outcome
@@ -17,6 +23,10 @@ from model.commands import ClassicDeadline, ExpireClassicDeadline, LeaveGroup, L
 from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import MemberId
 from model.responses import Done, LeaveGroupResponse
+
+
+LATE_AT_ONCE_MAX: Final = 200
+"""Members that are removed in the turn that also answers all others."""
 
 
 def handle_classic_leave(
@@ -97,10 +107,17 @@ def _expire_session(shard: Shard, group: ClassicGroup, member_id: MemberId, now:
 
 
 def _expire_join(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
+    """The join phase ends. Very many that have not joined go first, in a turn of their own."""
     if group.state is not ClassicGroupState.PREPARING_REBALANCE:
         return Outcome(response=Done())
     draft = ClassicDraft(group, now)
-    end_join_phase(draft, shard.settings_of(group.group_id))
+    late = compute_late_members(draft)
+    if len(late) > LATE_AT_ONCE_MAX:
+        for member_id in late:
+            draft.remove(member_id)
+        draft.arm(ClassicDeadline.JOIN, 0)
+    else:
+        end_join_phase(draft, shard.settings_of(group.group_id))
     return draft.finish(Done())
 
 

@@ -110,9 +110,8 @@ def complete_join(draft: ClassicDraft) -> None:
     sessions end.
     """
     draft.cancel(ClassicDeadline.JOIN)
-    for member in list(draft.members.values()):
-        if member.awaits is not Phase.JOIN and member.instance_id is None:
-            draft.remove(member.member_id)
+    for member_id in compute_late_members(draft):
+        draft.remove(member_id)
     if draft.members and not _elect_leader(draft):
         draft.arm(ClassicDeadline.JOIN, max(draft.rebalance_timeout_ms, LEAST_WAIT_MS))
         return
@@ -126,6 +125,15 @@ def complete_join(draft: ClassicDraft) -> None:
         draft.protocol_name = draft.leader = None
         draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, None, {})
         draft.write()
+
+
+def compute_late_members(draft: ClassicDraft) -> list[MemberId]:
+    """Who has not joined and goes with the end of the phase: a static member stays."""
+    return [
+        member.member_id
+        for member in draft.members.values()
+        if member.awaits is not Phase.JOIN and member.instance_id is None
+    ]
 
 
 def _elect_leader(draft: ClassicDraft) -> bool:

@@ -84,10 +84,15 @@ class ClassicDeadlines:
         """When to call ``due``; it may find nothing due then."""
         return self._queue[0][0] if self._queue else None
 
-    def due(self, now_ms: int) -> list[ExpireClassicDeadline]:
-        """Commands for what has passed, the earliest first. Each comes once."""
+    def due(self, now_ms: int, most: int) -> list[ExpireClassicDeadline]:
+        """Commands for what has passed, the earliest first. Each comes once.
+
+        ``most`` deadlines are looked at; ``next_ms`` is in the past if there are more.
+        """
         found = []
-        while self._queue and self._queue[0][0] <= now_ms:
+        for _ in range(most):
+            if not self._queue or self._queue[0][0] > now_ms:
+                break
             queued_ms, key = heapq.heappop(self._queue)
             if self._queued_ms.get(key) != queued_ms:
                 continue

@@ -50,6 +50,11 @@ GRACE_MS = 2_000
 session timeout that Kafka allows, within which its clients send a heartbeat.
 """
 
+LOOKS_MAX = 500
+"""Deadlines of one kind that are looked at in one turn. After a start, or a cut network, those of
+very many members may pass together; each that ends is a command.
+"""
+
 PARDON_AGAIN_MS = 10_000
 """So long the process has to run before a pause is forgiven again. Who is alive was heard then."""
 
@@ -402,17 +407,42 @@ class Liveness:
         return forgiven_ms
 
     def due(self, now_ms: int) -> list[ExpireMember | ExpireClassicDeadline]:
-        """Commands for what has passed. Each comes once; the core checks that it still holds."""
+        """Commands for what has passed. Each comes once; the core checks that it still holds.
+
+        They are of ``LOOKS_MAX`` deadlines of a kind at most: ``next_deadline_ms`` is in the past
+        until all have been looked at.
+        """
         now_ms -= self.stalled_ms
-        found: list[ExpireMember | ExpireClassicDeadline] = [*self.classic.due(now_ms)]
-        while self._order and self._order[0] * BUCKET_MS <= now_ms:
-            bucket = heapq.heappop(self._order)
-            for entry in self._buckets.pop(bucket)[1]:
-                self._look(entry, bucket, now_ms, found)
-        while self._near and self._near[0].at_ms <= now_ms:
+        found: list[ExpireMember | ExpireClassicDeadline] = [*self.classic.due(now_ms, LOOKS_MAX)]
+        left = LOOKS_MAX
+        while left and self._order and self._order[0] * BUCKET_MS <= now_ms:
+            left -= self._look_at_bucket(left, now_ms, found)
+        while left and self._near and self._near[0].at_ms <= now_ms:
             _, _, entry, bucket = heapq.heappop(self._near)
             self._look(entry, bucket, now_ms, found)
+            left -= 1
         return found
+
+    def _look_at_bucket(
+        self, most: int, now_ms: int, found: list[ExpireMember | ExpireClassicDeadline]
+    ) -> int:
+        """At so many members of the first bucket, which has begun; at how many there were."""
+        number = heapq.heappop(self._order)
+        entries = self._buckets.pop(number)[1]
+        looked_at = entries[-most:]
+        del entries[-most:]
+        for entry in looked_at:
+            self._look(entry, number, now_ms, found)
+        if entries:
+            # A look may have put something into this bucket again.
+            bucket = self._buckets.get(number)
+            if bucket is None:
+                self._buckets[number] = (number, entries)
+                heapq.heappush(self._order, number)
+            else:
+                entries += bucket[1]
+                self._buckets[number] = (number, entries)
+        return len(looked_at)
 
     def _look(
         self,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.core.deadlines.classic_deadlines import FAR_MS
-from coordinator.core.deadlines.liveness import GRACE_MS, PARDON_AGAIN_MS, Liveness
+from coordinator.core.deadlines.liveness import GRACE_MS, LOOKS_MAX, PARDON_AGAIN_MS, Liveness
 from model.commands import ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 
@@ -94,7 +94,7 @@ def test_every_deadline_falls_when_it_is_due_and_not_a_millisecond_later(
 def test_members_that_are_heard_from_cost_one_look_in_a_session() -> None:
     """However exact deadlines are: a bucket is looked at, and a member goes to a later one."""
     liveness = Liveness(45_000)
-    entries = [liveness.heard(G, MemberId(f"m{n}"), 0) for n in range(1_000)]
+    entries = [liveness.heard(G, MemberId(f"m{n}"), 0) for n in range(LOOKS_MAX)]
     ticks = 0
     for now_ms in range(0, 450_001, 50):
         if now_ms % 5_000 == 0:
@@ -105,6 +105,24 @@ def test_members_that_are_heard_from_cost_one_look_in_a_session() -> None:
             assert liveness.due(now_ms) == []
             ticks += 1
     assert ticks <= 12
+
+
+def test_very_many_deadlines_that_pass_together_come_in_parts() -> None:
+    liveness = Liveness(TIMEOUT_MS)
+    ids = [MemberId(f"m{n}") for n in range(3 * LOOKS_MAX + 1)]
+    for own in ids:
+        liveness.heard(G, own, 0)
+        liveness.arm_classic(G, ClassicDeadline.SESSION, own, TIMEOUT_MS, 0)
+    found: list[ExpireMember | ExpireClassicDeadline] = []
+    parts = 0
+    while liveness.next_deadline_ms() is not None:
+        part = liveness.due(TIMEOUT_MS)
+        assert len(part) <= 2 * LOOKS_MAX
+        found += part
+        parts += 1
+    assert parts == 4
+    for kind in (ExpireMember, ExpireClassicDeadline):
+        assert sorted(each.member_id for each in found if isinstance(each, kind)) == sorted(ids)
 
 
 def test_hearing_again_moves_the_deadline() -> None:
@@ -488,7 +506,7 @@ def test_who_has_gone_is_forgotten_in_a_minute_though_its_timeouts_are_of_days()
 def test_who_stays_is_looked_at_once_a_minute_however_often_it_is_armed_anew() -> None:
     liveness = Liveness(DAYS_MS)
     liveness.heard(G, ONE, 0)
-    for now_ms in range(0, 100_000, 100):
+    for now_ms in range(0, 100_000, 250):
         liveness.arm_rebalance(G, ONE, 1, DAYS_MS // 2 + now_ms, now_ms)
         liveness.arm_classic(G, ClassicDeadline.SESSION, ONE, DAYS_MS // 2 + now_ms, now_ms)
         assert liveness.due(now_ms) == []
