@@ -213,6 +213,12 @@ class Door(Protocol):
     def fail(self, context: RequestContext, error: BaseException) -> None:
         """A handler or its callback raised: log it and answer, or close."""
 
+    def hold(self, size: int) -> None:
+        """The large request that is in the making takes so many bytes until it is answered.
+
+        They count in ``queued.max.request.bytes``, which may close the connection.
+        """
+
     def close(self) -> None:
         """Close after what was answered is sent; requests that wait are abandoned."""
 

@@ -35,6 +35,7 @@ class Answering(asyncio.Protocol):
         self._out_bytes = 0
         self._answer_bytes = 0
         self._unsent = 0
+        self._made_bytes = 0
         self.making = Making()
         self._is_held = False
         self._heard_at = 0.0
@@ -61,7 +62,15 @@ class Answering(asyncio.Protocol):
         if body is not None:
             self._answer_bytes += len(body)
         self.making.end(context)
+        if self._made_bytes and context.is_large:
+            self.hold(0)
         self.send_answered()
+
+    def hold(self, size: int) -> None:
+        self._shared.held.requests += size - self._made_bytes
+        self._made_bytes = size
+        if size:
+            self._shared.held.check_requests(self._heard_at)
 
     def send_answered(self) -> None:
         """Send the answers that no other has to go before."""

@@ -83,6 +83,7 @@ class Connection(Reading):
         self._unsent = 0
         self._arriving.drop()
         self._note_decoding(0)
+        self.hold(0)
         queue, self.unanswered = self.unanswered, deque()
         for context in queue:
             try:

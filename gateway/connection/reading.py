@@ -34,7 +34,7 @@ class Reading(Answering):
     def weigh_request(self, now: float) -> float:
         """How much of a request is there for how long; next to nothing where it waits for us."""
         weight = self._arriving.weigh(now) + self._decoding_bytes
-        return weight * (_WAITING_WEIGHT if self._is_held else 1)
+        return self._made_bytes + weight * (_WAITING_WEIGHT if self._is_held else 1)
 
     def _update_reading(self) -> None:
         """Read while few answers are outstanding and the client takes those there are."""

@@ -1,19 +1,31 @@
-"""Waiting for records: what a Fetch that found too little does until more is appended."""
+"""Waiting for records: what a Fetch that found too little does until more is appended.
+
+Very many may wait for one partition, and one may wait for very many partitions. So whose wait is
+over is called in later turns of the loop, a few in each, and a wait for many partitions is not
+entered under each of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from gateway.topics.topic_catalogue import PartitionKey
 
+WIDE_KEYS: Final = 200
+"""A wait for more partitions is asked about each append, in one step."""
+WAKE_KEYS: Final = 500
+"""Partitions of those whose waits are over that are called in one turn."""
+
 
 class _Watch:
-    __slots__ = ("_watches", "keys", "missing_bytes", "on_data")
+    __slots__ = ("_watches", "is_due", "is_over", "keys", "missing_bytes", "on_data")
 
     def __init__(
         self,
         watches: DataWatches,
-        keys: Sequence[PartitionKey],
+        keys: Collection[PartitionKey],
         min_bytes: int,
         on_data: Callable[[], None],
     ) -> None:
@@ -21,61 +33,109 @@ class _Watch:
         self.keys = keys
         self.missing_bytes = min_bytes
         self.on_data = on_data
+        self.is_due = False
+        self.is_over = False
+
+    @property
+    def is_wide(self) -> bool:
+        return len(self.keys) > WIDE_KEYS
+
+    def end(self) -> None:
+        self._watches.end(self)
 
     def cancel(self) -> None:
         self._watches.remove(self)
 
 
 class DataWatches:
-    """Watches by partition; each is called once."""
+    """Watches by partition; each is called once. ``call_soon`` calls in a later turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._call_soon = call_soon
         self._by_key: dict[PartitionKey, dict[_Watch, None]] = {}
+        self._wide: dict[_Watch, None] = {}
+        self._due: deque[_Watch] = deque()
 
     def __len__(self) -> int:
-        return len({watch for watches in self._by_key.values() for watch in watches})
+        narrow = {watch for watches in self._by_key.values() for watch in watches}
+        return len(narrow) + len(self._wide)
 
     def add(
-        self, keys: Sequence[PartitionKey], min_bytes: int, on_data: Callable[[], None]
+        self, keys: Collection[PartitionKey], min_bytes: int, on_data: Callable[[], None]
     ) -> _Watch:
-        """Call ``on_data`` once ``min_bytes`` were appended, or a partition is gone."""
+        """Call ``on_data`` once ``min_bytes`` were appended, or a partition is gone.
+
+        Of ``keys`` it is asked which are among them: a set, or the keys of a ``dict``.
+        """
         watch = _Watch(self, keys, min_bytes, on_data)
-        for key in keys:
-            self._by_key.setdefault(key, {})[watch] = None
+        if watch.is_wide:
+            self._wide[watch] = None
+        else:
+            for key in keys:
+                self._by_key.setdefault(key, {})[watch] = None
         return watch
 
     def on_append(self, key: PartitionKey, size: int) -> None:
-        """Bytes were appended to a partition: call those that have enough."""
-        watches = self._by_key.get(key)
-        if watches is None:
-            return
-        for watch in tuple(watches):
-            watch.missing_bytes -= size
-            if watch.missing_bytes <= 0:
-                self._call(watch)
+        """Bytes were appended to a partition: those that have enough are called soon."""
+        for watch in self._by_key.get(key, ()):
+            self._count(watch, size)
+        for watch in self._wide:
+            if key in watch.keys:
+                self._count(watch, size)
 
     def on_gone(self, keys: Iterable[PartitionKey]) -> None:
-        """Partitions are gone: call all that wait for one of them."""
+        """Partitions are gone: all that wait for one of them are called soon.
+
+        So are those that wait for many, whatever they wait for: they look again.
+        """
         for key in keys:
-            for watch in tuple(self._by_key.get(key, ())):
-                self._call(watch)
+            for watch in self._by_key.get(key, ()):
+                self.end(watch)
+        for watch in self._wide:
+            self.end(watch)
 
     def watched(self) -> list[PartitionKey]:
-        """The partitions that something waits for."""
+        """The partitions that something waits for, but for those that wait for many."""
         return list(self._by_key)
+
+    def end(self, watch: _Watch) -> None:
+        """Call it soon, unless it was, or is removed until then."""
+        if watch.is_due or watch.is_over:
+            return
+        watch.is_due = True
+        self._due.append(watch)
+        if len(self._due) == 1:
+            self._call_soon(self._wake)
 
     def remove(self, watch: _Watch) -> None:
         """Forget a watch; nothing happens where it was called."""
-        for key in watch.keys:
-            watches = self._by_key.get(key)
-            if watches is not None:
-                watches.pop(watch, None)
-                if not watches:
-                    del self._by_key[key]
-
-    def _call(self, watch: _Watch) -> None:
-        """A watch that another one's callback removed is not called any more."""
-        if watch not in self._by_key.get(watch.keys[0], ()):
+        if watch.is_over:
             return
-        self.remove(watch)
-        watch.on_data()
+        watch.is_over = True
+        if watch.is_wide:
+            del self._wide[watch]
+            return
+        for key in watch.keys:
+            watches = self._by_key[key]
+            del watches[watch]
+            if not watches:
+                del self._by_key[key]
+
+    def _count(self, watch: _Watch, size: int) -> None:
+        watch.missing_bytes -= size
+        if watch.missing_bytes <= 0:
+            self.end(watch)
+
+    def _wake(self) -> None:
+        """Call those whose waits are over, as many as one turn may have."""
+        left = WAKE_KEYS
+        while self._due and left > 0:
+            watch = self._due.popleft()
+            if watch.is_over:
+                left -= 1
+                continue
+            left -= min(len(watch.keys), WIDE_KEYS)
+            self.remove(watch)
+            watch.on_data()
+        if self._due:
+            self._call_soon(self._wake)

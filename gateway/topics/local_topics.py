@@ -120,7 +120,7 @@ class LocalTopics:
             lambda key: self._upkeep.compact_soon(key),
         )
         self._upkeep = Upkeep(self._logs, coordinator, self._worker, wall_ms)
-        self._watches = DataWatches()
+        self._watches = DataWatches(lambda callback: asyncio.get_running_loop().call_soon(callback))
         self._dirty: set[PartitionKey] = set()
         self._sync_timer: asyncio.TimerHandle | None = None
         self._is_open = True
@@ -306,9 +306,9 @@ class LocalTopics:
         return results
 
     def watch(
-        self, keys: Sequence[PartitionKey], min_bytes: int, on_data: Callable[[], None]
+        self, keys: Collection[PartitionKey], min_bytes: int, on_data: Callable[[], None]
     ) -> DataWatch:
-        """``on_data`` is called while the append is being done and must not raise."""
+        """``on_data`` is called in a turn after that of the append, and must not raise."""
         return self._watches.add(keys, min_bytes, on_data)
 
     # --------------------------------------------------------------------------- records

@@ -13,7 +13,7 @@ results with an ``error``, never exceptions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -127,6 +127,9 @@ class OffsetResult:
 class DataWatch(Protocol):
     """A registered wait for records."""
 
+    def end(self) -> None:
+        """Let it be over: its callback is called soon, as if there were records."""
+
     def cancel(self) -> None:
         """Forget it; does nothing after its callback was called."""
 
@@ -171,7 +174,7 @@ class TopicCatalogue(Protocol):
         """Find offsets; the results are in the order of ``queries``."""
 
     def watch(
-        self, keys: Sequence[PartitionKey], min_bytes: int, on_data: Callable[[], None]
+        self, keys: Collection[PartitionKey], min_bytes: int, on_data: Callable[[], None]
     ) -> DataWatch:
         """Call ``on_data`` once, when ``min_bytes`` more were appended to these partitions.
 

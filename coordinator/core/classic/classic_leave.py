@@ -24,7 +24,6 @@ from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import MemberId
 from model.responses import Done, LeaveGroupResponse
 
-
 LATE_AT_ONCE_MAX: Final = 200
 """Members that are removed in the turn that also answers all others."""
 

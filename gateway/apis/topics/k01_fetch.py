@@ -7,7 +7,7 @@ NOT_LEADER_OR_FOLLOWER.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 PARTITIONS_SLICE: Final = 200
 """Partitions that are looked into in one turn, each in some 10 µs."""
+HELD_BYTES: Final = 500
+"""What a partition of a request takes in memory until it is answered: 370, and 60 as a key."""
 
 
 class _Slot:
@@ -62,14 +64,21 @@ class _Fetch:
         self._context = context
         self._request = request
         self._topics = context.node.topics
+        self._count = sum([len(wanted.partitions) for wanted in request.topics])
         self._slots: list[list[_Slot]] = []
-        self._waiting: list[_Slot] = []
+        self._read_slots: list[_Slot] = []
         self._reads: list[Read] = []
+        self._keys: dict[PartitionKey, None] = {}
+        self._found_bytes = 0
+        self._has_error = False
         self._watch: DataWatch | None = None
         self._timer: Timer | None = None
 
     def start(self) -> Steps[None]:
         """Read what is there, and wait if that is too little."""
+        self._hold(0)
+        if self._context.closed:
+            return
         is_follower = _compute_replica_id(self._request) >= 0
         left = PARTITIONS_SLICE
         for wanted in self._request.topics:
@@ -83,30 +92,38 @@ class _Fetch:
                     key = check_partition(self._topics, ref, asked.partition)
                     slot.is_found = True
                     self._reads.append(self._check(key, asked, is_follower))
-                    self._waiting.append(slot)
+                    self._read_slots.append(slot)
+                    self._keys[key] = None
                 except TopicDataError as error:
                     slot.result = ReadResult(error.code)
                 left -= 1
                 if not left:
                     left = PARTITIONS_SLICE
                     yield
-        yield from self._read(self._on_first_read)
+        yield from self._read()
+        self._wait_or_reply()
 
-    def _read(self, on_done: Callable[[Sequence[ReadResult]], None]) -> Steps[None]:
+    def _hold(self, found_bytes: int) -> None:
+        """What the request holds until it is answered counts as what has come."""
+        self._context.door.hold(self._count * HELD_BYTES + found_bytes)
+
+    def _read(self) -> Steps[None]:
         """A slice after the other, each when the one before is there.
 
         What is read first of files is read in slices, too.
         """
-        results: list[ReadResult] = []
-        most = left = min(self._request.max_bytes, self._topics.fetch_max_bytes)
-        reads = iter(self._reads)
+        self._found_bytes, self._has_error = 0, False
+        most = min(self._request.max_bytes, self._topics.fetch_max_bytes)
+        slots, reads = iter(self._read_slots), iter(self._reads)
         while part := list(islice(reads, PARTITIONS_SLICE)):
+            left = most - self._found_bytes
             done = yield from self._topics.read(part, left, at_least_one=left == most)
-            left -= sum(len(result.records) for result in done)
-            results += done
+            for slot, result in zip(islice(slots, len(part)), done, strict=True):
+                slot.result = result
+                self._found_bytes += len(result.records)
+                self._has_error |= result.error is not ErrorCode.NONE
             if len(part) == PARTITIONS_SLICE:
                 yield
-        on_done(results)
 
     def _check(self, key: PartitionKey, asked: Any, is_follower: bool) -> Read:
         if is_follower:
@@ -118,29 +135,29 @@ class _Fetch:
             check_leader_epoch(self._topics, key, epoch)
         return Read(key, asked.fetch_offset, max(asked.partition_max_bytes, 0))
 
-    def _on_first_read(self, results: Sequence[ReadResult]) -> None:
+    def _wait_or_reply(self) -> None:
         wanted = min(self._request.min_bytes, self._request.max_bytes)
-        missing = wanted - sum(len(result.records) for result in results)
-        waits = self._request.max_wait > 0 and missing > 0 and bool(results)
-        if not waits or any(result.error for result in results):
-            self._reply(results)
+        missing = wanted - self._found_bytes
+        waits = self._request.max_wait > 0 and missing > 0 and bool(self._reads)
+        if not waits or self._has_error:
+            self._reply()
             return
-        keys: list[PartitionKey] = [read.key for read in self._reads]
         clock = self._context.node.clock
-        self._watch = self._topics.watch(keys, missing, self._on_data)
-        self._timer = clock.call_later(self._request.max_wait / 1_000, self._finish)
+        self._watch = self._topics.watch(self._keys, missing, self._finish)
+        self._timer = clock.call_later(self._request.max_wait / 1_000, self._watch.end)
         self._context.on_abandoned(self._cancel)
         self._context.on_drain(self._finish)
-
-    def _on_data(self) -> None:
-        """Enough was appended: read it once the append, and what came with it, is done."""
-        self._cancel()
-        self._timer = self._context.node.clock.call_later(0, self._finish)
+        # Last, for it may be this connection that is closed.
+        self._hold(self._found_bytes)
 
     def _finish(self) -> None:
         self._cancel()
         self._context.keep()
-        handle_in_slices(self._context, self._read(self._reply))
+        handle_in_slices(self._context, self._read_again())
+
+    def _read_again(self) -> Steps[None]:
+        yield from self._read()
+        self._reply()
 
     def _cancel(self) -> None:
         # Both refer to this fetch: kept, they would be a cycle, which only the collector ends.
@@ -151,9 +168,7 @@ class _Fetch:
         if timer is not None:
             timer.cancel()
 
-    def _reply(self, results: Sequence[ReadResult]) -> None:
-        for slot, result in zip(self._waiting, results, strict=True):
-            slot.result = result
+    def _reply(self) -> None:
         reply_in_slices(self._context, _make_response(self._context, self._request, self._slots))
 
 
@@ -162,7 +177,7 @@ def handle(context: RequestContext, request: Any) -> None:
     if getattr(request, "session_epoch", -1) not in FULL_FETCH_EPOCHS:
         context.reply(_make_refusal(context, ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
     elif request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        context.reply(failed(context, request, ErrorCode.UNKNOWN_SERVER_ERROR, ""))
+        reply_in_slices(context, _make_failed(context, request, ErrorCode.UNKNOWN_SERVER_ERROR))
     else:
         handle_in_slices(context, _Fetch(context, request).start())
 
@@ -229,13 +244,28 @@ def _make_refusal(context: RequestContext, code: ErrorCode) -> Any:
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
     """An error for the request and, for versions without that, for every partition."""
-    slots = [[_Slot(asked.partition) for asked in wanted.partitions] for wanted in request.topics]
-    for row in slots:
-        for slot in row:
+    return run_at_once(_make_failed(context, request, code))
+
+
+def _make_failed(context: RequestContext, request: Any, code: ErrorCode) -> Steps[Any]:
+    slots: list[list[_Slot]] = []
+    left = SLICE
+    for wanted in request.topics:
+        row: list[_Slot] = []
+        slots.append(row)
+        for asked in wanted.partitions:
+            slot = _Slot(asked.partition)
             slot.result = ReadResult(code)
-    response = run_at_once(_make_response(context, request, slots))
-    schema = wire if context.version >= TOPIC_ID_VERSION else by_name
-    return schema.FetchResponse(throttle_time=0, error_code=code, responses=response.responses)
+            row.append(slot)
+            left -= 1
+            if not left:
+                left = SLICE
+                yield
+    response = yield from _make_response(context, request, slots)
+    response_type = wire if context.version >= TOPIC_ID_VERSION else by_name
+    return response_type.FetchResponse(
+        throttle_time=0, error_code=code, responses=response.responses
+    )
 
 
 API = Api(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -366,6 +367,8 @@ async def test_a_watch_is_called_once_enough_was_appended(tmp_path: Path) -> Non
         assert called == []
         store.append(a_batch())
         store.append(a_batch())
+        assert called == []
+        await asyncio.sleep(0)
         assert called == ["a"]
 
 
@@ -375,6 +378,7 @@ async def test_a_cancelled_watch_is_not_called(tmp_path: Path) -> None:
         watch = store.topics.watch([KEY], 1, lambda: called.append("a"))
         watch.cancel()
         store.append(a_batch())
+        await asyncio.sleep(0)
         assert called == []
 
 
@@ -383,6 +387,7 @@ async def test_a_watch_ends_with_its_topic(tmp_path: Path) -> None:
         called: list[str] = []
         store.topics.watch([PartitionKey(ORDERS, 3)], 1, lambda: called.append("a"))
         store.coordinator.delete("orders")
+        await asyncio.sleep(0)
         assert called == ["a"]
 
 
