@@ -17,9 +17,11 @@ from coordinator.core.state.classic_group import (
     compute_new_group,
 )
 from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.conversion import in_slices, weigh_bytes, weigh_said
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
+from coordinator.core.state.steps import Steps
 from model.commands import ConvertToClassicGroup, Now
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupIdNotFound, GroupMaxSizeReached, NonEmptyGroup
@@ -37,9 +39,10 @@ from translator.readiness import (
     Candidate,
     CandidateMember,
     Reason,
-    compute_candidate,
-    compute_migration_readiness,
+    compute_candidate_member,
+    compute_member_reasons,
     compute_migration_rules,
+    compute_reasons_of_group,
     compute_verdict,
 )
 
@@ -47,21 +50,32 @@ NAMED_MAX = 3
 _SAME_ASSIGNOR = ("range",)
 
 
-def compute_migration_plan(shard: Shard, group_id: GroupId) -> MigrationPlan:
+def compute_migration_plan(shard: Shard, group_id: GroupId) -> Steps[MigrationPlan]:
     """What becomes of the group when the first member of the consumer protocol joins it.
 
-    A consumer group has nothing in its way. Raises ``GroupIdNotFound`` where there is no group, or
-    one of another type.
+    In slices of members; it is of the group as it was at the first. A consumer group has nothing
+    in its way. Raises ``GroupIdNotFound`` where there is no group, or one of another type.
     """
     settings = shard.settings_of(group_id)
     consumer = shard.consumer_groups.get(group_id)
     if consumer is not None:
-        return _compute_plan(settings, Candidate(group_id, CONSUMER, None, ()), CONSUMER, consumer)
+        head = Candidate(group_id, CONSUMER, None, ())
+        return (yield from _compute_plan(settings, head, CONSUMER, consumer.state().value))
     _check_is_classic(shard, group_id)
     classic = shard.classic_group(group_id)
     if classic is None:
-        return _compute_plan(settings, Candidate(group_id, None, None, ()), CLASSIC, None)
-    return _compute_plan(settings, compute_candidate(classic), CLASSIC, classic)
+        head = Candidate(group_id, None, None, ())
+        return (yield from _compute_plan(settings, head, CLASSIC, EMPTY))
+    candidate = yield from _compute_candidate(classic)
+    return (yield from _compute_plan(settings, candidate, CLASSIC, classic.state.value))
+
+
+def _compute_candidate(group: ClassicGroup) -> Steps[Candidate]:
+    members: list[CandidateMember] = []
+    for part in in_slices(group.members.values(), weigh_said):
+        members += (compute_candidate_member(group, member) for member in part)
+        yield
+    return Candidate(group.group_id, group.protocol_type, group.protocol_name, tuple(members))
 
 
 def _check_is_classic(shard: Shard, group_id: GroupId) -> None:
@@ -72,20 +86,18 @@ def _check_is_classic(shard: Shard, group_id: GroupId) -> None:
 
 
 def _compute_plan(
-    settings: CoordinatorSettings,
-    candidate: Candidate,
-    group_type: str,
-    group: ClassicGroup | ConsumerGroup | None,
-) -> MigrationPlan:
-    readiness = compute_migration_readiness(candidate, compute_migration_rules(settings))
-    of_group = tuple(reason for reason in readiness.reasons if reason.member_id is None)
-    match group:
-        case ClassicGroup():
-            state = group.state.value
-        case ConsumerGroup():
-            state = group.state().value
-        case None:
-            state = EMPTY
+    settings: CoordinatorSettings, candidate: Candidate, group_type: str, state: str
+) -> Steps[MigrationPlan]:
+    rules = compute_migration_rules(settings)
+    of_group = tuple(compute_reasons_of_group(candidate, rules))
+    reasons = list(of_group)
+    planned: list[PlannedMember] = []
+    for part in in_slices(candidate.members, _weigh):
+        for member in part:
+            own = tuple(compute_member_reasons(candidate, member, rules))
+            reasons += own
+            planned.append(_plan_member(settings, candidate, member, of_group, own))
+        yield
     return MigrationPlan(
         GroupId(candidate.group_id),
         group_type,
@@ -93,13 +105,15 @@ def _compute_plan(
         candidate.protocol_type or "",
         candidate.protocol_name or "",
         settings.group_consumer_migration_policy,
-        readiness.verdict.value,
+        compute_verdict(reasons).value,
         tuple(_as_reason(reason) for reason in of_group),
-        tuple(
-            _plan_member(settings, candidate, member, of_group, readiness.reasons)
-            for member in candidate.members
-        ),
+        tuple(planned),
     )
+
+
+def _weigh(member: CandidateMember) -> int:
+    """What it says is decoded."""
+    return weigh_bytes(member.subscription) + weigh_bytes(member.assignment)
 
 
 def _plan_member(
@@ -107,10 +121,9 @@ def _plan_member(
     group: Candidate,
     member: CandidateMember,
     of_group: tuple[Reason, ...],
-    reasons: tuple[Reason, ...],
+    own: tuple[Reason, ...],
 ) -> PlannedMember:
     """What is in the way of the group is in the way of each member."""
-    own = tuple(reason for reason in reasons if reason.member_id == member.member_id)
     return PlannedMember(
         MemberId(member.member_id),
         None if member.instance_id is None else InstanceId(member.instance_id),

@@ -193,14 +193,9 @@ def compute_migration_rules(settings: CoordinatorSettings) -> MigrationRules:
 
 def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Readiness:
     """What becomes of a group when the first member of the new protocol joins it."""
-    reasons: list[Reason] = []
-    if group.members:
-        reasons += compute_group_reasons(group, rules)
-        for member in group.members:
-            reasons += compute_member_reasons(group, member, rules)
-    elif group.protocol_type not in (PROTOCOL_TYPE, None, ""):
-        detail = f"those that were in it are of the type {group.protocol_type}: they stay classic"
-        reasons.append(Reason(Hindrance.OTHER_TYPE, detail))
+    reasons = compute_reasons_of_group(group, rules)
+    for member in group.members:
+        reasons += compute_member_reasons(group, member, rules)
     return Readiness(group.group_id, compute_verdict(reasons), tuple(reasons))
 
 
@@ -209,6 +204,16 @@ def compute_verdict(reasons: Collection[Reason]) -> Verdict:
     if any(reason.is_blocking for reason in reasons):
         return Verdict.BLOCKED
     return Verdict.WARN if reasons else Verdict.READY
+
+
+def compute_reasons_of_group(group: Candidate, rules: MigrationRules) -> list[Reason]:
+    """Those of the group itself, with members or without."""
+    if group.members:
+        return compute_group_reasons(group, rules)
+    if group.protocol_type in (PROTOCOL_TYPE, None, ""):
+        return []
+    detail = f"those that were in it are of the type {group.protocol_type}: they stay classic"
+    return [Reason(Hindrance.OTHER_TYPE, detail)]
 
 
 def compute_group_reasons(group: Candidate, rules: MigrationRules) -> list[Reason]:

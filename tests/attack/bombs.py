@@ -14,7 +14,7 @@ GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 _UNPACKED = 200 << 20
 
 
-def _produce(client: Client, topic: str, batch: bytes) -> int:
+def produce(client: Client, topic: str, batch: bytes) -> int:
     answer = client.ask(
         0,
         9,
@@ -59,15 +59,15 @@ def produce_bombs(target: Target, strength: int) -> None:
     codes: dict[int, int] = {}
     for _ in range(10 * strength):
         for bomb in bombs:
-            code = _produce(client, "compacted", bomb)
+            code = produce(client, "compacted", bomb)
             codes[code] = codes.get(code, 0) + 1
     target.notes.append(f"answers by error code: {codes}")
     for number in range(300):
         packed = compress(ZSTD, make_record(0, b"k", bytes(900_000)))
         batch = seal_batch(packed, 1, attributes=ZSTD)
-        assert _produce(client, "compacted", batch) == 0, number
+        assert produce(client, "compacted", batch) == 0, number
     for _ in range(8):
-        _produce(client, "compacted", seal_batch(make_record(0, b"f", bytes(900_000)), 1))
+        produce(client, "compacted", seal_batch(make_record(0, b"f", bytes(900_000)), 1))
     time.sleep(2 * strength)
     client.close()
 

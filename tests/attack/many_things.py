@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gateway.codec.kio_schema import request_type
+from tests.attack.bombs import produce
 from tests.attack.flood import Flood
 from tests.attack.stand import Attack, Target
 from tests.attack.wire_floods import VERSIONS
+from tests.fuzz.records import make_record, seal_batch
 from tests.fuzz.wire_bytes import varint
 from tests.support.wire.blocking import Client
 from tests.support.wire.frames import frame, make_frame
@@ -130,6 +132,29 @@ def ask_for_very_many(target: Target, strength: int) -> None:
     target.notes.append(f"{answered} answered, the others refused")
 
 
+def wait_for_very_many(target: Target, strength: int) -> None:
+    """Fetches that wait, each for one partition again and again; one record ends all."""
+    many = _MANY if strength > 1 else _MANY // 10
+    client = Client(target.kafka)
+    rows = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}] * many
+    data = make_frame(
+        1,
+        12,
+        max_wait=2**31 - 1,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=[{"topic": "orders", "partitions": rows}],
+    )
+    with Flood(target.kafka) as flood:
+        flood.connect(60, VERSIONS + data)
+        flood.run(10 * strength)
+        assert produce(client, "orders", seal_batch(make_record(0, b"k", b"v"), 1)) == 0
+        flood.read_until(1_000, 30)
+        flood.run(2)
+    client.close()
+
+
 def claim_much(target: Target, strength: int) -> None:
     """Arrays that claim millions of elements in a few bytes."""
     frames = [_claim(key, version, claim) for key, version in _ARRAYS for claim in _CLAIMS]
@@ -209,6 +234,7 @@ def subscribe_to_evil_patterns(target: Target, strength: int) -> None:
 
 ATTACKS = (
     Attack("requests of very many things", ask_for_very_many),
+    Attack("fetches that wait for very many partitions", wait_for_very_many, peak_bytes=1 << 30),
     Attack("arrays that claim millions", claim_much),
     Attack("frames of odd sizes", send_odd_sizes),
     Attack("evil patterns", subscribe_to_evil_patterns),

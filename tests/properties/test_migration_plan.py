@@ -13,6 +13,7 @@ from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
+from coordinator.core.state.steps import run_at_once
 from coordinator.dispatch.handle import handle
 from model.commands import Caller, ConsumerGroupHeartbeat, JoinProtocol, Now
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -161,14 +162,14 @@ def test_blocked_is_what_the_newcomer_is_told(
     if is_filling and record.members:
         shard.soft.live_classic_groups[G] = make_filling(compute_classic_group(G, record))
     before = shard.classic_group(G)
-    plan = compute_migration_plan(shard, G)
+    plan = run_at_once(compute_migration_plan(shard, G))
     answer = join(shard)
     if isinstance(answer, Outcome):
         assert plan.verdict != "BLOCKED"
         for done in answer.records:
             replay(shard, done)
         assert shard.consumer_groups[G].member_count == len(record.members) + 1
-        assert compute_migration_plan(shard, G).group_type == "consumer"
+        assert run_at_once(compute_migration_plan(shard, G)).group_type == "consumer"
         return
     assert shard.classic_group(G) is before
     assert not shard.consumer_groups

@@ -92,7 +92,7 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
             return (yield from _describe_classic_groups(shard_of, ids))
         case PlanMigration(_, (group_id,)):
             try:
-                return compute_migration_plan(shard_of(group_id), group_id)
+                return (yield from compute_migration_plan(shard_of(group_id), group_id))
             except GroupError as error:
                 return error
 

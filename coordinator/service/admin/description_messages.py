@@ -21,6 +21,7 @@ from model.responses import (
     ListedGroup,
     MigrationPlan,
     MigrationReason,
+    PlannedMember,
 )
 from model.topics import Topic, TopicImage
 from muster.v1 import admin_pb2, types_pb2
@@ -139,8 +140,8 @@ _VERDICTS: Final = {
 }
 
 
-def encode_plan(plan: MigrationPlan) -> admin_pb2.PlanMigrationResponse:
-    return admin_pb2.PlanMigrationResponse(
+def encode_plan(plan: MigrationPlan) -> Steps[admin_pb2.PlanMigrationResponse]:
+    encoded = admin_pb2.PlanMigrationResponse(
         group_id=plan.group_id,
         group_type=_TYPES.get(plan.group_type, admin_pb2.GROUP_TYPE_UNSPECIFIED),
         state=_STATES.get(plan.state, admin_pb2.GROUP_STATE_UNSPECIFIED),
@@ -149,19 +150,21 @@ def encode_plan(plan: MigrationPlan) -> admin_pb2.PlanMigrationResponse:
         policy=plan.policy,
         verdict=_VERDICTS[plan.verdict],
         reasons=_encode_reasons(plan.reasons),
-        members=[
-            admin_pb2.PlannedMember(
-                member_id=member.member_id,
-                instance_id=member.instance_id or "",
-                client_id=member.client_id,
-                verdict=_VERDICTS[member.verdict],
-                reasons=_encode_reasons(member.reasons),
-                changes=[
-                    admin_pb2.ClientChange(name=each.name, value=each.value, reason=each.reason)
-                    for each in member.changes
-                ],
-            )
-            for member in plan.members
+    )
+    yield from make_rows(encoded.members.extend, _encode_planned_member, plan.members)
+    return encoded
+
+
+def _encode_planned_member(member: PlannedMember) -> admin_pb2.PlannedMember:
+    return admin_pb2.PlannedMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id or "",
+        client_id=member.client_id,
+        verdict=_VERDICTS[member.verdict],
+        reasons=_encode_reasons(member.reasons),
+        changes=[
+            admin_pb2.ClientChange(name=each.name, value=each.value, reason=each.reason)
+            for each in member.changes
         ],
     )
 

@@ -125,7 +125,7 @@ class GroupAdministration:
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
             plan = await self._coordinator.call(PlanMigration(caller, (group_id,)))
             assert isinstance(plan, MigrationPlan)
-            return encode_plan(plan)
+            return await run_steps(encode_plan(plan))
 
     async def ConvertToClassicGroup(  # noqa: N802
         self,
