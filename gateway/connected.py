@@ -28,7 +28,7 @@ class Connected(Protocol):
         """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
 
     def weigh_request(self, now: float) -> float:
-        """How much of a request is there for how long; next to nothing where it waits for us."""
+        """What of its requests is there for how long; next to nothing of bytes that wait for us."""
 
     def measure_answers(self, now: float) -> float:
         """Count what is made and not sent; its weight is how much for how long."""

@@ -21,6 +21,8 @@ LEAST_BYTES: Final = 16 * 1024
 """A request of fewer is decoded at once."""
 SLICE: Final = 2_000
 """Elements that are decoded in one turn, each in some microseconds."""
+SLICE_BYTES: Final = 200 * SLICE
+"""What they take in memory."""
 
 
 def decode_in_slices(entity: Any, data: bytes, pos: int, end: int, elements: int) -> Steps[Any]:
@@ -31,9 +33,13 @@ def decode_in_slices(entity: Any, data: bytes, pos: int, end: int, elements: int
 def decode_then(
     steps: Steps[Any],
     is_closed: Callable[[], bool],
+    on_slice: Callable[[], None],
     done: Callable[[Any, Exception | None], None],
 ) -> Steps[None]:
-    """Decode, and call ``done`` with what comes of it or what is wrong; not at all once closed."""
+    """Decode, and call ``done`` with what comes of it or what is wrong; not at all once closed.
+
+    ``on_slice`` is called after each slice but the last, and may close.
+    """
     request, error = None, None
     try:
         while not is_closed():
@@ -42,6 +48,7 @@ def decode_then(
             except StopIteration as end:
                 request = end.value
                 break
+            on_slice()
             yield
     except Exception as fault:  # noqa: BLE001 - told the connection, which is refused
         error = fault

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from gateway.api import Repeats, RequestContext, Route
 from gateway.codec.decoding import DecodeError
-from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_then
+from gateway.codec.decoding_in_slices import LEAST_BYTES, SLICE_BYTES, decode_then
 from gateway.connection.answering import JOIN_LIMIT
 from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
 from gateway.connection.first_looks import find_length_fault, find_other_protocol
@@ -262,22 +262,34 @@ class Connection(Reading):
                 self.refuse("malformed", f"{route.api.name} v{route.version}: {error}")
                 return
             self._caller = caller
-            self._handle(route, correlation, request, b"")
+            held = self._decoding_bytes
             self._note_decoding(0)
+            if route.api.is_large:
+                self.hold(held)
+            if self.transport is not None:
+                self._handle(route, correlation, request, b"", is_long=True)
             self._ask_for_a_turn()
 
         self._is_held = True
         self._note_decoding(end - pos)
         self._shared.held.check_requests(self._heard_at)
         steps = route.decode_long.read(data, body_at, end)
-        self._node.slices.run(decode_then(steps, lambda: self.closed, done), partial(done, None))
+        work = decode_then(steps, lambda: self.closed, self._note_slice, done)
+        self._node.slices.run(work, partial(done, None))
+
+    def _note_slice(self) -> None:
+        """What is decoded of a request takes more memory than its bytes: that counts, too."""
+        self._note_decoding(self._decoding_bytes + SLICE_BYTES)
+        self._shared.held.check_requests(self._heard_at)
 
     def _note_decoding(self, size: int) -> None:
         """What is being decoded is a request in memory as one that arrives."""
         self._shared.held.requests += size - self._decoding_bytes
         self._decoding_bytes = size
 
-    def _handle(self, route: Route, correlation: bytes, request: Any, raw: bytes) -> None:
+    def _handle(
+        self, route: Route, correlation: bytes, request: Any, raw: bytes, *, is_long: bool = False
+    ) -> None:
         # Who has sent a whole request has done all that is asked of the anonymous.
         self._limit_name = "socket.request.max.bytes"
         self._request_max_bytes = self._settings.socket_request_max_bytes
@@ -293,7 +305,7 @@ class Connection(Reading):
             request=request,
             raw=raw,
         )
-        context.is_long |= self._decoding_bytes > 0 or len(raw) >= LEAST_BYTES
+        context.is_long |= is_long or len(raw) >= LEAST_BYTES
         self.unanswered.append(context)
         self.making.begin(context)
         try:

@@ -32,9 +32,12 @@ class Reading(Answering):
         raise NotImplementedError
 
     def weigh_request(self, now: float) -> float:
-        """How much of a request is there for how long; next to nothing where it waits for us."""
-        weight = self._arriving.weigh(now) + self._decoding_bytes
-        return self._made_bytes + weight * (_WAITING_WEIGHT if self._is_held else 1)
+        """What is decoded and not answered, and how much of a request is there for how long.
+
+        Bytes that wait for us are next to nothing.
+        """
+        arriving = self._arriving.weigh(now) * (_WAITING_WEIGHT if self._is_held else 1)
+        return self._made_bytes + self._decoding_bytes + arriving
 
     def _update_reading(self) -> None:
         """Read while few answers are outstanding and the client takes those there are."""

@@ -12,6 +12,8 @@ import pytest
 from gateway.api import Api, RequestContext
 from gateway.api import Door as WireDoor
 from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
+from gateway.codec.decoding_in_slices import SLICE as DECODED_AT_ONCE
+from gateway.codec.decoding_in_slices import SLICE_BYTES
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.kept_commits import PendingCommit
 from model.errors import ErrorCode
@@ -267,18 +269,22 @@ def test_frames_that_wait_for_the_server_are_held_against_nobody() -> None:
 
 
 def test_requests_that_are_being_decoded_are_in_memory_too() -> None:
-    """Trigger: long requests come faster than they are decoded, a slice of one after another."""
-    commit = frame(COMMIT, 9, 1, make_commit(9, 1, 20_000))
-    gateway = Gateway(with_settings(queued_max_request_bytes=3 * len(commit)))
-    doors = [gateway.connect() for _ in range(6)]
+    """Trigger: long requests come faster than they are decoded, a slice of one after another.
+
+    What is decoded takes more than its bytes did.
+    """
+    commit = frame(COMMIT, 9, 1, make_commit(9, 1, 10 * DECODED_AT_ONCE))
+    most = 3 * (len(commit) + 10 * SLICE_BYTES)
+    gateway = Gateway(with_settings(queued_max_request_bytes=most))
+    doors = [gateway.connect() for _ in range(7)]
     for door in doors:
         door.send(commit)
-        assert gateway.shared.held.requests <= 3 * len(commit)
-    assert sum(door.transport.is_open for door in doors) == 3
-    lost = next(door for door in doors if door.transport.is_open)
-    lost.lose()
+    assert all(door.transport.is_open for door in doors)
+    assert gateway.shared.held.requests >= 7 * len(commit)
+    doors[0].lose()
     gateway.clock.advance(1)
-    assert sum(len(door.frames()) for door in doors) == 2
+    assert sum(door.transport.is_open for door in doors) == 3
+    assert sum(len(door.frames()) for door in doors) == 3
     assert gateway.shared.held.requests == 0
 
 
