@@ -123,8 +123,9 @@ KAFKA_SETTINGS = (
         "queued.max.request.bytes",
         Kind.LONG,
         Scope.KAFKA,
-        "Bytes of requests in memory; beyond that who holds the most for the longest is closed."
-        " Kafka's default is no limit.",
+        "Bytes of requests in memory, with what is decoded of them, and what fetches hold while "
+        "they wait (500 for a partition); beyond that who holds the most for the longest is "
+        "closed. Kafka's default is no limit.",
         minimum=1,
         maximum=LONG_MAX,
         is_kafka=True,

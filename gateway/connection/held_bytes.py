@@ -13,7 +13,8 @@ from gateway.wire_clock import Clock
 
 
 class HeldBytes:
-    """``requests``: what has come and is not handled. ``answers``: what is made and not sent.
+    """``requests``: what has come and is not handled, or waits. ``answers``: what is made and not
+    sent.
 
     Of the answers, large ones count when they are written, and all when they are measured. Of
     ``connections`` so much may be held: ``requests_max`` and ``answers_max``.

@@ -239,6 +239,7 @@ LIMITS: Final = {
     "PlanMigration": CoordinatorSettings().group_max_size,
     "ConvertToClassicGroup": CoordinatorSettings().group_max_size,
     "ListTopics": 100_000,
+    "DeleteTopic": 100_000,
 }
 """How many of them there may be; with more the others make more slices, and no longer ones."""
 OF_ONE_THING: Final = {
