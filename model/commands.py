@@ -5,6 +5,8 @@ authorised it; sentinels of the wire (-1, null, "") have become ``None`` or ``UN
 ids that need randomness are put in by the shell.
 """
 
+# More than 400 lines: one class is one command, and they refer to each other.
+
 from __future__ import annotations
 
 from enum import Enum

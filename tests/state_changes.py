@@ -54,7 +54,7 @@ SHARD: Final = "coordinator.core.state.shard.Shard"
 SOFT: Final = frozenset(
     {
         "coordinator.core.state.classic_group.UpgradeChecks",
-        "coordinator.core.state.consumer_group.SubscribedTopicsCache",
+        "coordinator.core.state.consumer_member.SubscribedTopicsCache",
         "coordinator.core.state.open_transactions.Timeout",
     }
 )

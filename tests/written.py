@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
+from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX, Commit, CommitBlock
-from coordinator.runtime.commit.writer import CommitEntry, Entry, Writer
+from coordinator.runtime.commit.writer import CommitEntry, Writer
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicName
 from model.log.commit_records import OffsetCommits
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record

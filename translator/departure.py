@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from coordinator.core.classic.classic_leave import handle_classic_leave
 from coordinator.core.consumer.removal import compute_removal
 from coordinator.core.consumer.static_members import check_static_member, compute_static_leave
-from coordinator.core.state.consumer_group import (
-    STATIC_LEAVE_EPOCH,
-    ConsumerGroup,
-    Member,
-    compute_unknown_member,
-)
+from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
 from model.commands import (

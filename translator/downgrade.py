@@ -30,7 +30,8 @@ from coordinator.core.state.classic_group import (
     compute_topics_said,
 )
 from coordinator.core.state.classic_states import ClassicEvent
-from coordinator.core.state.consumer_group import NO_NUMBERS, NOBODY, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.conversion import Converted, in_slices, weigh_bytes, weigh_metadata
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from coordinator.core.client_assignors.declaration import compute_user_data
-from coordinator.core.state.consumer_group import JOIN_EPOCH, NOTHING_SAID, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
+from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
     AssignedPartitions,

@@ -10,17 +10,13 @@ from dataclasses import replace
 from coordinator.core.classic.classic_join import handle_join_of_downgraded_member
 from coordinator.core.consumer.heartbeat import (
     change_member,
-    check_room,
     continue_member,
     handle_reconcile_member,
 )
+from coordinator.core.consumer.heartbeat_checks import check_room
 from coordinator.core.consumer.static_members import check_static_member
-from coordinator.core.state.consumer_group import (
-    JOIN_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    ConsumerGroup,
-    Member,
-)
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.outcome import (
     ArmClassicDeadline,
@@ -89,7 +85,7 @@ def handle_join_of_classic_member(
     if member is not None and not takes_place and metadata == member.metadata:
         outcome = continue_member(shard, group, member, heartbeat, now)
     else:
-        outcome = change_member(shard, group, member, metadata, heartbeat, now, takes_place)
+        outcome = change_member(shard, group, member, metadata, heartbeat, now, returns=takes_place)
     return _translate(group.group_id, outcome, metadata)
 
 

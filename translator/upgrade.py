@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from coordinator.core.classic.classic_draft import GROUP
-from coordinator.core.consumer.heartbeat import check_server_assignor, handle_heartbeat
+from coordinator.core.consumer.heartbeat import handle_heartbeat
+from coordinator.core.consumer.heartbeat_checks import check_server_assignor
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
-from coordinator.core.state.consumer_group import JOIN_EPOCH, Member
+from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.conversion import (
     TOPICS_OF_ONE,
     Converted,
@@ -30,11 +31,9 @@ from coordinator.core.state.conversion import (
 )
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
-    MemberSubscription,
     decode_user_data,
 )
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
-from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.outcome import (
     ArmClassicDeadline,
     BeginClassicSessions,
@@ -57,23 +56,9 @@ from model.local_assignors import (
     InstalledMetadataValue,
 )
 from model.log.records import (
-    AssignedTopicPartitions,
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    GroupMetadataKey,
-    MemberState,
     Record,
-    TopicPartitions,
 )
 from model.log.side_records import SideRecord
 from model.responses import JoinGroupResponse
@@ -87,7 +72,7 @@ from translator.readiness import (
     compute_migration_rules,
     describe_too_many_topics,
 )
-from translator.upgrade_holdings import Holding, compute_holdings, read_subscriptions
+from translator.upgrade_records import compute_upgrade_records
 
 
 def find_group_to_upgrade(shard: Shard, command: ConsumerGroupHeartbeat) -> ClassicGroup | None:
@@ -243,80 +228,6 @@ def _describe_blocking(reasons: Iterable[Reason]) -> str:
             whose = "" if reason.client_id is None else f" (client {reason.client_id})"
             return f"{reason.detail}{whose}"
     return ""
-
-
-def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Record, ...]]:
-    """The end of the classic group and the whole of the consumer group, in Kafka's order."""
-    # A group that fills for the first time is of generation 0, and epoch 0 is that of who joins.
-    group_id, epoch = group.group_id, max(group.generation, 1)
-    said = yield from read_subscriptions(group)
-    held = yield from compute_holdings(group, shard.image, said)
-    metadata: list[Record] = []
-    targets: list[Record] = []
-    current: list[Record] = []
-    names: set[TopicName] = set()
-    for part in in_slices(group.members.values(), weigh_said):
-        for member in part:
-            own, holding = member.member_id, held[member.member_id]
-            value = _compute_metadata(member, said[own])
-            names.update(value.subscribed_topic_names)
-            metadata.append(Record(ConsumerGroupMemberMetadataKey(group_id, own), value))
-            target = ConsumerGroupTargetAssignmentMemberValue(holding.assigned)
-            targets.append(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, own), target))
-            has = _compute_current(epoch, holding)
-            current.append(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, own), has))
-        yield
-    metadata_hash = compute_metadata_hash(names, shard.image, shard.soft.topic_hashes)
-    return (
-        Record(GroupMetadataKey(group_id), None),
-        *metadata,
-        Record(
-            ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(epoch, metadata_hash)
-        ),
-        *targets,
-        Record(
-            ConsumerGroupTargetAssignmentMetadataKey(group_id),
-            ConsumerGroupTargetAssignmentMetadataValue(epoch),
-        ),
-        *current,
-    )
-
-
-def _compute_metadata(
-    member: ClassicMember, subscription: MemberSubscription
-) -> ConsumerGroupMemberMetadataValue:
-    protocols = tuple(ClassicProtocol(each.name, each.metadata) for each in member.protocols)
-    return ConsumerGroupMemberMetadataValue(
-        member.instance_id,
-        subscription.rack,
-        member.client_id,
-        member.client_host,
-        tuple(sorted(set(subscription.topics))),
-        "",
-        member.rebalance_timeout_ms,
-        None,
-        ClassicMemberMetadata(member.session_timeout_ms, protocols),
-    )
-
-
-def _compute_current(epoch: int, holding: Holding) -> ConsumerGroupCurrentMemberAssignmentValue:
-    state = MemberState.UNREVOKED_PARTITIONS if holding.pending else MemberState.STABLE
-    return ConsumerGroupCurrentMemberAssignmentValue(
-        epoch,
-        epoch,
-        int(state),
-        _compute_epochs(epoch, holding.assigned),
-        _compute_epochs(epoch, holding.pending),
-    )
-
-
-def _compute_epochs(
-    epoch: int, held: tuple[TopicPartitions, ...]
-) -> tuple[AssignedTopicPartitions, ...]:
-    return tuple(
-        AssignedTopicPartitions(each.topic_id, each.partitions, (epoch,) * len(each.partitions))
-        for each in held
-    )
 
 
 def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRecord, ...]]:

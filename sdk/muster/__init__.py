@@ -16,8 +16,9 @@ __version__ = "0.1.0"
 """Of both distributions, the SDK's and the server's: their builds read it here."""
 
 if TYPE_CHECKING:
-    from muster.classic.classic_member import ClassicMember, ClassicWorker
+    from muster.classic.classic_member import ClassicMember
     from muster.classic.classic_protocol import AssignmentFailed, Generation
+    from muster.classic.classic_worker import ClassicWorker
     from muster.client_assignor import (
         Assignor,
         Group,

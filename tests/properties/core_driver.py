@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from coordinator.core.consumer.pending_changes import has_news
-from coordinator.core.replay.group_records import replay, replay_prepared_target
-from coordinator.core.state.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroup
+from coordinator.core.replay.group_records import replay
+from coordinator.core.replay.prepared_targets import replay_prepared_target
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,

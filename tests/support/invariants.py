@@ -6,12 +6,8 @@ the scenarios; the server does not run them on its way.
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import (
-    NOBODY,
-    STATIC_LEAVE_EPOCH,
-    ConsumerGroup,
-    ConsumerGroupState,
-)
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, ConsumerGroupState
+from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
 from model.log.records import MemberState
 
 

@@ -46,6 +46,8 @@ REASON_MAX_CHARS = 1_000
 class ClassicDraft:
     """A group to be changed, and what the change brings about."""
 
+    # More than 15 attributes: the fields of a group, and what a command brings about.
+
     def __init__(self, group: ClassicGroup, now: Now) -> None:
         self._group = group
         self._now = now

@@ -12,13 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator.core.state.client_assignor_state import LocalRequest
-from coordinator.core.state.consumer_group import (
-    NO_NUMBERS,
-    NOBODY,
-    ConsumerGroup,
-    Member,
-    compute_unknown_member,
-)
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.outcome import EndLocalRequest, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (

@@ -6,7 +6,8 @@ records beside them.
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import JOIN_EPOCH, NO_NUMBERS, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from model.commands import UNCHANGED, ConsumerGroupHeartbeat

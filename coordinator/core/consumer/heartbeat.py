@@ -8,28 +8,26 @@ is handled at once.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal, TypeVar
-
 from coordinator.core.client_assignors.declaration import (
     NO_LOCAL_CHANGE,
     compute_local_change,
     compute_told_assignment,
 )
+from coordinator.core.consumer.heartbeat_checks import (
+    check_member_epoch,
+    check_room,
+    check_server_assignor,
+    find_group,
+)
+from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.reconcile import (
     Standing,
     compute_kept_standing,
     compute_next_standing,
 )
 from coordinator.core.consumer.static_members import compute_replacement, find_member
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.consumer_group import (
-    JOIN_EPOCH,
-    NOTHING_SAID,
-    STATIC_LEAVE_EPOCH,
-    ConsumerGroup,
-    Member,
-)
+from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
+from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effects
 from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
@@ -45,15 +43,8 @@ from model.commands import (
     ConsumerGroupHeartbeat,
     Now,
     ReconcileMember,
-    Unchanged,
 )
-from model.errors import (
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    UnknownMemberId,
-    UnsupportedAssignor,
-)
+from model.errors import UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.log.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -67,21 +58,18 @@ from model.log.records import (
 )
 from model.responses import ConsumerGroupHeartbeatResponse
 
-T = TypeVar("T")
-
-
 # --------------------------------------------------------------------------------- first half
 
 
 def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) -> Outcome:
     """A heartbeat with epoch 0 or more. Errors: rows C8 to C16 of Kafka's table."""
     check_server_assignor(shard, command)
-    group = _group_for(shard, command)
+    group = find_group(shard, command)
     check_room(shard, group, command.member_id)
     member, returns = find_member(group, command)
     if group is not None and member is not None and not returns:
         check_member_epoch(group, member, command)
-    updated = _updated_metadata(member, command)
+    updated = compute_updated_metadata(member, command)
     if (
         group is not None
         and member is not None
@@ -90,127 +78,7 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
         and compute_local_change(shard, group, member, command, returns) is NO_LOCAL_CHANGE
     ):
         return continue_member(shard, group, member, command, now)
-    return change_member(shard, group, member, updated, command, now, returns)
-
-
-def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
-    """Row C8."""
-    supported = shard.settings_of(command.group_id).group_consumer_assignors
-    if command.server_assignor is not UNCHANGED and command.server_assignor not in supported:
-        raise UnsupportedAssignor(
-            f"ServerAssignor {command.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(supported)}."
-        )
-
-
-def _group_for(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup | None:
-    """The group, or ``None`` for one that this join creates. Row C11."""
-    group = shard.consumer_groups.get(command.group_id)
-    if group is not None:
-        return group
-    group_id = command.group_id
-    if not shard.has_other_group(group_id):
-        if command.member_epoch != JOIN_EPOCH:
-            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
-        return None
-    classic = shard.classic_group(group_id)
-    is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
-    if command.member_epoch != JOIN_EPOCH or not is_empty:
-        raise GroupIdNotFound(
-            f"Group {group_id} is not a consumer group.{_compute_whereabouts(classic, command)}"
-        )
-    return None
-
-
-def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHeartbeat) -> str:
-    """Who the instance is since its group was downgraded, for a process that was replaced."""
-    instance_id = command.instance_id
-    if classic is None or instance_id is None or instance_id not in classic.instances:
-        return ""
-    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
-
-
-def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
-    """Row C12: a new member needs a place."""
-    if group is None:
-        return
-    size = shard.settings_of(group.group_id).group_consumer_max_size
-    if group.member_count >= size and group.member(member_id) is None:
-        raise GroupMaxSizeReached(
-            f"The consumer group has reached its maximum capacity of {size} members."
-        )
-
-
-def check_member_epoch(
-    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
-) -> None:
-    """Row C14. The previous epoch passes if what the client owns is assigned to it.
-
-    For then the answer that brought the new epoch was lost. Epoch 0 always passes: a fenced
-    member rejoins with its own id (KAFKA-19233).
-    """
-    received, known = command.member_epoch, member.member_epoch
-    if received in (JOIN_EPOCH, known):
-        return
-    if received > known:
-        raise FencedMemberEpoch(
-            f"The consumer group member has a greater member epoch ({received}) than the one "
-            f"known by the group coordinator ({known}). The member must abandon all its "
-            "partitions and rejoin."
-        )
-    if received == member.previous_member_epoch and _owns_only_assigned(group, member, command):
-        return
-    raise FencedMemberEpoch(
-        f"The consumer group member has a smaller member epoch ({received}) than the one known "
-        f"by the group coordinator ({known}). The member must abandon all its partitions and "
-        "rejoin."
-    )
-
-
-def _owns_only_assigned(
-    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
-) -> bool:
-    if command.owned is None or not group.numbers.has_all(command.owned):
-        return False
-    return group.numbers.known_numbers(command.owned) <= set(member.assigned)
-
-
-def _or(value: T | Literal[Unchanged.UNCHANGED], old: T) -> T:
-    return old if value is UNCHANGED else value
-
-
-def _updated_metadata(
-    member: Member | None, command: ConsumerGroupHeartbeat
-) -> ConsumerGroupMemberMetadataValue:
-    """What the member says of itself now. The very object where nothing changed."""
-    old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
-    names = command.subscribed_topic_names
-    if command.by_server or (
-        names is UNCHANGED
-        and command.rebalance_timeout_ms is UNCHANGED
-        and command.rack_id is UNCHANGED
-        and command.server_assignor is UNCHANGED
-        and command.subscribed_topic_regex is UNCHANGED
-        and command.instance_id in (None, old.instance_id)
-        and old.client_id == command.caller.client_id
-        and old.client_host == command.caller.client_host
-        and old.classic_member_metadata is None
-    ):
-        return old
-    return replace(
-        old,
-        instance_id=old.instance_id if command.instance_id is None else command.instance_id,
-        rack_id=_or(command.rack_id, old.rack_id),
-        client_id=command.caller.client_id,
-        client_host=command.caller.client_host,
-        subscribed_topic_names=(
-            old.subscribed_topic_names if names is UNCHANGED else tuple(sorted(set(names)))
-        ),
-        subscribed_topic_regex=_or(command.subscribed_topic_regex, old.subscribed_topic_regex),
-        rebalance_timeout_ms=_or(command.rebalance_timeout_ms, old.rebalance_timeout_ms),
-        server_assignor=_or(command.server_assignor, old.server_assignor),
-        classic_member_metadata=None,
-    )
+    return change_member(shard, group, member, updated, command, now, returns=returns)
 
 
 def change_member(
@@ -220,6 +88,7 @@ def change_member(
     updated: ConsumerGroupMemberMetadataValue,
     command: ConsumerGroupHeartbeat,
     now: Now,
+    *,
     returns: bool,
 ) -> Outcome:
     """The member is new, said something new of itself, or takes the place of ``member``.
@@ -319,10 +188,15 @@ def continue_member(
     if member.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
         return Outcome(
             response=_response(
-                shard, group, member, _standing_facts(member), command.member_epoch,
-                tuple(member.assigned) if _wants_assignment(command) else None, command.owned,
+                shard,
+                group,
+                member,
+                _standing_facts(member),
+                command.member_epoch,
+                assigned=tuple(member.assigned) if _wants_assignment(command) else None,
+                owned=command.owned,
             )
-        )  # fmt: skip
+        )
     return handle_reconcile_member(
         shard, _reconcile_command(member, command, has_subscription_changed), now
     )
@@ -352,9 +226,14 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
     moved = following is not standing and following != standing
     assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
     response = _response(
-        shard, group, member, (following.member_epoch, following.state), command.epoch_before,
-        assigned if command.full or assigned != command.before else None, command.owned,
-    )  # fmt: skip
+        shard,
+        group,
+        member,
+        (following.member_epoch, following.state),
+        command.epoch_before,
+        assigned=assigned if command.full or assigned != command.before else None,
+        owned=command.owned,
+    )
     if not moved:
         return Outcome(response=response)
     return Outcome(
@@ -469,6 +348,7 @@ def _response(
     member: Member,
     facts: tuple[int, MemberState],
     epoch_before: int,
+    *,
     assigned: tuple[int, ...] | None,
     owned: tuple[TopicPartitions, ...] | None,
 ) -> ConsumerGroupHeartbeatResponse:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState

@@ -67,7 +67,7 @@ def compute_next_standing(
             epoch = target_epoch
         case _:
             assert_never(standing.state)
-    return _move_towards(standing, epoch, target, target_epoch, is_subscribed, is_free, owned)
+    return _move_towards(standing, epoch, target, target_epoch, is_subscribed, is_free, owned=owned)
 
 
 def compute_kept_standing(standing: Standing, target_epoch: int) -> Standing:
@@ -116,6 +116,7 @@ def _move_towards(
     target_epoch: int,
     is_subscribed: Callable[[int], bool],
     is_free: Callable[[int], bool],
+    *,
     owned: Collection[int] | None,
 ) -> Standing:
     wanted = {number for number in target if is_subscribed(number)}

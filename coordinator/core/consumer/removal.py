@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.core.consumer.static_members import compute_tombstones
-from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.group_epochs import (
     LAST_EPOCH,
     compute_epoch_bump,

@@ -6,13 +6,12 @@ session ends. Whoever joins as that instance meanwhile, by any member id, takes 
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import (
+from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer_member import (
     JOIN_EPOCH,
     NO_NUMBERS,
     STATIC_LEAVE_EPOCH,
-    ConsumerGroup,
     Member,
-    compute_unknown_member,
 )
 from model.commands import ConsumerGroupHeartbeat
 from model.errors import FencedInstanceId, InvalidRequest, UnknownMemberId, UnreleasedInstanceId

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from coordinator.core.client_assignors.selection import compute_selected_assignor
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.consumer_group import NO_NUMBERS, Member
+from coordinator.core.state.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.partition_numbers import PartitionNumbers
 from coordinator.core.state.shard import Shard
 from model.errors import ErrorCode

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from coordinator.core.classic.classic_members import check_classic_commit, compute_session
-from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.foreign_groups import ForeignGroup, ForeignMember, ShareGroup
 from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard
@@ -18,7 +19,6 @@ from model.commands import (
     DeleteTopicOffsets,
     Now,
     OffsetCommit,
-    OffsetFetch,
     TopicOffsets,
 )
 from model.errors import (
@@ -31,10 +31,10 @@ from model.errors import (
     UnknownServerError,
     UnsupportedVersion,
 )
-from model.ids import ZERO_TOPIC_ID, MemberId, TopicId
+from model.ids import MemberId
 from model.log.commit_records import OffsetCommits, PartitionOffset
-from model.log.records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue, Record
-from model.responses import Done, FetchedOffset, OffsetCommitResponse, PartitionResult, TopicResult
+from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.responses import Done, OffsetCommitResponse, PartitionResult, TopicResult
 from model.topics import Topic
 
 NO_EPOCH = -1
@@ -87,7 +87,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
     results = [
         compute_unknown_topic_result(wanted)
         if topic is None
-        else _commit_topic(shard, command, now, wanted, topic, check, written)
+        else _commit_topic(shard, command, now, wanted, topic, check, written=written)
         for wanted, topic in resolved
         if wanted.partitions or topic is None
     ]
@@ -268,6 +268,7 @@ def _commit_topic(
     wanted: TopicOffsets,
     topic: Topic,
     check: CheckPartition | None,
+    *,
     written: _Written,
 ) -> TopicResult:
     """Write one topic; the results of its partitions."""
@@ -284,7 +285,7 @@ def _commit_topic(
         topic.name,
         topic.topic_id,
         tuple(
-            _commit_partition(command, now, offset, topic, check, limit, written.records)
+            _commit_partition(command, now, offset, topic, check, limit, records=written.records)
             for offset in offsets
         ),
     )
@@ -309,6 +310,7 @@ def _commit_partition(
     topic: Topic,
     check: CheckPartition | None,
     metadata_limit: int,
+    *,
     records: list[Record],
 ) -> PartitionResult:
     error = compute_partition_error(topic, offset.partition, offset.metadata, metadata_limit)
@@ -352,62 +354,3 @@ def handle_delete_topic_offsets(shard: Shard, command: DeleteTopicOffsets) -> Ou
 
 
 # --------------------------------------------------------------------------------------- fetch
-
-
-def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
-    """Whether the group may have offsets to show. Row O11: who asks as a member must be one."""
-    group = shard.consumer_groups.get(command.group_id)
-    if group is None:
-        return _may_fetch_without_group(shard, command)
-    if command.member_id is None and (command.member_epoch is None or command.member_epoch < 0):
-        return True
-    member = None if command.member_id is None else group.member(command.member_id)
-    if member is None:
-        raise UnknownMemberId(
-            f"Member {command.member_id} is not a member of group {command.group_id}."
-        )
-    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
-    if epoch != member.member_epoch:
-        raise compute_stale(
-            member,
-            f"The received member epoch {epoch} does not match the expected member epoch "
-            f"{member.member_epoch}.",
-        )
-    return True
-
-
-def _may_fetch_without_group(shard: Shard, command: OffsetFetch) -> bool:
-    foreign = shard.foreign_groups.get(command.group_id)
-    if isinstance(foreign, ShareGroup):
-        return False
-    epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
-    by_member = command.member_id is not None or epoch >= 0
-    if foreign is not None and by_member:
-        member = check_foreign_member(foreign, command.member_id)
-        if epoch != member.member_epoch:
-            raise StaleMemberEpoch(
-                f"The received member epoch {epoch} does not match the expected "
-                f"member epoch {member.member_epoch}."
-            )
-    return (
-        command.group_id in shard.offset_groups or shard.classic_group(command.group_id) is not None
-    )
-
-
-def compute_fetched_offset(
-    partition: int,
-    value: OffsetCommitValue | LegacyOffsetCommitValue | None,
-    topic_id: TopicId,
-) -> FetchedOffset:
-    """A stored offset as the answer shows it; none where it is of another topic of that name.
-
-    ``topic_id`` is the id that was asked for, or zero where a name was.
-    """
-    if value is None:
-        return FetchedOffset(partition, -1, None, "")
-    if isinstance(value, LegacyOffsetCommitValue):
-        return FetchedOffset(partition, value.offset, None, value.metadata)
-    if topic_id not in (ZERO_TOPIC_ID, value.topic_id) and value.topic_id != ZERO_TOPIC_ID:
-        return FetchedOffset(partition, -1, None, "")
-    leader_epoch = None if value.leader_epoch < 0 else value.leader_epoch
-    return FetchedOffset(partition, value.offset, leader_epoch, value.metadata)

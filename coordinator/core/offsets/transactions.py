@@ -94,7 +94,7 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
     results = tuple(
         compute_unknown_topic_result(wanted)
         if topic is None
-        else _commit_topic(shard, command, now, wanted, topic, check, records)
+        else _commit_topic(shard, command, now, wanted, topic, check, records=records)
         for wanted, topic in resolved
     )
     response = OffsetCommitResponse(results)
@@ -208,6 +208,7 @@ def _commit_topic(
     wanted: TopicOffsets,
     topic: Topic,
     check: CheckPartition | None,
+    *,
     records: list[Record],
 ) -> TopicResult:
     """The results of the partitions of one topic; ``records`` gets what is written.

@@ -7,31 +7,25 @@ KAFKA-21102). Live state and replayed state are the same by construction.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
+from coordinator.core.replay.assignment_records import (
+    replay_current_member_assignment,
+    replay_target_assignment_member,
+    replay_target_assignment_metadata,
+)
 from coordinator.core.replay.foreign_records import FOREIGN_REPLAYS
 from coordinator.core.replay.offset_records import replay_offset_commit
+from coordinator.core.replay.replayed_groups import count_new_member, find_group
 from coordinator.core.state.classic_group import ClassicGroup, compute_classic_group
-from coordinator.core.state.consumer_group import (
-    LEAVE_EPOCH,
-    NO_NUMBERS,
-    NOBODY,
-    ConsumerGroup,
-    Member,
-    regex_of,
-)
+from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.conversion import Converted
-from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, select_made
 from coordinator.core.state.shard import Shard
-from model.ids import GroupId, TopicId, TopicName
+from model.ids import GroupId, TopicName
 from model.log.records import (
-    AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
@@ -41,13 +35,10 @@ from model.log.records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
-    MemberState,
     OffsetCommitKey,
     Record,
     RecordKey,
@@ -65,15 +56,6 @@ def replay(shard: Shard, record: Record) -> None:
     _REPLAYS[type(key)](shard, key, value)
 
 
-def _group(shard: Shard, group_id: GroupId, create: bool) -> ConsumerGroup | None:
-    group = shard.consumer_groups.get(group_id)
-    if group is None and create:
-        group = shard.state.consumer_groups[group_id] = ConsumerGroup(group_id)
-    if group is not None:
-        group.revision += 1
-    return group
-
-
 # ------------------------------------------------------------------------------------- members
 
 
@@ -83,7 +65,7 @@ def replay_member_metadata(
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
     """Type 5. A tombstone removes the member with all that is known of it."""
-    group = _group(shard, key.group_id, value is not None)
+    group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
     if value is None:
@@ -92,7 +74,7 @@ def replay_member_metadata(
             _remove(shard, group, entry)
         return
     entry = group.entry(key.member_id)
-    _count_new_member(group, entry)
+    count_new_member(group, entry)
     old = entry.metadata
     old_instance = None
     if old is not None:
@@ -107,14 +89,6 @@ def replay_member_metadata(
     entry.metadata = group.metadata_values.setdefault(value, value) if is_shared else value
     _drop_unsaid(group)
     _change_subscription(shard, group, old, value)
-
-
-def _count_new_member(group: ConsumerGroup, entry: Member) -> None:
-    """Before the record that makes an entry a member is applied."""
-    if not entry.is_member:
-        group.member_count += 1
-        if entry.target is None:
-            group.untargeted.add(entry.slot)
 
 
 def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
@@ -185,185 +159,7 @@ def _forget_subscription(shard: Shard, group_id: GroupId, name: TopicName) -> No
 # --------------------------------------------------------------------------- current assignment
 
 
-def replay_current_member_assignment(
-    shard: Shard,
-    key: ConsumerGroupCurrentMemberAssignmentKey,
-    value: ConsumerGroupCurrentMemberAssignmentValue | None,
-) -> None:
-    """Type 8."""
-    group = _group(shard, key.group_id, value is not None)
-    if group is None:
-        return
-    if value is None:
-        _clear_current(group, group.entries.get(key.member_id))
-        return
-    entry = group.entry(key.member_id)
-    _count_new_member(group, entry)
-    entry.has_current = True
-    entry.member_epoch = value.member_epoch
-    entry.previous_member_epoch = value.previous_member_epoch
-    entry.state = _member_state(value.state)
-    group.release(entry, entry.assigned)
-    group.release(entry, entry.pending_revocation)
-    entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
-    entry.pending_revocation = _hold(shard, group, entry, value.partitions_pending_revocation)
-
-
-def _member_state(state: int) -> MemberState:
-    try:
-        return MemberState(state)
-    except ValueError:
-        return MemberState.UNKNOWN
-
-
-def _clear_current(group: ConsumerGroup, entry: Member | None) -> None:
-    if entry is None:
-        return
-    was_member = entry.is_member
-    entry.has_current = False
-    entry.member_epoch = entry.previous_member_epoch = LEAVE_EPOCH
-    group.release(entry, entry.assigned)
-    group.release(entry, entry.pending_revocation)
-    entry.assigned = entry.pending_revocation = NO_NUMBERS
-    if was_member and not entry.is_member:
-        group.member_count -= 1
-        group.untargeted.discard(entry.slot)
-        if entry.target is None:
-            group.drop_entry(entry)
-
-
-def _number(
-    shard: Shard, group: ConsumerGroup, topic_id: TopicId, partitions: tuple[int, ...]
-) -> None:
-    """Number a topic as a whole where it is known, so that it stays one range.
-
-    Kafka writes partitions in the order of a hash set, so that the last is not the highest.
-    """
-    highest = max(partitions)
-    if highest >= group.numbers.partitions(topic_id):
-        topic = shard.image.by_id.get(topic_id)
-        known = topic.partitions if topic is not None else 0
-        group.numbers.ensure(topic_id, max(known, highest + 1))
-
-
-def _hold(
-    shard: Shard,
-    group: ConsumerGroup,
-    entry: Member,
-    topics: tuple[AssignedTopicPartitions, ...],
-) -> array[int]:
-    held: list[int] = []
-    slot = entry.slot
-    for topic in topics:
-        if not topic.partitions:
-            continue
-        _number(shard, group, topic.topic_id, topic.partitions)
-        group.lengthen()
-        numbers = group.numbers.numbers_of(topic.topic_id, topic.partitions)
-        # Kafka before 4.3 wrote no assignment epochs; the member epoch stands for them.
-        epochs = topic.assignment_epochs or (entry.member_epoch,) * len(numbers)
-        holder, epoch_of = group.holder, group.assignment_epoch_of
-        for number, epoch in zip(numbers, epochs, strict=True):
-            holder[number] = slot
-            epoch_of[number] = epoch
-        held += numbers
-    if not held:
-        return NO_NUMBERS
-    held.sort()
-    return _share(array("i", held), entry.target)
-
-
-def _share(numbers: array[int], other: array[int] | None) -> array[int]:
-    """One array for both, where they are equal: a settled member holds what the target gives it."""
-    return other if other is not None and numbers == other else numbers
-
-
 # -------------------------------------------------------------------------------------- target
-
-
-def replay_target_assignment_member(
-    shard: Shard,
-    key: ConsumerGroupTargetAssignmentMemberKey,
-    value: ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
-    """Type 7."""
-    group = _group(shard, key.group_id, value is not None)
-    if group is None:
-        return
-    if value is None:
-        entry = group.entries.get(key.member_id)
-        if entry is not None:
-            group.clear_target(entry)
-            if not entry.is_member:
-                group.drop_entry(entry)
-        return
-    entry = group.entry(key.member_id)
-    group.clear_target(entry)
-    given: list[int] = []
-    for topic in value.topic_partitions:
-        if topic.partitions:
-            _number(shard, group, topic.topic_id, topic.partitions)
-            given += group.numbers.numbers_of(topic.topic_id, topic.partitions)
-    group.lengthen()
-    target, slot = group.target, entry.slot
-    for number in given:
-        target[number] = slot
-    given.sort()
-    entry.target = _share(array("i", given), entry.assigned) if given else NO_NUMBERS
-    group.untargeted.discard(slot)
-
-
-def replay_prepared_target(
-    shard: Shard, group_id: GroupId, records: tuple[Record, ...], prepared: PreparedTarget
-) -> None:
-    """``replay`` of each record; those that are as prepared all at once."""
-    group = shard.consumer_groups[group_id]
-    together: list[MadeRecord] = []
-    others: list[Record] = []
-    for record, made in select_made(prepared, group, records):
-        if made is None:
-            others.append(record)
-        else:
-            together.append(made)
-    _set_targets(group, together)
-    for record in others:
-        replay(shard, record)
-
-
-def _set_targets(group: ConsumerGroup, together: list[MadeRecord]) -> None:
-    """No partition is of two of them, and what one loses another may get: all lose theirs first."""
-    group.revision += len(together)
-    slots = np.fromiter((made.member.slot for made in together), np.int32, len(together))
-    if len(group.target):
-        target = np.frombuffer(group.target, np.int32)
-        is_affected = np.zeros(len(group.slots) + 1, np.bool_)  # The last one is nobody's.
-        is_affected[slots] = True
-        target[is_affected[target]] = NOBODY
-        numbers: array[int] = array("i")
-        for made in together:
-            numbers.extend(made.numbers or NO_NUMBERS)
-        if numbers:
-            sizes = [len(made.numbers or NO_NUMBERS) for made in together]
-            target[np.frombuffer(numbers, np.int32)] = np.repeat(slots, sizes)
-    for made in together:
-        entry = made.member
-        entry.target = _share(made.numbers, entry.assigned) if made.numbers else NO_NUMBERS
-    group.untargeted.difference_update(slots.tolist())
-
-
-def replay_target_assignment_metadata(
-    shard: Shard,
-    key: ConsumerGroupTargetAssignmentMetadataKey,
-    value: ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    """Type 6."""
-    group = _group(shard, key.group_id, value is not None)
-    if group is None:
-        return
-    group.target_epoch = -1 if value is None else value.assignment_epoch
-    group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
-    # Not between the records of a member and those of who takes its place: what both have stays.
-    group.give_numbers_back()
 
 
 # --------------------------------------------------------------------------------------- group
@@ -373,7 +169,7 @@ def replay_group_epoch(
     shard: Shard, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
 ) -> None:
     """Type 3. A tombstone removes the group, whatever was compacted away before it."""
-    group = _group(shard, key.group_id, value is not None)
+    group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
     if value is not None:
@@ -391,7 +187,7 @@ def replay_partition_metadata(
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
     """Type 4: only that there is one, so that a tombstone is written when the hash replaces it."""
-    group = _group(shard, key.group_id, value is not None)
+    group = find_group(shard, key.group_id, value is not None)
     if group is not None:
         group.has_partition_metadata = value is not None
 
@@ -402,7 +198,7 @@ def replay_regular_expression(
     value: ConsumerGroupRegularExpressionValue | None,
 ) -> None:
     """Type 16: the topics of a pattern, which members have, had, or are about to have."""
-    group = _group(shard, key.group_id, value is not None)
+    group = find_group(shard, key.group_id, value is not None)
     if group is not None:
         topics = None if value is None else frozenset(value.topics)
         _note_subscriptions(shard, group, group.resolve_regex(key.regular_expression, topics))
@@ -445,7 +241,7 @@ def replay_group_configs(shard: Shard, group_id: GroupId) -> None:
 
     What was answered to its members, or granted to them, by those of before is over.
     """
-    _group(shard, group_id, create=False)
+    find_group(shard, group_id, create=False)
 
 
 def _replay_nothing(shard: Shard, key: RecordKey, value: RecordValue | None) -> None:

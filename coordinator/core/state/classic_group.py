@@ -148,6 +148,8 @@ class ClassicGroup:
     ``metadata_bytes`` is what all members say of their protocols.
     """
 
+    # More than 15 attributes: one value, as the group is at one time.
+
     group_id: GroupId
     state: ClassicGroupState
     generation: int

@@ -11,28 +11,25 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Set
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from coordinator.core.state.client_assignor_state import LocalState
+from coordinator.core.state.consumer_member import (
+    INITIAL_EPOCH,
+    NO_NUMBERS,
+    Member,
+    SubscribedTopicsCache,
+)
 from coordinator.core.state.partition_numbers import PartitionNumbers
 from model.errors import UnknownMemberId
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.log.records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue, MemberState
+from model.log.records import ConsumerGroupMemberMetadataValue
 from model.topics import TopicImage
 
-INITIAL_EPOCH = 1
-"""Epochs of a group of which no epoch record was written yet; its first member gets 2."""
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2
-"""Of a static member that has left and is expected back."""
 NOBODY = -1
 
-NO_NUMBERS: array[int] = array("i")
-"""Shared by all members that hold nothing; never changed."""
 
 LOOK_CHANGES: Final = 16
 """After so many changes at least it is looked at which topics nobody has any more."""
@@ -40,8 +37,6 @@ LOOK_CHANGES: Final = 16
 NOTHING_SAID = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
 """Of a member that has not said anything of itself yet."""
 
-Subscription: TypeAlias = tuple[tuple[TopicName, ...], str]
-"""Names and a pattern, which is empty for none."""
 
 _NO_TOPICS: frozenset[TopicName] = frozenset()
 
@@ -60,67 +55,10 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
 
 
-class Member:
-    """A member, or what is known of one whose other records were compacted away."""
-
-    __slots__ = (
-        "assigned",
-        "has_current",
-        "member_epoch",
-        "member_id",
-        "metadata",
-        "pending_revocation",
-        "previous_member_epoch",
-        "slot",
-        "state",
-        "target",
-    )
-
-    def __init__(self, member_id: MemberId, slot: int) -> None:
-        self.member_id = member_id
-        self.slot = slot
-        self.metadata: ConsumerGroupMemberMetadataValue | None = None
-        self.has_current = False
-        self.member_epoch = JOIN_EPOCH
-        self.previous_member_epoch = -1
-        self.state = MemberState.STABLE
-        self.assigned = NO_NUMBERS
-        self.pending_revocation = NO_NUMBERS
-        self.target: array[int] | None = None
-        """The numbers that the target gives it; ``None`` before a target named the member."""
-
-    @property
-    def classic(self) -> ClassicMemberMetadata | None:
-        """What it said as a member of the classic protocol; ``None`` for one of the consumer's."""
-        return None if self.metadata is None else self.metadata.classic_member_metadata
-
-    @property
-    def is_member(self) -> bool:
-        """Whether it counts: a target alone does not make a member (Kafka replays likewise)."""
-        return self.metadata is not None or self.has_current
-
-    def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has nothing to do on the way to the target of that epoch."""
-        return self.state is MemberState.STABLE and self.member_epoch == target_epoch
-
-
-class SubscribedTopicsCache:
-    """What ``subscribed_topic_indexes`` has found: no state, and gone with anything it is of."""
-
-    __slots__ = ("found", "version")
-
-    def __init__(self) -> None:
-        self.version = -1
-        self.found: dict[Subscription, frozenset[int]] = {}
-
-    def begin(self, version: int) -> None:
-        """Forget what was found in other topics."""
-        self.version = version
-        self.found = {}
-
-
 class ConsumerGroup:
     """One consumer group."""
+
+    # More than 15 attributes: what is counted is kept, so that nothing walks all members.
 
     __slots__ = (
         "_free_slots",

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.partition_numbers import PartitionNumbers
 from model.log.records import Record, TopicPartitions
 

@@ -11,7 +11,7 @@ from coordinator.core.groups.group_description import (
     describe_classic_group,
     describe_consumer_group,
 )
-from coordinator.core.offsets.offset_commit import check_offset_fetch
+from coordinator.core.offsets.offset_fetch import check_offset_fetch
 from coordinator.core.offsets.transactions import compute_stable_answer
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.loading.shard_loader import load_shard

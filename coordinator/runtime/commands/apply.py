@@ -28,9 +28,10 @@ from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.entries import NOTHING_WAITED, Entry, make_entry
 from coordinator.runtime.commit.partition_encoder import Commit, CommitBlock
 from coordinator.runtime.commit.process_end import HalfApplied
-from coordinator.runtime.commit.writer import NOTHING_WAITED, Entry, Writer, make_entry
+from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.topics.topic_images import (
     CATALOGUE,
     NO_PARTITION,
@@ -57,8 +58,8 @@ class Apply:
         waiting: WaitingMembers,
         effects: Effects,
         turns: Turns,
-        catalogue: TopicCatalogueRuntime,
         *,
+        catalogue: TopicCatalogueRuntime,
         answer: Callable[[tuple[GroupId, ...], Reply, Answer], None],
         show_topics: Callable[[], None],
         on_offsets_lost: Callable[[GroupId], None],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.replay.client_assignor_records import replay_local
-from coordinator.core.replay.group_records import replay, replay_conversion, replay_prepared_target
+from coordinator.core.replay.group_records import replay, replay_conversion
 from coordinator.core.replay.offset_records import replay_no_offsets
+from coordinator.core.replay.prepared_targets import replay_prepared_target
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.commit.durability import Durability
-from coordinator.runtime.commit.writer import NOTHING_WAITED, Waited, Writer
+from coordinator.runtime.commit.entries import NOTHING_WAITED, Waited
+from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.stats import Stats
 from model.ids import GroupId, MemberId, ProducerId
 from model.log.records import (

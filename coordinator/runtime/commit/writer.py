@@ -12,16 +12,14 @@ way back. A sync is never retried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import structlog
 
-from coordinator.core.state.conversion import RecordBlock
-from coordinator.core.state.outcome import Outcome
-from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.commit.entries import Entry, _encode_entry
 from coordinator.runtime.commit.partition_encoder import (
     Commit,
     CommitBlock,
@@ -31,11 +29,8 @@ from coordinator.runtime.commit.partition_encoder import (
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
-from model.ids import LogOffset, LogPartition, ProducerId
-from model.log.commit_records import OffsetCommits
-from model.log.records import Record, RecordKey
-from model.log.side_records import SideRecord
-from model.log.transaction_records import TransactionRecord, count_records
+from model.ids import LogOffset, LogPartition
+from model.log.transaction_records import count_records
 from storage.log_store import (
     LogStore,
     PartitionAppend,
@@ -49,48 +44,6 @@ STALL_RETRY_MS = 5
 WATERMARK_SYNC_MS = 1_000
 FLUSH_TURNS_MAX = 16
 """For so many turns a flush waits for more, where more comes in each of them."""
-
-
-Waited: TypeAlias = Mapping[RecordKey, Collection[ProducerId]]
-
-NOTHING_WAITED: Waited = {}
-
-
-class Entry(NamedTuple):
-    """Records of one outcome, replayed already, and who waits for them.
-
-    ``waited``: for which producers' markers offsets waited that their tombstones took.
-    ``blocks`` are all records in the bytes of the log, where these are made before. ``waiting`` is
-    how many offsets wait for the marker.
-    """
-
-    partition: LogPartition
-    records: tuple[Record, ...]
-    side: tuple[SideRecord, ...]
-    reply: Reply | None
-    answer: Answer | None
-    commits: tuple[OffsetCommits, ...] = ()
-    transaction: TransactionRecord | None = None
-    prepared: PreparedTarget | None = None
-    waited: Waited = NOTHING_WAITED
-    blocks: tuple[RecordBlock, ...] = ()
-    waiting: int = 0
-
-
-def make_entry(
-    partition: LogPartition, outcome: Outcome, reply: Reply | None, waited: Waited = NOTHING_WAITED
-) -> Entry:
-    """What a command comes to; ``None`` for ``reply`` where its answer is still to come."""
-    return Entry(
-        partition,
-        outcome.records,
-        outcome.side,
-        reply,
-        outcome.response,
-        prepared=outcome.prepared,
-        waited=waited,
-        blocks=() if outcome.converted is None else outcome.converted.blocks,
-    )
 
 
 CommitEntry: TypeAlias = tuple[LogPartition, Commit | CommitBlock, Release]
@@ -423,20 +376,3 @@ def _answer(reply: Reply, answer: Answer) -> None:
 
 def _ignore(appends: Sequence[PartitionAppend]) -> None:
     """Nobody wants to know."""
-
-
-def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
-    made = {} if entry.prepared is None else entry.prepared.by_record
-    waited = entry.waited
-    for block in entry.blocks:
-        encoder.add_block(block)
-    for record in () if entry.blocks else entry.records:
-        known = made.get(id(record)) if made else None
-        if known is not None and known.encoded is not None:
-            encoder.add_encoded(*known.encoded)
-        else:
-            encoder.add_record(record, waited.get(record.key, ()) if waited else ())
-    for commits in entry.commits:
-        encoder.add_commits(commits)
-    if entry.transaction is not None:
-        encoder.add_transaction(entry.transaction)

@@ -15,7 +15,8 @@ from coordinator.core.classic.classic_rebalance import compute_group_deadlines_a
 from coordinator.core.consumer.refresh import needs_epoch_for_topics
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.state.classic_group import ClassicMember
-from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.clock import Scheduler, SteadyClock

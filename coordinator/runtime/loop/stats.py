@@ -36,6 +36,8 @@ class Histogram:
 class Stats:
     """What happened since the process started."""
 
+    # More than 15 attributes: one attribute is one count.
+
     commands: dict[str, int] = field(default_factory=dict)
     """Commands handled, by the name of the command."""
     errors: dict[str, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from coordinator.core.offsets.deleted_topics import DeletedTopics
-from coordinator.core.offsets.offset_commit import check_offset_fetch
+from coordinator.core.offsets.offset_fetch import check_offset_fetch
 from coordinator.core.offsets.producers import handle_expire_producers
 from coordinator.core.offsets.transactions import (
     compute_stable_answer,

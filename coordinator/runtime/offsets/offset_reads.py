@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from coordinator.core.offsets.deleted_topics import NOTHING_DELETED, DeletedTopics
-from coordinator.core.offsets.offset_commit import compute_fetched_offset
+from coordinator.core.offsets.offset_fetch import compute_fetched_offset
 from coordinator.core.offsets.producers import UNKNOWN
 from coordinator.core.state.open_transactions import OpenTransaction
 from coordinator.core.state.shard import Shard
@@ -149,7 +149,9 @@ def read_offsets(
         topics = yield from _read_all(entries, partition, image, deleted)
     elif sum(1 + len(wanted.partitions) for wanted in command.topics) <= SLICE:
         topics = tuple(
-            _read_topic(store, partition, image, command.group_id, wanted, has_offsets, deleted)
+            _read_topic(
+                store, partition, image, command.group_id, wanted, has_offsets, deleted=deleted
+            )
             for wanted in command.topics
         )
     else:
@@ -202,6 +204,7 @@ def _read_topic(
     group_id: GroupId,
     wanted: TopicToFetch,
     has_offsets: bool,
+    *,
     deleted: DeletedTopics,
 ) -> FetchedTopic:
     name = _name_of(image, wanted)

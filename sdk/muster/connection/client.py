@@ -8,13 +8,14 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
 
 from muster.connection.lease import read_clock
 from muster.connection.stream import FINISH_S, Stream
+from muster.connection.stream_members import ClosedMember, StreamMember
 from muster.connection.unary import ask, describe_trouble
 from muster.errors import MemberLost, MusterError
 from muster.v1 import (
@@ -52,41 +53,6 @@ _OPTIONS: Final = (
     # Each client is one connection of its own, also where two go to the same place.
     ("grpc.use_local_subchannel_pool", 1),
 )
-
-
-class StreamMember(Protocol):
-    """A member, as its connection sees it."""
-
-    group_id: str
-    member_id: str
-
-    @property
-    def is_leaving(self) -> bool:
-        """Whether it is giving up, and has to say so."""
-
-    def on_stream(self, stream: Stream) -> None:
-        """A stream is open: join, or resume, on it."""
-
-    def on_stream_lost(self, stream: Stream) -> None:
-        """The stream is gone."""
-
-    def on_update(self, update: group_pb2.MemberUpdate, stream: Stream) -> None:
-        """The server tells the member something."""
-
-    def check_lease(self, now: float) -> float | None:
-        """Loses the partitions if the lease has ended; when to look again, if ever."""
-
-    def leave_at_once(self, failure: MusterError) -> None:
-        """The member has failed: it leaves, and its application is told why."""
-
-
-class ClosedMember(Protocol):
-    """A member that only wants to know when its connection is closed."""
-
-    group_id: str
-
-    def leave_at_once(self, failure: MusterError) -> None:
-        """See ``StreamMember``."""
 
 
 class Client:

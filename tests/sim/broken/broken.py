@@ -12,7 +12,8 @@ import pytest
 from coordinator.core.consumer import heartbeat, reconcile, refresh, removal, static_members
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.target.target_assignment import find_target_problem
-from coordinator.runtime.commit.writer import Entry, Writer
+from coordinator.runtime.commit.entries import Entry
+from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.members.heartbeat_ticket import Ticket
 from coordinator.runtime.targets.target_schedule import Targets
 from model.errors import UnreleasedInstanceId

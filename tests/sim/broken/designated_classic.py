@@ -13,7 +13,8 @@ from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.offsets import offset_commit
 from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.classic_states import ClassicEvent
-from coordinator.runtime.commit.writer import Entry, Writer
+from coordinator.runtime.commit.entries import Entry
+from coordinator.runtime.commit.writer import Writer
 from model.commands import ClassicDeadline
 from model.log.records import ConsumerGroupMemberMetadataKey, GroupMetadataKey
 from tests.sim import scenario, world

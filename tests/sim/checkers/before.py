@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.core.state.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from model.commands import ConsumerGroupHeartbeat, JoinGroup, ReconcileMember
 from model.ids import InstanceId, MemberId
 from model.log.records import TopicPartitions

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget
 from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.commit.writer import Entry
+from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
     UNCHANGED,

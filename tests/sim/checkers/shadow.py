@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.core.state.classic_group import compute_classic_group
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, Member
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, TopicId
 from model.log.records import (

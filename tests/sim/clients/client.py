@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coordinator.core.state.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.commands import (
     UNCHANGED,
     Caller,

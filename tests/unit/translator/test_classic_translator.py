@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator.core.consumer.pending_changes import has_to_rejoin
-from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from model.commands import Caller, JoinGroup, JoinProtocol
 from model.errors import InconsistentGroupProtocol
 from model.ids import GroupId, MemberId, TopicName

@@ -12,7 +12,7 @@ import pytest
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state import conversion
 from coordinator.runtime.commands import conversions
-from coordinator.runtime.commit.writer import Entry
+from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
     INTERNAL,

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator.runtime.commit.writer import Entry
+from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
     INTERNAL,

@@ -1,0 +1,101 @@
+"""What a heartbeat is refused for: rows C8 to C16 of Kafka's table (tests/scenarios/README.md)."""
+
+from __future__ import annotations
+
+from coordinator.core.state.classic_group import ClassicGroup
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
+from coordinator.core.state.shard import Shard
+from model.commands import (
+    UNCHANGED,
+    ConsumerGroupHeartbeat,
+)
+from model.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    UnsupportedAssignor,
+)
+from model.ids import MemberId
+
+
+def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
+    """Row C8."""
+    supported = shard.settings_of(command.group_id).group_consumer_assignors
+    if command.server_assignor is not UNCHANGED and command.server_assignor not in supported:
+        raise UnsupportedAssignor(
+            f"ServerAssignor {command.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(supported)}."
+        )
+
+
+def find_group(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup | None:
+    """The group, or ``None`` for one that this join creates. Row C11."""
+    group = shard.consumer_groups.get(command.group_id)
+    if group is not None:
+        return group
+    group_id = command.group_id
+    if not shard.has_other_group(group_id):
+        if command.member_epoch != JOIN_EPOCH:
+            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+        return None
+    classic = shard.classic_group(group_id)
+    is_empty = group_id not in shard.foreign_groups and (classic is None or not classic.members)
+    if command.member_epoch != JOIN_EPOCH or not is_empty:
+        raise GroupIdNotFound(
+            f"Group {group_id} is not a consumer group.{_compute_whereabouts(classic, command)}"
+        )
+    return None
+
+
+def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHeartbeat) -> str:
+    """Who the instance is since its group was downgraded, for a process that was replaced."""
+    instance_id = command.instance_id
+    if classic is None or instance_id is None or instance_id not in classic.instances:
+        return ""
+    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
+
+
+def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
+    """Row C12: a new member needs a place."""
+    if group is None:
+        return
+    size = shard.settings_of(group.group_id).group_consumer_max_size
+    if group.member_count >= size and group.member(member_id) is None:
+        raise GroupMaxSizeReached(
+            f"The consumer group has reached its maximum capacity of {size} members."
+        )
+
+
+def check_member_epoch(
+    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
+) -> None:
+    """Row C14. The previous epoch passes if what the client owns is assigned to it.
+
+    For then the answer that brought the new epoch was lost. Epoch 0 always passes: a fenced
+    member rejoins with its own id (KAFKA-19233).
+    """
+    received, known = command.member_epoch, member.member_epoch
+    if received in (JOIN_EPOCH, known):
+        return
+    if received > known:
+        raise FencedMemberEpoch(
+            f"The consumer group member has a greater member epoch ({received}) than the one "
+            f"known by the group coordinator ({known}). The member must abandon all its "
+            "partitions and rejoin."
+        )
+    if received == member.previous_member_epoch and _owns_only_assigned(group, member, command):
+        return
+    raise FencedMemberEpoch(
+        f"The consumer group member has a smaller member epoch ({received}) than the one known "
+        f"by the group coordinator ({known}). The member must abandon all its partitions and "
+        "rejoin."
+    )
+
+
+def _owns_only_assigned(
+    group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
+) -> bool:
+    if command.owned is None or not group.numbers.has_all(command.owned):
+        return False
+    return group.numbers.known_numbers(command.owned) <= set(member.assigned)
