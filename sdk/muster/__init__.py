@@ -46,7 +46,7 @@ _MODULES: Final = MappingProxyType(
         "Assignor": "muster.client_assignor",
         "CallbackFailed": "muster.errors",
         "ClassicMember": "muster.classic.classic_member",
-        "ClassicWorker": "muster.classic.classic_member",
+        "ClassicWorker": "muster.classic.classic_worker",
         "Client": "muster.connection.client",
         "CommitFailed": "muster.errors",
         "Generation": "muster.classic.classic_protocol",

@@ -17,7 +17,7 @@ import muster
 from model.commands import INTERNAL, ClassicDeadline, GrowTopic
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors.embedded import encode_subscription, make_subscription
-from muster.classic import classic_member as classic_member_module
+from muster.classic import classic_base
 from muster.classic.classic_engine import Phase
 from muster.connection import client as client_module
 from muster.connection.lease import MARGIN_MAX_S, read_clock
@@ -57,7 +57,7 @@ async def test_so_many_members_share_a_connection(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each may wait in a call, and a connection has a bounded number of them."""
-    monkeypatch.setattr(classic_member_module, "CALLERS_MAX", 2)
+    monkeypatch.setattr(classic_base, "CALLERS_MAX", 2)
     async with make_classic(stand, name="a") as one, make_classic(stand, name="b") as two:
         async with make_classic(stand, name="c") as three:
             await until_shared(one, two, three)
