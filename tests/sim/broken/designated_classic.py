@@ -19,7 +19,7 @@ from model.commands import ClassicDeadline
 from model.log.records import ConsumerGroupMemberMetadataKey, GroupMetadataKey
 from tests.sim import scenario, world
 from tests.sim.broken.broken import Patch
-from translator import downgrade, translated_join, upgrade
+from translator import downgrade, translated_join, upgrade, upgrade_records
 from translator.upgrade_holdings import Holding
 
 
@@ -47,7 +47,7 @@ def assignment_forgotten(patch: pytest.MonkeyPatch) -> None:
         yield
         return dict.fromkeys(group.members, Holding())
 
-    patch.setattr(upgrade, "compute_holdings", careless)
+    patch.setattr(upgrade_records, "compute_holdings", careless)
 
 
 def conversion_in_parts(patch: pytest.MonkeyPatch) -> None:
