@@ -34,8 +34,6 @@ TOO_LARGE_FOR_NOW = frozenset(
         "coordinator/core/deadlines/liveness.py: it",
         "coordinator/runtime/commit/writer.py: Writer",
         "coordinator/runtime/retention/log_trimming.py: History",
-        "coordinator/runtime/runtime.py: Runtime",
-        "coordinator/runtime/runtime.py: it",
         "coordinator/runtime/targets/target_schedule.py: Targets",
         "coordinator/service/session/session.py: Session",
         "coordinator/service/session/session.py: it",

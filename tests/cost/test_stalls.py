@@ -58,7 +58,7 @@ def test_a_target_that_moves_everything_takes_many_short_turns(tmp_path: Path) -
                 runtime.submit(join(number), answers.append)
 
         counted = server.loop.count(
-            begin, lambda: len(answers) == MEMBERS and not runtime._targets.in_flight
+            begin, lambda: len(answers) == MEMBERS and not runtime.parts.targets.in_flight
         )
         (group,) = runtime.groups()
         assert group.member_count == MEMBERS
@@ -146,7 +146,7 @@ def test_sessions_of_thousands_that_end_together_are_no_stall(tmp_path: Path) ->
             now_ms = server.scheduler.monotonic_ms()
             sessions = [(own, 45_000) for own in ids(count)]
             server.runtime.liveness.begin_classic_sessions(G, sessions, now_ms)
-            server.runtime._timers.arm()
+            server.runtime.parts.timers.arm()
 
             def is_empty() -> bool:
                 group = shard.classic_group(G)
@@ -182,7 +182,7 @@ def test_the_assignments_of_thousands_are_no_stall(tmp_path: Path) -> None:
             answers.clear()
             generation = server.runtime._shard_of(G).soft.live_classic_groups[G].generation
             sync = SyncGroup(CALLER, G, ids(1)[0], generation, ())
-            waiting = server.runtime._waiting
+            waiting = server.runtime.parts.waiting
             for own in ids(count)[1:]:
                 server.runtime.submit(replace(sync, member_id=own), answers.append)
             server.loop.run_while(lambda: len(waiting) < count - 1)

@@ -71,7 +71,7 @@ def test_bug_17_a_read_that_ends_early_serves_nothing_of_the_part() -> None:
     runtime, scheduler = begin_to_load(store)
     scheduler.run_for(1_000)
     assert not runtime.ready()
-    loading = runtime._loading
+    loading = runtime._serving.loading
     assert loading is not None
     with pytest.raises(StoreCorrupt):
         asyncio.run(loading.wait())
@@ -113,7 +113,7 @@ def test_bug_20_what_is_committed_while_others_load_is_not_overwritten() -> None
     server = busy()
     store = server.store.crash()
     runtime, scheduler = begin_to_load(store)
-    loading = runtime._loading
+    loading = runtime._serving.loading
     assert loading is not None
     committed: set[str] = set()
     while loading.left:
@@ -204,7 +204,7 @@ def test_bug_40_what_is_refused_or_late_leaves_no_trace() -> None:
     written = server.runtime.stats.records_written
     has_offsets = [set(shard.offset_groups) for shard in server.runtime.shards]
     members = sum(len(group.entries) for group in server.runtime.groups())
-    server.runtime._space._free_bytes = lambda: 10
+    server.runtime._around.space._free_bytes = lambda: 10
     server.advance(2_000)
     for command in (
         server.join_command("new", "x", ["foo"]),
@@ -218,7 +218,7 @@ def test_bug_40_what_is_refused_or_late_leaves_no_trace() -> None:
     assert sum(len(group.entries) for group in server.runtime.groups()) == members
     assert server.runtime.stats.records_written == written
     assert server.runtime.liveness.get(GroupId("new"), "x") is None  # type: ignore[arg-type]
-    server.runtime._space._free_bytes = lambda: 1_000
+    server.runtime._around.space._free_bytes = lambda: 1_000
     server.advance(2_000)
     stalled = iter([True] * 3)
     write = server.store.write

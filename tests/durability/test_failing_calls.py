@@ -114,7 +114,7 @@ def test_a_bug_while_a_batch_is_closed_ends_the_process() -> None:
     def raising() -> None:
         raise RuntimeError("a bug of ours")
 
-    server.runtime._writer._before_write = raising
+    server.runtime.parts.writer._before_write = raising
     commit = committing(server, 1)
     with pytest.raises(ProcessEnded):
         server.settle()
@@ -147,7 +147,7 @@ def test_an_expiry_that_raises_keeps_no_other_waiting() -> None:
     server = VirtualServer({"foo": 1})
     for name in "abc":
         server.join(f"g-{name}", name, ["foo"])
-    expire = server.runtime._timers._expire
+    expire = server.runtime.parts.timers._expire
     failures = []
 
     def raising(command: ExpireMember, reply: Reply) -> None:
@@ -156,7 +156,7 @@ def test_an_expiry_that_raises_keeps_no_other_waiting() -> None:
             raise RuntimeError("a bug of ours")
         expire(command, reply)
 
-    server.runtime._timers._expire = raising
+    server.runtime.parts.timers._expire = raising
     server.advance(server.settings.group_consumer_session_timeout_ms + 1_000)
     assert failures
     assert [server.group(f"g-{name}").member_count for name in "abc"] == [0, 1, 0]

@@ -173,7 +173,7 @@ class RecordedTargets:
 
     def __init__(self, server: VirtualServer) -> None:
         self._server = server
-        targets = server.runtime._targets
+        targets = server.runtime.parts.targets
         self._mark, self._run = targets.mark, targets._run
         targets.mark = self._note  # type: ignore[method-assign]
         targets._run = self._answer  # type: ignore[method-assign]

@@ -55,13 +55,6 @@ JUNK = "junk"
 """Why a member's assignment is not installed, as for other assignors."""
 
 
-def handle_local_assignment(shard: Shard, command: LocalAssignmentCommand, now: Now) -> Outcome:
-    """Of the member that was asked, and of nobody else."""
-    if isinstance(command, PrepareAssignment):
-        return handle_prepare_assignment(shard, command)
-    return handle_install_assignment(shard, command, now)
-
-
 def handle_prepare_assignment(shard: Shard, command: PrepareAssignment) -> Outcome:
     """All that an assignor is told of its group, at the epoch that lacks a target."""
     group, request = check_request(shard, command)

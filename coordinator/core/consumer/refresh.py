@@ -1,4 +1,4 @@
-"""A group looks anew at what its target is computed from: topics, assignor, moves."""
+"""A group looks anew at what its target is computed from: topics, assignor."""
 
 from __future__ import annotations
 
@@ -12,20 +12,8 @@ from coordinator.core.target.target_assignment import (
     compute_preferred_of,
     is_assigned_otherwise,
 )
-from coordinator.core.target.target_steps import ContinueMoves, handle_continue_moves
 from model.commands import RefreshAssignor, RefreshTopics
 from model.responses import Done
-
-
-def handle_refresh(
-    shard: Shard, command: RefreshTopics | RefreshAssignor | ContinueMoves
-) -> Outcome:
-    """What targets are computed from may be otherwise now."""
-    if isinstance(command, RefreshTopics):
-        return handle_refresh_topics(shard, command)
-    if isinstance(command, ContinueMoves):
-        return handle_continue_moves(shard, command)
-    return handle_refresh_assignor(shard, command)
 
 
 def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:

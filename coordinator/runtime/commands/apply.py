@@ -27,11 +27,10 @@ from coordinator.runtime.commands.command_turns import Turns
 from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.waiting_members import WaitingMembers
-from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.entries import NOTHING_WAITED, Entry, make_entry
 from coordinator.runtime.commit.partition_encoder import Commit, CommitBlock
 from coordinator.runtime.commit.process_end import HalfApplied
-from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.topics.topic_images import (
     CATALOGUE,
     NO_PARTITION,
@@ -45,35 +44,30 @@ from model.log.transaction_records import TransactionalOffsets, TransactionMarke
 class Apply:
     """Applies what commands come to.
 
-    ``answer`` gives an answer when all that it shows of these groups is durable. ``on_failure``
-    ends the process. ``show_topics`` gives all shards the topics as they are now.
-    ``on_offsets_lost`` is told of groups that lost offsets by an abort.
+    ``on_failure`` ends the process. ``on_offsets_lost`` is told of groups that lost offsets by an
+    abort.
     """
 
     def __init__(
         self,
-        writer: Writer,
-        durability: Durability,
+        context: ShardContext,
         replayer: Replayer,
         waiting: WaitingMembers,
         effects: Effects,
         turns: Turns,
         *,
         catalogue: TopicCatalogueRuntime,
-        answer: Callable[[tuple[GroupId, ...], Reply, Answer], None],
-        show_topics: Callable[[], None],
         on_offsets_lost: Callable[[GroupId], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self._writer = writer
-        self._durability = durability
+        self._context = context
+        self._writer = context.writer
+        self._durability = context.durability
         self._replayer = replayer
         self._waiting = waiting
         self._effects = effects
         self._turns = turns
         self._catalogue = catalogue
-        self._answer = answer
-        self._show_topics = show_topics
         self._on_offsets_lost = on_offsets_lost
         self._on_failure = on_failure
 
@@ -165,7 +159,7 @@ class Apply:
         if outcome.then is not None:
             self._turns.follow_up(shard, outcome.then, reply)
         elif outcome.response is not None and (is_classic or not outcome.records):
-            self._answer((group_id,), reply, outcome.response)
+            self._context.answer((group_id,), reply, outcome.response)
 
     def _apply_to_catalogue(self, outcome: Outcome, reply: Reply) -> None:
         assert outcome.response is not None
@@ -173,9 +167,9 @@ class Apply:
             self._catalogue.replay(outcome)
             entry = Entry(NO_PARTITION, (), outcome.side, reply, outcome.response)
             self._writer.append(entry)
-            self._show_topics()
+            self._catalogue.show_to(self._context.shards)
         else:
-            self._answer((CATALOGUE,), reply, outcome.response)
+            self._context.answer((CATALOGUE,), reply, outcome.response)
         self._effects.carry_out_all(outcome.effects)
 
     def _apply_commit(
@@ -190,7 +184,7 @@ class Apply:
         elif records:
             replay(shard, records[0])
         else:
-            self._answer((group_id,), reply, response)
+            self._context.answer((group_id,), reply, response)
             return
         self._durability.note_offsets(group_id, self._writer.generation)
         self._writer.append_and_write(Entry(shard.partition, records, (), reply, response, commits))
@@ -206,7 +200,7 @@ class Apply:
             if outcome.side:
                 self._writer.append(Entry(shard.partition, (), outcome.side, reply, response))
             else:
-                self._answer(groups, reply, response)
+                self._context.answer(groups, reply, response)
             return
         changed, waiting = set(groups), 0
         if not isinstance(record, TransactionalOffsets):

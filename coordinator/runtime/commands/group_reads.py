@@ -13,9 +13,8 @@ from coordinator.core.groups.group_description import (
 )
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.commit.durability import Durability
-from coordinator.runtime.commit.writer import Writer
-from coordinator.runtime.loop.slices import Slices, Steps
+from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.loop.slices import Steps
 from model.commands import (
     ConsumerGroupDescribe,
     DescribeGroups,
@@ -40,41 +39,30 @@ SLICE = 500
 
 
 class GroupReads:
-    """Answers reads. ``answer`` is given the answer of these groups when it is known."""
+    """Answers reads."""
 
-    def __init__(
-        self,
-        shards: Sequence[Shard],
-        slices: Slices,
-        writer: Writer,
-        durability: Durability,
-        *,
-        answer: Callable[[tuple[GroupId, ...], Reply, Answer], None],
-    ) -> None:
-        self._shards = shards
-        self._slices = slices
-        self._writer = writer
-        self._durability = durability
-        self._answer = answer
+    def __init__(self, context: ShardContext) -> None:
+        self._context = context
 
     def submit(self, command: ReadCommand, reply: Reply) -> None:
         """Read; the answer comes when what it shows is durable."""
         group_ids = () if isinstance(command, ListGroups) else command.group_ids
-        self._slices.run(
+        self._context.slices.run(
             self._read(command, group_ids, reply),
-            lambda bug: self._answer(group_ids, reply, UnknownServerError(repr(bug))),
+            lambda bug: self._context.answer(group_ids, reply, UnknownServerError(repr(bug))),
         )
 
     def _read(
         self, command: ReadCommand, group_ids: tuple[GroupId, ...], reply: Reply
     ) -> Steps[None]:
-        answer = yield from read_groups(self._shards, command)
+        context = self._context
+        answer = yield from read_groups(context.shards, command)
         # What was read in earlier turns is durable by then, too.
         if isinstance(command, ListGroups):
-            generation = self._durability.generation_of_all()
-            self._writer.answer_when_durable(generation, reply, answer)
+            generation = context.durability.generation_of_all()
+            context.writer.answer_when_durable(generation, reply, answer)
         else:
-            self._answer(group_ids, reply, answer)
+            context.answer(group_ids, reply, answer)
 
 
 def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar, assert_never
 
 from coordinator.core.groups.group_description import (
     compute_failed_classic_description,
     compute_failed_description,
 )
+from coordinator.dispatch.command_table import COMMANDS, Loading
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.stats import Stats
-from model.commands import (
-    AbortTransaction,
-    Command,
-    ConsumerGroupDescribe,
-    DescribeGroupConfigs,
-    DescribeGroups,
-    ExpireProducers,
-    ListGroupConfigs,
-    ListGroups,
-    ListTransactions,
-    PlanMigration,
-    TopicCommand,
-    WriteTxnMarkers,
-)
+from model.commands import Command, ConsumerGroupDescribe, DescribeGroups
 from model.errors import CoordinatorLoadInProgress, ErrorCode
 from model.ids import GroupId, LogPartition, compute_log_partition
 from model.responses import (
@@ -56,21 +44,22 @@ class LoadInProgress:
         A list is refused as long as anything is loading, for it would lack groups. Of groups that
         are described together those that are loaded are submitted, and the answers are merged.
         """
-        match command:
-            case ListGroups() | ListTransactions():
+        named: Any = command
+        match COMMANDS[type(command)].loading:
+            case Loading.NOTHING:
+                return False
+            case Loading.ALL:
                 is_loading = bool(self._left)
-            case ConsumerGroupDescribe() | DescribeGroups():
-                return self._describe_loaded(command, reply, submit)
-            case PlanMigration():
-                is_loading = self._is_loading(*command.group_ids)
-            case WriteTxnMarkers() | ExpireProducers() | AbortTransaction():
-                is_loading = command.partition in self._left
-            case DescribeGroupConfigs() | ListGroupConfigs():
-                is_loading = False
-            case _ if isinstance(command, TopicCommand):
-                is_loading = False
-            case _:
-                is_loading = self._is_loading(command.group_id)
+            case Loading.GROUP:
+                is_loading = self._is_loading(named.group_id)
+            case Loading.GROUPS:
+                is_loading = any(map(self._is_loading, named.group_ids))
+            case Loading.LOG_PARTITION:
+                is_loading = named.partition in self._left
+            case Loading.EACH_GROUP:
+                return self._describe_loaded(named, reply, submit)
+            case unknown:
+                assert_never(unknown)
         if is_loading:
             self._stats.count_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name)
             reply(CoordinatorLoadInProgress(MESSAGE))

@@ -8,7 +8,7 @@ news that it took would not reach the client, and the client hears of each step 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from operator import attrgetter
 from typing import Protocol
 
@@ -79,17 +79,21 @@ class Watches:
     Who has to give up partitions is told before all others, for those are waited for: a member that
     joins a thousand has its partitions before the last of them knows of the new epoch. The others
     are told speaker by speaker: a stream of many members hears of those of a slice in one message.
-    While ``is_busy`` nobody is told: what members ask by themselves comes first.
+    While ``is_busy`` nobody is told: what members ask by themselves comes first. ``unsettled`` are
+    the groups that have changed, and not durably.
     """
 
     def __init__(
         self,
         scheduler: Scheduler,
         news: News,
+        unsettled: Container[GroupId],
+        *,
         is_busy: Callable[[], bool],
     ) -> None:
         self._scheduler = scheduler
         self._news = news
+        self._unsettled = unsettled
         self._is_busy = is_busy
         self._by_group: dict[GroupId, dict[MemberId, RegisteredWatch]] = {}
         self._to_look_at: deque[GroupId] = deque()
@@ -110,10 +114,14 @@ class Watches:
         speaker: int = 0,
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        """Register; an older one of the member is dropped."""
+        """Register; an older one of the member is dropped. News that is there is told at once."""
         self.drop(group_id, member_id)
         watch = RegisteredWatch(self, group_id, member_id, on_news, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
+        # What is not durable yet is looked at when it is.
+        if group_id not in self._unsettled and self._news.has_news(group_id, member_id):
+            watch.cancel()
+            on_news()
         return watch
 
     def hear(self, command: object) -> None:

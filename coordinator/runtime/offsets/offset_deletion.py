@@ -21,17 +21,16 @@ from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.commit.durability import Durability
-from coordinator.runtime.commit.writer import Writer
-from coordinator.runtime.loop.slices import Slices, Steps
+from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.offsets.offset_reads import encode_offset_group_prefix, fits_in_key
 from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
 from model.errors import GroupError, UnknownServerError
-from model.ids import GroupId, TopicName, compute_log_partition
+from model.ids import GroupId, TopicName
 from model.log.records import OffsetCommitKey
 from model.responses import OffsetDeleteResponse, PartitionResult, TopicResult
 from storage.codec.record_codec import decode_key, encode_key
-from storage.log_store import LogStore, StoreError
+from storage.log_store import StoreError
 
 log = structlog.get_logger()
 
@@ -43,55 +42,42 @@ SLICE = 1_000
 class OffsetDeletion:
     """Carries out the commands.
 
-    ``check_space`` raises where nothing may be written; ``apply`` applies what a command of a
-    group comes to; ``answer_error`` answers when what an error shows is durable.
+    ``apply`` applies what a command of a group comes to.
     """
 
     def __init__(
         self,
-        store: LogStore,
-        shards: Sequence[Shard],
-        writer: Writer,
-        durability: Durability,
-        slices: Slices,
+        context: ShardContext,
         *,
-        check_space: Callable[[Outcome], None],
         apply: Callable[[Shard, DeletionCommand, Outcome, Reply], None],
-        answer_error: Callable[[tuple[GroupId, ...], Reply, GroupError], None],
     ) -> None:
-        self._store = store
-        self._shards = shards
-        self._writer = writer
-        self._durability = durability
-        self._slices = slices
-        self._check_space = check_space
+        self._context = context
         self._apply = apply
-        self._answer_error = answer_error
 
     def submit(self, command: DeletionCommand, reply: Reply) -> None:
         """Handle, replay and gather; the answer comes when it is durable."""
         group_ids = (command.group_id,)
-        self._slices.run(
+        self._context.slices.run(
             self._delete(command, reply),
-            lambda bug: self._answer_error(group_ids, reply, UnknownServerError(repr(bug))),
+            lambda bug: self._context.answer(group_ids, reply, UnknownServerError(repr(bug))),
         )
 
     def _delete(self, command: DeletionCommand, reply: Reply) -> Steps[None]:
         group_id = command.group_id
-        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        shard = self._context.shard_of(group_id)
         try:
             if isinstance(command, DeleteGroup):
                 outcome = yield from self._delete_group(shard, command)
             else:
                 outcome = yield from self._delete_offsets(shard, command)
-            self._check_space(outcome)
+            self._context.check_space(outcome)
         except GroupError as error:
-            self._answer_error((group_id,), reply, error)
+            self._context.answer((group_id,), reply, error)
             return
         except StoreError as damage:
             log.critical("store_read_failed", group_id=group_id, cause=str(damage))
             failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
-            self._answer_error((group_id,), reply, failure)
+            self._context.answer((group_id,), reply, failure)
             return
 
         def answer_and_forget(answer: Answer) -> None:
@@ -102,8 +88,10 @@ class OffsetDeletion:
 
         if not outcome.records and isinstance(command, DeleteGroup):
             assert outcome.response is not None
-            generation = self._durability.generation_of_offsets(group_id)
-            self._writer.answer_when_durable(generation, answer_and_forget, outcome.response)
+            generation = self._context.durability.generation_of_offsets(group_id)
+            self._context.writer.answer_when_durable(
+                generation, answer_and_forget, outcome.response
+            )
             return
         self._apply(shard, command, outcome, answer_and_forget)
 
@@ -125,7 +113,7 @@ class OffsetDeletion:
         with those of its offsets that were not deleted.
         """
         group_id = command.group_id
-        self._writer.check_written()
+        self._context.writer.check_written()
         places = self._scan(shard, group_id)
         left = list(islice(places, SLICE + 1))
         if len(left) <= SLICE:
@@ -133,9 +121,9 @@ class OffsetDeletion:
         shard.soft.being_deleted.add(group_id)
         while len(left) > SLICE:
             outcome = compute_offset_tombstones(group_id, left[:SLICE])
-            self._check_space(outcome)
+            self._context.check_space(outcome)
             self._apply(shard, command, outcome, _ignore)
-            self._writer.write_if_full()
+            self._context.writer.write_if_full()
             yield
             left = [*left[SLICE:], *islice(places, SLICE)]
 
@@ -149,9 +137,9 @@ class OffsetDeletion:
         before: Outcome | None = None
         for part in _split(command.topics):
             if before is not None:
-                self._check_space(before)
+                self._context.check_space(before)
                 self._apply(shard, command, before, _ignore)
-                self._writer.write_if_full()
+                self._context.writer.write_if_full()
                 yield
             asked = tuple((command.topics[index][0], partitions) for index, partitions in part)
             outcome = self._handle(shard, replace(command, topics=asked))
@@ -180,21 +168,23 @@ class OffsetDeletion:
 
     def _find_all(self, shard: Shard, group_id: GroupId) -> list[OffsetPlace]:
         """All offsets of the group, also what cannot be read and what waits for a marker."""
-        self._writer.check_written()
+        self._context.writer.check_written()
         places = dict.fromkeys(self._scan(shard, group_id))
         places.update(dict.fromkeys(shard.open_transactions.unstable(group_id)))
         return list(places)
 
     def _scan(self, shard: Shard, group_id: GroupId) -> Iterator[OffsetPlace]:
         """The offsets that the store shows now."""
-        for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
+        for entry in self._context.store.latest(
+            shard.partition, encode_offset_group_prefix(group_id)
+        ):
             key = decode_key(entry.key)
             assert isinstance(key, OffsetCommitKey), "the prefix is that of offsets"
             yield key.topic, key.partition
 
     def _find(self, shard: Shard, command: DeleteOffsets) -> set[OffsetPlace]:
         """Those of the offsets asked for that are there."""
-        self._writer.check_written()
+        self._context.writer.check_written()
         places: list[tuple[TopicName, int]] = [
             (name, partition)
             for name, partitions in command.topics
@@ -203,7 +193,7 @@ class OffsetDeletion:
             if partition >= 0
         ]
         keys = [encode_key(OffsetCommitKey(command.group_id, *place)) for place in places]
-        found = self._store.get_many_latest(shard.partition, keys)
+        found = self._context.store.get_many_latest(shard.partition, keys)
         return {
             *(place for place, entry in zip(places, found, strict=True) if entry is not None),
             *shard.open_transactions.unstable(command.group_id),
@@ -211,12 +201,15 @@ class OffsetDeletion:
 
     def forget_if_offsetless(self, group_id: GroupId) -> None:
         """The group lost offsets: see whether it has any left, for only the store knows."""
-        if self._durability.offsets.get(group_id, 0) > self._writer.durable_generation:
+        if (
+            self._context.durability.offsets.get(group_id, 0)
+            > self._context.writer.durable_generation
+        ):
             # The store may not show it yet. Should it be a tombstone, its answer comes here too.
             return
-        shard = self._shards[compute_log_partition(group_id, len(self._shards))]
+        shard = self._context.shard_of(group_id)
         prefix = encode_offset_group_prefix(group_id)
-        if next(iter(self._store.latest(shard.partition, prefix)), None) is None:
+        if next(iter(self._context.store.latest(shard.partition, prefix)), None) is None:
             replay_no_offsets(shard, group_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
@@ -14,6 +14,7 @@ from coordinator.core.groups.topic_records import (
 )
 from coordinator.core.offsets.deleted_topics import DeletedTopics
 from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
@@ -166,6 +167,11 @@ class TopicCatalogueRuntime:
             check(outcome)
             self._next_producer_id = self._state.producer_id_end + 1
         return outcome
+
+    def show_to(self, shards: Iterable[Shard]) -> None:
+        """Give these shards the topics as they are now."""
+        for shard in shards:
+            shard.image = self.image
 
     def compute_grace(self) -> Outcome:
         """As after an import: all offsets are kept for one retention from now on."""

@@ -20,13 +20,15 @@ from coordinator.core.state.group_epochs import compute_epoch_bump, compute_targ
 from coordinator.core.state.open_transactions import OpenTransactions
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.target import target_assignment, target_install
-from coordinator.dispatch import handle
+from coordinator.dispatch import shard_handlers
+from coordinator.dispatch.command_table import COMMANDS
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commit import partition_encoder
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loading import shard_loader
 from coordinator.runtime.offsets import expiry_walks, offset_commands, offset_deletion
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
+from model.commands import WriteTxnMarkers
 from model.errors import InvalidProducerEpoch, UnknownMemberId
 from model.ids import ProducerId
 from model.log.records import ConsumerGroupTargetAssignmentMetadataValue, MemberState, RecordType
@@ -168,7 +170,8 @@ def abort_that_commits(patch: pytest.MonkeyPatch) -> None:
             shard, replace(command, committed=True), now
         )
 
-    _wrap(patch, offset_commands, "handle_write_txn_markers", careless)
+    row = COMMANDS[WriteTxnMarkers]
+    patch.setitem(COMMANDS, WriteTxnMarkers, replace(row, handler=careless(row.handler)))  # type: ignore[arg-type]
 
 
 def coordinators_unchecked(patch: pytest.MonkeyPatch) -> None:
@@ -340,7 +343,7 @@ def restless_group(patch: pytest.MonkeyPatch) -> None:
 
         return bump
 
-    _wrap(patch, handle, "handle_heartbeat", restless)
+    _wrap(patch, shard_handlers, "handle_heartbeat", restless)
 
 
 DESIGNATED: Final[tuple[tuple[str, Patch], ...]] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
@@ -12,6 +13,7 @@ from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget
+from coordinator.dispatch.command_table import Route
 from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.entries import Entry
@@ -39,8 +41,6 @@ from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId
 from model.log.records import (
     MemberState,
-    OffsetCommitKey,
-    OffsetCommitValue,
     Record,
     TopicPartitions,
 )
@@ -64,6 +64,7 @@ from tests.sim.checkers.liveliness import Liveliness
 from tests.sim.checkers.offset_log import OffsetLog
 from tests.sim.checkers.offset_model import OffsetPlace
 from tests.sim.checkers.violations import check
+from tests.sim.checkers.written_records import records_of
 from tests.sim.conversions import (
     Kind,
     check_conversion,
@@ -116,14 +117,28 @@ class ObservedRuntime(Runtime):
 
     def _make_parts(self, scheduler: Any) -> None:
         super()._make_parts(scheduler)
-        append = self._writer.append
+        parts: Any = self.parts
+        append = parts.writer.append
 
         def note(entry: Entry) -> None:
             self._appended += records_of(entry)
             append(entry)
 
-        self._writer.append = note  # type: ignore[method-assign]
-        fetch, change = self._offsets.fetch, self._offsets.change
+        parts.writer.append = note
+        self._answer_unseen = parts.context.answer
+        # The context is a value to everybody else.
+        object.__setattr__(parts.context, "answer", self._answer)
+        self._submit_unseen, parts.groups.submit = parts.groups.submit, self._submit_seen
+        self._settle_unseen, parts.groups.settle = parts.groups.settle, self._settle_seen
+        self._apply_unseen, parts.apply.outcome = parts.apply.outcome, self._apply_seen
+        self._watch_offsets()
+        self._routes |= {
+            Route.SHARD: self._submit_seen,
+            Route.COMMIT: partial(self._commit, self._routes[Route.COMMIT]),
+        }
+
+    def _watch_offsets(self) -> None:
+        fetch, change = self._routes[Route.FETCH], self._routes[Route.TRANSACTION]
 
         def tally(command: OffsetFetch, reply: Reply) -> None:
             self.tally_group("fetch", command.group_id)
@@ -141,8 +156,7 @@ class ObservedRuntime(Runtime):
                 reply = self.on_timed_out(command, offsets, reply)
             change(command, reply)
 
-        self._offsets.fetch = tally  # type: ignore[method-assign]
-        self._offsets.change = tally_change  # type: ignore[method-assign]
+        self._routes |= {Route.FETCH: tally, Route.TRANSACTION: tally_change}
 
     # --------------------------------------------------------------------------------- offsets
 
@@ -161,7 +175,7 @@ class ObservedRuntime(Runtime):
     def offsets_with_gathered(self) -> OffsetLog:
         """The log with what is not written yet."""
         log = self.log_offsets()
-        gathered = [entry for entry in self._writer._gathered if isinstance(entry, Entry)]
+        gathered = [entry for entry in self.parts.writer._gathered if isinstance(entry, Entry)]
         if not gathered:
             return log
         log = log.copy()
@@ -200,25 +214,23 @@ class ObservedRuntime(Runtime):
             self.lively.heard_ms[group_id, member_id] = self.clock_ms()
         return touched
 
-    def _answer_read(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
+    def _answer(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
         if isinstance(answer, GroupError):
             self._refused = answer
-        super()._answer_read(group_ids, reply, answer)
+        self._answer_unseen(group_ids, reply, answer)
 
-    def _submit_to_shard(
-        self, command: ShardCommand, reply: Reply, shard: Shard | None = None
-    ) -> None:
+    def _submit_seen(self, command: ShardCommand, reply: Reply, shard: Shard | None = None) -> None:
         group, member = self._find(command)
         self._tally(command, group, member)
         before = Before(group, member, getattr(command, "instance_id", None))
         classic = self.classic_group(command.group_id)
         self._refused = None
-        super()._submit_to_shard(command, reply, shard)
+        self._submit_unseen(command, reply, shard)
         if id(command) in self._carried_out:
             self._carried_out.remove(id(command))
             return
         error = self._refused
-        if error is None and command.group_id in self._turns._held:
+        if error is None and command.group_id in self.parts.turns._held:
             self._in_slices[id(command)] = command
             return
         assert error is not None, f"{command} was neither carried out nor refused"
@@ -230,21 +242,23 @@ class ObservedRuntime(Runtime):
         if isinstance(command, ConsumerGroupHeartbeat) and (classic is None or not classic.members):
             self._check_acceptance(command, before, error)
 
-    def _settle(
+    def _settle_seen(
         self, shard: Shard, command: ShardCommand, reply: Reply, compute: Callable[[], Outcome]
     ) -> None:
-        super()._settle(shard, command, reply, compute)
+        self._settle_unseen(shard, command, reply, compute)
         if self._in_slices.pop(id(command), None) is not None:
             self._carried_out.discard(id(command))
 
-    def _commit(self, command: OffsetCommit, reply: Reply) -> None:
+    def _commit(
+        self, commit: Callable[[OffsetCommit, Reply], None], command: OffsetCommit, reply: Reply
+    ) -> None:
         group, member = self._find(command)
         self._tally(command, group, member)
         before = Before(group, member)
         records: list[Record] = []
         self._appended = records
         self._refused = None
-        super()._commit(command, reply)
+        commit(command, reply)
         classic = None if group is not None else self.classic_group(command.group_id)
         if records and classic is not None and command.member_id in classic.members:
             # Who commits in a classic group is alive.
@@ -252,11 +266,6 @@ class ObservedRuntime(Runtime):
         check(bool(records) or before.is_unchanged(), "S9", lambda: f"{command} changed its group")
         check_commit(command, before, records)
         check_classic_commit(command, self.classic_group(command.group_id), records)
-
-    def _make_apply(self) -> None:
-        super()._make_apply()
-        self._apply_unseen = self._apply.outcome
-        self._apply.outcome = self._apply_seen  # type: ignore[method-assign, assignment]
 
     def _apply_seen(
         self, shard: Shard, command: ShardCommand, outcome: Outcome, reply: Reply
@@ -330,7 +339,7 @@ class ObservedRuntime(Runtime):
                 member_event, member = "return", group.member(MemberId(holder))
         if group_event is not None:
             self.tally_group(group_event, command.group_id)
-            if group_event == "join" and command.group_id in self._targets._in_flight:
+            if group_event == "join" and command.group_id in self.parts.targets._in_flight:
                 self.tally_group("join while a target is computed", command.group_id)
         if member_event is not None:
             state = NONE if member is None else member.state.name
@@ -572,24 +581,3 @@ class ObservedRuntime(Runtime):
             check(epoch == command.member_epoch, "L3", f"{key} expired at another epoch")
             check(now_ms - since_ms >= timeout_ms, "L3", f"{key} had only {now_ms - since_ms} ms")
         self.on_expired(command)
-
-
-def records_of(entry: Entry) -> list[Record]:
-    """All that an entry writes, one record after the other."""
-    return [
-        *entry.records,
-        *(
-            Record(
-                OffsetCommitKey(commits.group, commits.topic, offset.partition),
-                OffsetCommitValue(
-                    offset.offset,
-                    -1,
-                    offset.metadata,
-                    commits.commit_timestamp,
-                    topic_id=commits.topic_id,
-                ),
-            )
-            for commits in entry.commits
-            for offset in commits.offsets
-        ),
-    ]

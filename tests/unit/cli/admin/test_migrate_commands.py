@@ -288,7 +288,7 @@ async def test_a_group_without_such_members_goes_back_at_once(server: Server) ->
 async def commit_as_nobody(server: Server, group: str) -> None:
     """An offset in the log before the group has members."""
     place = server.runtime.partition_of(GroupId(group))
-    store: LogStore = server.runtime._store
+    store: LogStore = server.runtime._around.store
     write(store, GroupId(group), [make_offset(group)])
     replay_commits_of(server.runtime.shards[place], GroupId(group))
 

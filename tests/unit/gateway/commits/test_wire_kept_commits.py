@@ -188,7 +188,7 @@ async def test_a_commit_of_very_many_partitions_is_in_the_log_as_it_was_said(cou
         topics = commit_topics(9, "t", offsets)
         await side.ask(request_of(COMMIT, 9, version_of_all, group_id="g", topics=topics))
     assert isinstance(side.door.connection.repeats[COMMIT], KeptCommitRows)
-    store = side.runtime._store
+    store = side.runtime._around.store
     partition = compute_log_partition(GroupId("g"), store.partitions)
     *_, last = store.read_log(partition)
     records = decode_batch(last).records
@@ -225,7 +225,7 @@ async def test_a_connection_that_goes_loses_no_commit() -> None:
     side.door.send(commit_of(9, 0, 2))
     side.door.lose()
     other = Gateway(coordinator=side.runtime).connect()
-    await until(lambda: side.runtime._writer.is_idle, "all is written", pause_s=0)
+    await until(lambda: side.runtime.parts.writer.is_idle, "all is written", pause_s=0)
     other.send(request_of(FETCH, 9, 1, groups=fetch_of_all("g"), require_stable=False))
     [data] = await frames_of(other)
     assert (2).to_bytes(8, "big") in data

@@ -52,8 +52,8 @@ async def test_everything_of_a_group_is_answered_load_in_progress(
             assert codes == {name: {LOADING} for name in codes}
             assert (await client.ask(HEARTBEAT, 1, **beat("g", "m", -1))).error_code == LOADING
             await check_others(rig, client)
-            assert rig.runtime._loading is not None
-            rig.runtime._loading.finish()
+            assert rig.runtime._serving.loading is not None
+            rig.runtime._serving.loading.finish()
             codes = await ask_all(client)
             assert LOADING not in set().union(*codes.values())
             assert codes["join"] == codes["commit"] == codes["list"] == {0}

@@ -187,7 +187,7 @@ async def test_drain_answers_parked_heartbeats_and_accepts_nobody() -> None:
         await rig.create_topic("t", 1)
         epoch = await member_of(client, "g")
         sent = client.send(HEARTBEAT, 1, **beat("g", "m", epoch))
-        await until(lambda: len(rig.runtime._watches) == 1)
+        await until(lambda: len(rig.runtime.parts.watches) == 1)
         async with asyncio.timeout(30):
             await rig.server.stop(600.0)
         correlation_id, answer = await client.read(HEARTBEAT, 1)

@@ -103,7 +103,7 @@ async def join_as_classic(old: Connection) -> dict[str, Any]:
 
 
 async def wait_until_parked(rig: Rig) -> None:
-    await until(lambda: len(rig.runtime._watches) > 0, "a request is parked")
+    await until(lambda: len(rig.runtime.parts.watches) > 0, "a request is parked")
 
 
 @pytest.mark.parametrize("policy", ["bidirectional", "disabled"])

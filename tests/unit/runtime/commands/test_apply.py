@@ -195,10 +195,12 @@ def test_a_bug_before_anything_has_changed_is_told_and_ends_nothing(
         raise Planted
 
     with monkeypatch.context() as patch:
-        patch.setattr("coordinator.runtime.runtime.handle", failing)
-        assert error_name(server.ask(server.join_command("g", "b", ["foo"]))) == (
-            "UNKNOWN_SERVER_ERROR"
-        )
+        patch.setattr("coordinator.runtime.commands.group_commands.handle", failing)
+        for command in (
+            server.join_command("g", "b", ["foo"]),
+            server.commit_command("s", "", -1, "foo", {0: 1}),
+        ):
+            assert error_name(server.ask(command)) == "UNKNOWN_SERVER_ERROR"
     assert not server.failures
     assert look_at_none(server) == before
     server.join("g", "b", ["foo"])

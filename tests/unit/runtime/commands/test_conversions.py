@@ -54,7 +54,7 @@ def make_server() -> VirtualServer:
     value = GroupMetadataValue("consumer", 3, "range", MEMBERS[0], 5, members)
     shard, record = server.runtime._shard_of(G), Record(GroupMetadataKey(G), value)
     replay(shard, record)
-    server.runtime._writer.append(Entry(shard.partition, (record,), (), None, None))
+    server.runtime.parts.writer.append(Entry(shard.partition, (record,), (), None, None))
     server.settle()
     return server
 
@@ -67,7 +67,7 @@ def given(number: int) -> bytes:
 def begin_upgrade(server: VirtualServer) -> Pending:
     """The newcomer has asked, and the first slices are done."""
     pending = server.submit(server.join_command("g", "new", ["foo"]))
-    step_until(server, lambda: G in server.runtime._turns._held)
+    step_until(server, lambda: G in server.runtime.parts.turns._held)
     server.scheduler.step()
     assert not pending.is_answered
     return pending
@@ -76,7 +76,7 @@ def begin_upgrade(server: VirtualServer) -> Pending:
 def begin_downgrade(server: VirtualServer) -> Pending:
     server.join("g", "new", ["foo"])
     pending = server.submit(ConsumerGroupLeave(CALLER, G, MemberId("new")))
-    step_until(server, lambda: G in server.runtime._turns._held)
+    step_until(server, lambda: G in server.runtime.parts.turns._held)
     server.scheduler.step()
     assert not pending.is_answered
     return pending
@@ -113,7 +113,7 @@ def test_between_slices_nothing_of_it_is_in_force(
     server = make_server()
     pending = begin(server)
     before, seen = kind_of(server.runtime), set()
-    while G in server.runtime._turns._held:
+    while G in server.runtime.parts.turns._held:
         seen.add((kind_of(server.runtime), len(log_of(server))))
         server.scheduler.step()
     assert len(seen) == 1
@@ -188,7 +188,7 @@ def test_what_members_say_meanwhile_is_handled_after_it_in_order() -> None:
     assert not upgrade.is_answered
     server.settle()
     assert upgrade.is_answered
-    assert not server.runtime._turns.has_any
+    assert not server.runtime.parts.turns.has_any
     assert MemberId("k") in server.group("g").entries
     assert {each.split(" ")[0] for each in answered} == {"other", "join", "heartbeat"}
 
@@ -252,14 +252,14 @@ def test_it_ends_though_it_is_always_spoiled(monkeypatch: pytest.MonkeyPatch) ->
 def test_who_is_refused_hears_so_and_the_group_goes_on() -> None:
     settings = CoordinatorSettings(group_consumer_max_size=5)
     server = make_server()
-    server.runtime._catalogue.group_settings[G] = settings  # type: ignore[index]
+    server.runtime.parts.catalogue.group_settings[G] = settings  # type: ignore[index]
     before = server.runtime._shard_of(G).classic_group(G)
     pending = server.submit(server.join_command("g", "new", ["foo"]))
     server.settle()
     assert isinstance(pending.answer, GroupError)
     assert pending.answer.code is ErrorCode.GROUP_ID_NOT_FOUND
     assert server.runtime._shard_of(G).classic_group(G) is before
-    assert not server.runtime._turns.has_any
+    assert not server.runtime.parts.turns.has_any
 
 
 def test_an_administrator_brings_the_same_downgrade() -> None:
@@ -276,10 +276,10 @@ def test_an_administrator_brings_the_same_downgrade() -> None:
 def test_a_stop_waits_for_it() -> None:
     server = make_server()
     pending = begin_upgrade(server)
-    assert server.runtime._is_busy()
+    assert server.runtime.parts.is_busy
     server.settle()
     assert pending.is_answered
-    assert not server.runtime._is_busy()
+    assert not server.runtime.parts.is_busy
 
 
 async def test_who_joins_during_it_is_answered_by_a_stop() -> None:

@@ -23,13 +23,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
 
 def note_handled(server: VirtualServer, monkeypatch: pytest.MonkeyPatch) -> list[type]:
     handled: list[type] = []
-    handle = server.runtime._turns._handle
+    handle = server.runtime.parts.turns._handle
 
     def note(command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
         handled.append(type(command))
         handle(command, reply, shard)
 
-    monkeypatch.setattr(server.runtime._turns, "_handle", note)
+    monkeypatch.setattr(server.runtime.parts.turns, "_handle", note)
     return handled
 
 
@@ -39,7 +39,7 @@ def test_a_turn_takes_a_slice_and_the_rest_waits_in_order(
     handled = note_handled(server, monkeypatch)
     joins = [server.submit(server.join_command("g", f"m{n}", ["foo"])) for n in range(10)]
     assert handled == [ConsumerGroupHeartbeat] * 4
-    assert server.runtime._turns.is_busy
+    assert server.runtime.parts.turns.is_busy
     most, before = 0, len(handled)
     while not all(join.is_answered for join in joins):
         server.scheduler.step()
@@ -78,10 +78,10 @@ def test_who_leaves_is_not_overtaken_by_its_own_join(server: VirtualServer) -> N
 
 def test_a_server_that_stops_handles_what_waits(server: VirtualServer) -> None:
     joins = [server.submit(server.join_command("g", f"m{n}", ["foo"])) for n in range(10)]
-    assert isinstance(server.runtime._turns, Turns)
-    assert server.runtime._turns.is_busy
+    assert isinstance(server.runtime.parts.turns, Turns)
+    assert server.runtime.parts.turns.is_busy
     server.settle()
-    assert not server.runtime._turns.is_busy
+    assert not server.runtime.parts.turns.is_busy
     assert all(join.is_answered for join in joins)
 
 
@@ -89,14 +89,14 @@ def test_a_server_that_stops_handles_what_waits(server: VirtualServer) -> None:
 def test_what_fails_in_a_turn_is_answered_and_is_nobody_elses(
     server: VirtualServer, monkeypatch: pytest.MonkeyPatch, failing: type
 ) -> None:
-    handle = server.runtime._turns._handle
+    handle = server.runtime.parts.turns._handle
 
     def fail(command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
         if isinstance(command, failing) and getattr(command, "member_id", None) == "m6":
             raise ZeroDivisionError("a bug")
         handle(command, reply, shard)
 
-    monkeypatch.setattr(server.runtime._turns, "_handle", fail)
+    monkeypatch.setattr(server.runtime.parts.turns, "_handle", fail)
     joins = [server.submit(server.join_command("g", f"m{n}", ["foo"])) for n in range(10)]
     server.settle()
     refused = [n for n, join in enumerate(joins) if isinstance(join.answer, UnknownServerError)]

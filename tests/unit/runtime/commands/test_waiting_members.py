@@ -93,7 +93,7 @@ def test_the_end_of_a_join_phase_is_told_in_slices() -> None:
     steps = [after - before for before, after in pairwise(counts)]
     assert max(steps) == SLICE
     check_joined(pending)
-    assert len(server.runtime._waiting) == 0
+    assert len(server.runtime.parts.waiting) == 0
 
 
 def test_the_leader_is_told_first() -> None:
@@ -164,19 +164,19 @@ def test_one_that_cannot_be_told_is_in_nobodys_way() -> None:
     def fail(answer: object) -> None:
         raise ConnectionError("the client has gone")
 
-    waiting = server.runtime._waiting._waiting
+    waiting = server.runtime.parts.waiting._waiting
     gone = list(waiting)[1::2]
     waiting.update(dict.fromkeys(gone, fail))
     step_until(server, lambda: count_answered(pending) > 0)
     server.settle()
     assert count_answered(pending) == len(MEMBERS) - len(gone)
-    assert not server.runtime._waiting.is_busy
+    assert not server.runtime.parts.waiting.is_busy
 
 
 def test_a_failed_slice_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     server = make_server()
     pending = begin_joins(server)
-    room = server.runtime._waiting
+    room = server.runtime.parts.waiting
     give, failures = room._answer, iter([False, True, False, True])
 
     def fail_at_times(groups: tuple[GroupId, ...], reply: Any, answer: Any) -> None:
@@ -210,7 +210,7 @@ def test_assignments_are_told_in_slices_once_they_are_durable() -> None:
         server.scheduler.step()
         counts.append(count_answered(everybody))
         if counts[-1]:
-            assert G not in server.runtime._durability.groups
+            assert G not in server.runtime.parts.durability.groups
             assert leader.is_answered
     steps = [after - before for before, after in pairwise(counts)]
     assert max(steps) == SLICE

@@ -37,7 +37,7 @@ def test_a_heartbeat_that_waits_for_a_target_during_a_sync_is_answered() -> None
     server = VirtualServer({"foo": 2})
     server.scheduler.blocking_ms = lambda: 10
     server.scheduler.computing_ms = lambda: 25
-    server.runtime._targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
     joined = server.submit(server.join_command("g", "a", ["foo"]))
     server.advance(10)
     assert joined.is_answered
@@ -55,7 +55,7 @@ def test_a_record_that_cannot_be_encoded_ends_the_process() -> None:
     server = VirtualServer({"foo": 2})
     entry = Entry(LogPartition(0), (Record(OffsetCommitKey(GroupId("x" * 40_000), FOO, 0), None),),
                   (), None, None)  # fmt: skip
-    server.runtime._writer.append(entry)
+    server.runtime.parts.writer.append(entry)
     server.settle()
     assert len(server.failures) == 1
 

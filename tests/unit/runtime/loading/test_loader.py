@@ -57,7 +57,7 @@ def test_offsets_are_not_loaded_and_are_there() -> None:
 def test_a_target_that_was_not_computed_is_computed() -> None:
     """Trigger: the group epoch is durable, the target of it was still being computed."""
     server = VirtualServer({"foo": 2})
-    server.runtime._targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
     server.scheduler.computing_ms = lambda: 10_000
     server.join("g", "a", ["foo"])
     assert server.group("g").target_epoch == 1
@@ -69,7 +69,7 @@ def test_a_group_that_did_not_hear_of_a_change_of_its_topics_does() -> None:
     """Trigger: the topic is durable, the group's new epoch is not."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
-    server.runtime._refresh.refresh = lambda group_ids: None  # type: ignore[method-assign]
+    server.runtime.parts.refresh.refresh = lambda group_ids: None  # type: ignore[method-assign]
     server.ask(GrowTopic(INTERNAL, TopicName("foo"), 3))
     assert server.group("g").group_epoch == 2
     server.restart()

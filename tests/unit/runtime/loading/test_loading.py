@@ -212,7 +212,7 @@ def test_sessions_begin_when_the_shard_is_loaded(
 
 def test_a_target_that_was_under_way_is_computed_after_the_load() -> None:
     server = SlowServer()
-    server.runtime._targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
     server.scheduler.computing_ms = lambda: 10_000
     server.join(LARGE, "late", ["foo"])
     epoch = server.group(LARGE).group_epoch

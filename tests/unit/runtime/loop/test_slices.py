@@ -250,9 +250,9 @@ def test_a_server_that_stops_answers_what_it_has_begun(server: VirtualServer) ->
     for number in range(3 * SLICE):
         server.join(GROUP, f"m{number:02d}", ["foo"])
     described = server.submit(ConsumerGroupDescribe(CALLER, (GroupId(GROUP),)))
-    assert server.runtime._is_busy()
+    assert server.runtime.parts.is_busy
     count_turns(server, described)
-    assert not server.runtime._is_busy()
+    assert not server.runtime.parts.is_busy
 
 
 # ------------------------------------------------------------------------------------ offsets
@@ -372,7 +372,7 @@ def test_whatever_fails_in_a_slice_is_answered(
     pending = server.submit(command)
     server.settle()
     assert pending.is_answered
-    assert not server.runtime._is_busy()
+    assert not server.runtime.parts.is_busy
 
 
 async def test_highest_offsets_are_read_in_slices(

@@ -22,7 +22,7 @@ class Disk:
 
 def server_on(disk: Disk) -> VirtualServer:
     server = VirtualServer(settings=CoordinatorSettings(log_min_free_bytes=100))
-    server.runtime._space._free_bytes = disk
+    server.runtime._around.space._free_bytes = disk
     server.create("foo", 2)
     server.join("g", "a", ["foo"])
     return server
@@ -72,15 +72,15 @@ def test_a_group_that_could_not_look_at_its_topics_looks_again() -> None:
     """Bug: the disk filled up between the topic and the group, which then never heard of it."""
     disk = Disk()
     server = server_on(disk)
-    refresh = server.runtime._refresh.refresh
+    refresh = server.runtime.parts.refresh.refresh
 
     def full_by_now(group_ids: Iterable[GroupId]) -> None:
         disk.free = 10
-        server.runtime._space._checked_ms = -1_000_000
-        server.runtime._refresh.refresh = refresh  # type: ignore[method-assign]
+        server.runtime._around.space._checked_ms = -1_000_000
+        server.runtime.parts.refresh.refresh = refresh  # type: ignore[method-assign]
         refresh(group_ids)
 
-    server.runtime._refresh.refresh = full_by_now  # type: ignore[method-assign]
+    server.runtime.parts.refresh.refresh = full_by_now  # type: ignore[method-assign]
     assert error_name(server.ask(GrowTopic(INTERNAL, TopicName("foo"), 3))) == "NONE"
     assert server.group("g").group_epoch == 2
     disk.free = 1_000
@@ -95,14 +95,14 @@ def test_a_data_folder_that_is_gone_takes_no_writes() -> None:
     def look() -> int:
         raise FileNotFoundError("data")
 
-    server.runtime._space._free_bytes = look
+    server.runtime._around.space._free_bytes = look
     server.advance(2_000)
     written = server.runtime.stats.records_written
     commit = server.commit_command("g", "a", 2, "foo", {0: 1})
     assert error_name(server.ask(commit)) == "COORDINATOR_NOT_AVAILABLE"
     server.advance(120_000)
     assert server.runtime.stats.records_written == written
-    server.runtime._space._free_bytes = Disk()
+    server.runtime._around.space._free_bytes = Disk()
     server.advance(2_000)
     assert server.join("g", "b", ["foo"]).assignment
     assert not server.failures

@@ -7,12 +7,12 @@ import pytest
 from coordinator.core.deadlines.liveness import GRACE_MS, PARDON_AGAIN_MS
 from coordinator.runtime.api import Answer
 from coordinator.runtime.commands import command_turns
-from coordinator.runtime.loop.disk_space import Space
 from model.commands import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
 from model.responses import ClassicHeartbeatResponse, ConsumerGroupHeartbeatResponse
 from tests.sim.cluster.server import VirtualServer
+from tests.support.free_space import set_free_space
 from tests.unit.runtime.members.test_signs_of_life import join_classic
 
 SESSION_MS = 45_000
@@ -125,7 +125,7 @@ def test_commands_that_wait_are_handled_before_a_deadline(monkeypatch: pytest.Mo
     for _ in range(40):
         server.submit(server.heartbeat("nobody", "x", 2))
     server.submit(server.heartbeat("g", "a", 2))
-    while server.runtime._turns.is_busy:
+    while server.runtime.parts.turns.is_busy:
         server.scheduler.take_turn(25)
     assert members(server) == ["a"]
     server.advance(SESSION_MS)
@@ -136,7 +136,7 @@ def test_what_arrived_before_a_deadline_is_handled_before_it() -> None:
     """Trigger: tick and heartbeat are due in one turn, the tick first."""
     server = joined()
     beat = server.heartbeat("g", "a", 2)
-    tick_ms = server.runtime._timers._at_ms
+    tick_ms = server.runtime.parts.timers._at_ms
     server.scheduler.call_later_ms(
         tick_ms - server.scheduler.now_ms, lambda: server.runtime.submit(beat, lambda _: None)
     )
@@ -147,7 +147,7 @@ def test_what_arrived_before_a_deadline_is_handled_before_it() -> None:
 def look_in_a_busy_turn(server: VirtualServer, *said: Command) -> list[Answer]:
     """What members said was read before the timer looks, and waits for a later turn."""
     answers: list[Answer] = []
-    timers = server.runtime._timers
+    timers = server.runtime.parts.timers
     look = timers._look
 
     def look_last() -> None:
@@ -263,16 +263,16 @@ def test_an_expiry_that_is_refused_comes_again() -> None:
     """Bug: the disk filled up between the look at it and the expiry; the member stayed for ever."""
     server = joined(log_min_free_bytes=100)
     answers = iter([1_000, 10])
-    server.runtime._space = Space(lambda: next(answers, 1_000), 100)
+    set_free_space(server.runtime, lambda: next(answers, 1_000), 100)
     clock = server.scheduler
-    is_held = server.runtime._timers._is_held
+    is_held = server.runtime.parts.timers._is_held
 
     def held_and_then_a_moment() -> bool:
         held = is_held()
         clock.now_ms += 1_000
         return held
 
-    server.runtime._timers._is_held = held_and_then_a_moment
+    server.runtime.parts.timers._is_held = held_and_then_a_moment
     server.advance(SESSION_MS + 300)
     assert members(server) == ["a"]
     server.advance(2 * SESSION_MS)
@@ -288,18 +288,18 @@ def test_a_session_whose_end_is_refused_leaves_the_rebalance_timeout() -> None:
     server.advance(SESSION_MS - 100)
     server.beat(server.heartbeat("g", "b", 3))
     answers = iter([1_000, 10])
-    server.runtime._space = Space(lambda: next(answers, 1_000), 100)
+    set_free_space(server.runtime, lambda: next(answers, 1_000), 100)
     clock = server.scheduler
-    is_held = server.runtime._timers._is_held
+    is_held = server.runtime.parts.timers._is_held
 
     def held_and_then_a_moment() -> bool:
         held = is_held()
         clock.now_ms += 1_000
         return held
 
-    server.runtime._timers._is_held = held_and_then_a_moment
+    server.runtime.parts.timers._is_held = held_and_then_a_moment
     server.advance(200)
-    server.runtime._timers._is_held = is_held
+    server.runtime.parts.timers._is_held = is_held
     assert members(server) == ["a", "b"]
     stay(server, SESSION_MS // 2)
     assert members(server) == ["a", "b"]

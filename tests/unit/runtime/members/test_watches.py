@@ -24,6 +24,8 @@ from tests.sim.cluster.scheduler import VirtualScheduler
 from tests.sim.cluster.server import CALLER, VirtualServer
 
 G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
+CHANGING = (G,)
+"""Its change is not durable yet: who watches is told when it is."""
 
 
 class NewsForAll:
@@ -219,7 +221,7 @@ def test_who_is_removed_is_told() -> None:
 
 def test_many_are_told_in_slices_with_turns_between_them() -> None:
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll(), lambda: False)
+    watches = Watches(scheduler, NewsForAll(), CHANGING, is_busy=lambda: False)
     calls: list[str] = []
     for number in range(2 * SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -235,7 +237,7 @@ def test_many_are_told_in_slices_with_turns_between_them() -> None:
 def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
     """Trigger: a door submits a heartbeat at once, and watches when that has no news."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll(), lambda: False)
+    watches = Watches(scheduler, NewsForAll(), CHANGING, is_busy=lambda: False)
     calls: list[str] = []
 
     def again() -> None:
@@ -254,7 +256,9 @@ def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
 def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
     """Trigger: one joins a thousand, and who has to give it a partition is the last to be told."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]), lambda: False)
+    watches = Watches(
+        scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]), CHANGING, is_busy=lambda: False
+    )
     calls: list[str] = []
     for number in range(SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -266,7 +270,7 @@ def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
 def test_members_of_one_stream_are_told_one_after_another() -> None:
     """A stream then hears of a slice's members in one message, however they came."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll([B]), lambda: False)
+    watches = Watches(scheduler, NewsForAll([B]), CHANGING, is_busy=lambda: False)
     calls: list[str] = []
     for number in range(SLICE + 2):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"), speaker=number % 2)
@@ -286,7 +290,7 @@ def test_while_others_are_busy_the_loop_is_not_asked_in_every_turn() -> None:
         asked += 1
         return scheduler.now_ms < 1_000
 
-    watches = Watches(scheduler, NewsForAll(), is_busy)
+    watches = Watches(scheduler, NewsForAll(), CHANGING, is_busy=is_busy)
     watches.add(G, A, note(calls, "a"))
     watches.look_at([G])
     for _ in range(1_000):

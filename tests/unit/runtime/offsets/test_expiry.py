@@ -457,9 +457,9 @@ def test_a_walk_that_is_held_for_want_of_space_keeps_no_files(
         if open_walks:
             break
     assert open_walks == 1
-    server.runtime._space._free_bytes = lambda: 10
+    server.runtime._around.space._free_bytes = lambda: 10
     server.advance(1_500)
     assert open_walks == 0
-    server.runtime._space._free_bytes = lambda: 1_000
+    server.runtime._around.space._free_bytes = lambda: 1_000
     server.advance(2 * MINUTE_MS)
     assert kept(server) == []

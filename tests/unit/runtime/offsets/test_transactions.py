@@ -10,7 +10,6 @@ import pytest
 from coordinator.core.offsets import transactions
 from coordinator.core.offsets.producers import LAST_EPOCH
 from coordinator.runtime.commit.writer import Writer
-from coordinator.runtime.loop.disk_space import Space
 from coordinator.runtime.offsets import transaction_timeouts
 from coordinator.runtime.offsets.transaction_timeouts import GRACE_MS, INTERVAL_MS
 from model.commands import (
@@ -35,6 +34,7 @@ from storage.log_store import StoreStalled
 from storage.side_codec import encode_producer_prefixes, encode_side
 from tests import written
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name
+from tests.support.free_space import set_free_space
 from tests.unit.storage.appends import make_append
 
 G = GroupId("g")
@@ -405,7 +405,7 @@ def test_nothing_times_out_while_there_is_no_space() -> None:
     server = make_impatient_server(log_min_free_bytes=100)
     server.ask(pend({0: 5}))
     free = 10
-    server.runtime._space = Space(lambda: free, 100)
+    set_free_space(server.runtime, lambda: free, 100)
     server.advance(2 * TIMEOUT_MS)
     assert server.runtime.shards[0].open_transactions
     free = 1_000

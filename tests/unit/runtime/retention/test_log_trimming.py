@@ -241,7 +241,7 @@ def test_who_is_behind_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_is_behind_says_so_once_until_it_has_caught_up() -> None:
     """Bug: about the bound a line came with each step."""
     server = make_server(replace(BY_BYTES, log_history_bytes=1_000))
-    trimming = server.runtime._background._history
+    trimming = server.runtime.parts.background._history
     said = []
     for bytes_now in (1_000, 1_300, 1_240, 1_260, 1_001, 1_300, 1_000, 1_240, 1_260):
         trimming._total_bytes = bytes_now

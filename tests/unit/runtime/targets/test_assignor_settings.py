@@ -221,7 +221,7 @@ def test_racks_of_members_and_replicas_reach_the_assignor(server: VirtualServer)
 
 def set_racks(server: VirtualServer, name: str, racks: list[tuple[str, ...]]) -> None:
     """As a catalogue would have it that knows them."""
-    state = server.runtime._catalogue._state
+    state = server.runtime.parts.catalogue._state
     topic = replace(state.image.by_name[TopicName(name)], racks=tuple(racks))
     state.image = compute_image_with(state.image, topic)
     for shard in server.runtime._shards:
@@ -285,7 +285,7 @@ def test_bad_settings_are_refused(
 
 def test_settings_can_be_emptied(server: VirtualServer) -> None:
     assert isinstance(configure(server, {PINS: "foo:1=a", WEIGHTS: "foo=2.5e1"}), Done)
-    own = server.runtime._catalogue._state.group_configs[GroupId(G)]
+    own = server.runtime.parts.catalogue._state.group_configs[GroupId(G)]
     assert own == {PINS: "foo:1=a", WEIGHTS: "foo=2.5e1"}
     assert isinstance(configure(server, {PINS: None, WEIGHTS: None}), Done)
     assert server.runtime.settings_of(GroupId(G)).assignor_configs.pins == ()

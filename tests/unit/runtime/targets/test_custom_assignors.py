@@ -70,7 +70,7 @@ class CustomServer(VirtualServer):
         super().start()
         mine = Assignor("mine", lambda problem: self.assign(problem), is_custom=True)
         assignors = MappingProxyType({**ASSIGNORS, "mine": mine})
-        self.runtime._targets._assignments._assignors = assignors
+        self.runtime.parts.targets._assignments._assignors = assignors
 
     def failures_by_reason(self) -> dict[str, int]:
         found = self.runtime.stats.assignor_failures_by_reason
@@ -134,7 +134,7 @@ def test_one_that_is_late_leaves_the_target_in_force(server: CustomServer) -> No
 
 def test_a_group_whose_assignor_is_gone_keeps_its_target(server: CustomServer) -> None:
     server.join("g", "a", [FOO])
-    server.runtime._targets._assignments._assignors = ASSIGNORS
+    server.runtime.parts.targets._assignments._assignors = ASSIGNORS
     server.join("g", "b", [FOO])
     assert server.failures_by_reason() == {"missing": 1}
     assert server.has("a") == 4

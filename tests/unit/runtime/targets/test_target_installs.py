@@ -27,10 +27,10 @@ def begin(server: VirtualServer, *names: str) -> None:
     topics = names or ("foo",)
     joins = [server.submit(server.join_command("g", name, topics)) for name in MEMBERS]
     for _ in range(100):
-        if server.runtime._targets.in_flight:
+        if server.runtime.parts.targets.in_flight:
             break
         server.scheduler.step()
-    assert server.runtime._targets.in_flight == 1
+    assert server.runtime.parts.targets.in_flight == 1
     assert not any(join.is_answered for join in joins)
 
 
@@ -42,7 +42,7 @@ def given(server: VirtualServer) -> dict[str, int]:
 def test_between_slices_nothing_of_it_is_in_force(server: VirtualServer) -> None:
     begin(server)
     seen = set()
-    while server.runtime._targets.in_flight:
+    while server.runtime.parts.targets.in_flight:
         group = server.group("g")
         seen.add((group.target_epoch, sum(given(server).values())))
         server.scheduler.step()
@@ -90,7 +90,7 @@ def test_numbers_that_are_given_back_between_slices_are_given_anew(server: Virtu
     assert numbers.partitions(server.topic("foo")) == 18
     server.group("g")._look_at = 0
     server.submit(ConsumerGroupLeave(CALLER, GroupId("g"), MemberId("m8")))
-    assert server.runtime._targets.in_flight
+    assert server.runtime.parts.targets.in_flight
     server.group("g").give_numbers_back()
     assert len(server.group("g").numbers) == 0
     epoch = server.group("g").target_epoch
@@ -106,7 +106,7 @@ def test_numbers_that_are_given_back_between_slices_are_given_anew(server: Virtu
 def test_a_restart_between_slices_begins_anew(server: VirtualServer) -> None:
     begin(server)
     server.scheduler.step()
-    assert server.runtime._targets.in_flight == 1
+    assert server.runtime.parts.targets.in_flight == 1
     server.restart(survivors=1_000)
     server.settle()
     assert (server.group("g").target_epoch, given(server)) == (10, dict.fromkeys(MEMBERS, 2))
@@ -114,7 +114,7 @@ def test_a_restart_between_slices_begins_anew(server: VirtualServer) -> None:
 
 def test_a_stop_between_slices_installs_nothing(server: VirtualServer) -> None:
     begin(server)
-    server.runtime._targets._installs.stop()
+    server.runtime.parts.targets._installs.stop()
     server.settle()
     assert server.group("g").target_epoch == 1
 
@@ -134,7 +134,7 @@ def test_a_target_that_cannot_be_installed_is_asked_for_again(
         joins = [server.submit(server.join_command("g", name, ["foo"])) for name in MEMBERS]
         server.advance(500)
         assert all(join.is_answered for join in joins)
-        assert server.runtime._targets.in_flight == 0
+        assert server.runtime.parts.targets.in_flight == 0
         assert server.group("g").target_epoch < server.group("g").group_epoch
         assert server.join("other", "p", ["foo"]).assignment is not None
     server.advance(10_000)

@@ -48,7 +48,7 @@ def test_a_budget_of_0_computes_every_target_in_the_thread() -> None:
     server.scheduler.computing_ms = lambda: 100
     joined = server.join("g", "a", ["foo"])
     assert (joined.member_epoch, joined.assignment) == (1, ())
-    assert server.runtime._targets.in_flight == 1
+    assert server.runtime.parts.targets.in_flight == 1
     server.advance(100)
     assert epochs(server) == (2, 2)
     server.join("g", "b", ["foo"])
@@ -167,7 +167,7 @@ def failing_uniform(
 
     broken = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}  # type: ignore[arg-type]
     with monkeypatch.context() as patched:
-        patched.setattr(server.runtime._targets._assignments, "_assignors", broken)
+        patched.setattr(server.runtime.parts.targets._assignments, "_assignors", broken)
         yield
 
 
@@ -192,7 +192,7 @@ async def test_a_target_that_comes_after_the_end_is_dropped() -> None:
     uniform = registry.ASSIGNORS["uniform"]
 
     def assign(problem: object) -> object:
-        while not runtime._is_stopping:
+        while not runtime._serving.is_stopping:
             time.sleep(0.001)
         time.sleep(0.05)
         return uniform.assign(problem)  # type: ignore[arg-type]
@@ -207,9 +207,9 @@ async def test_a_target_that_comes_after_the_end_is_dropped() -> None:
     await runtime.call(
         ConsumerGroupHeartbeat(CALLER, GroupId("g"), MemberId("a"), 0, 60_000, names, owned=())
     )
-    assert runtime._targets.in_flight == 1
+    assert runtime.parts.targets.in_flight == 1
     await runtime.stop()
     store.close()
     await asyncio.sleep(0.01)
-    assert runtime._targets.in_flight == 0
+    assert runtime.parts.targets.in_flight == 0
     assert failures == []

@@ -316,7 +316,7 @@ def test_a_costly_pattern_of_one_group_does_not_delay_those_of_others() -> None:
     while server.topics_of("t0001|t0002") is None:
         server.advance(1)
     assert server.jobs - jobs <= 3 * 7
-    assert server.runtime._regexes._lane._jobs, "the others go on"
+    assert server.runtime.parts.regexes._lane._jobs, "the others go on"
 
 
 def test_no_target_waits_for_patterns() -> None:

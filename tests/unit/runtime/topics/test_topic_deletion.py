@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.runtime.loop.disk_space import Space
 from coordinator.runtime.offsets import offset_reads
 from coordinator.runtime.offsets.offset_reads import StoredOffset, read_highest_offsets
 from coordinator.runtime.topics import topic_deletion
@@ -35,6 +34,7 @@ from model.responses import OffsetCommitResponse, OffsetFetchResponse
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import StoreStalled
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
+from tests.support.free_space import set_free_space
 from tests.support.offsets import read_group_offsets
 from tests.unit.storage.appends import append, mark_all
 
@@ -468,8 +468,8 @@ def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() 
     server = VirtualServer({"foo": 4})
     commit_in_transaction(server, 1, 0, ends=True)
     deletion = TopicDeletionValue(FOO, 0)
-    server.runtime._catalogue._state.deleted[make_topic_id("foo")] = deletion
-    server.runtime._background.delete_offsets_of_topics()
+    server.runtime.parts.catalogue._state.deleted[make_topic_id("foo")] = deletion
+    server.runtime.parts.background.delete_offsets_of_topics()
     server.settle()
     assert stored(server) == {}
 
@@ -530,11 +530,11 @@ def test_tombstones_refused_for_want_of_space_come_when_there_is_space() -> None
     )
     server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
     free = 1_000
-    server.runtime._space = Space(lambda: free, 100)
+    set_free_space(server.runtime, lambda: free, 100)
     server.scheduler.blocking_ms = lambda: 2_000
     server.submit(server.join_command("g", "a", ["bar"]))
     server.submit(DELETE_FOO)
-    server.runtime._space = Space(lambda: free, 100)
+    set_free_space(server.runtime, lambda: free, 100)
     free = 10
     server.advance(10_000)
     assert server.runtime.stats.writes_refused > 0
@@ -563,7 +563,7 @@ def test_topics_that_are_deleted_together_share_a_walk(monkeypatch: pytest.Monke
         server.submit(DeleteTopic(INTERNAL, TopicName(name)))
     server.advance(1_000)
     assert stored(server) == {}
-    assert not server.runtime._catalogue.deleted
+    assert not server.runtime.parts.catalogue.deleted
     # The first has begun when the others come.
     assert walks <= 2
 
@@ -572,7 +572,7 @@ def test_a_topic_that_is_deleted_while_others_are_walked_for_has_a_walk_of_its_o
     server = VirtualServer({"foo": 1, "bar": 1})
     for name in ("foo", "bar"):
         server.ask(server.commit_command("g", "", None, name, {0: 5}))
-    deletion = server.runtime._background._deletion
+    deletion = server.runtime.parts.background._deletion
     server.submit(DELETE_FOO)
     while not deletion._is_walking:
         server.scheduler.step()

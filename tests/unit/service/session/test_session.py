@@ -31,7 +31,7 @@ from tests.unit.service.stand import Stand, running_stand
 
 
 def watches(stand: Stand) -> int:
-    return len(stand.runtime._watches)
+    return len(stand.runtime.parts.watches)
 
 
 async def test_a_lone_join_is_answered_with_all_partitions(stand: Stand) -> None:

@@ -79,7 +79,7 @@ async def test_a_promise_survives_a_restart(stand: Stand) -> None:
         assert (await SessionClient(stand.group_stub()).join("m2")).session_timeout_ms == 45_000
     # One that is as long again makes it superfluous.
     await set_session_timeout(stand, LONG_MS)
-    assert not stand.runtime._catalogue.longest_session_timeouts_ms
+    assert not stand.runtime.parts.catalogue.longest_session_timeouts_ms
 
 
 async def test_a_member_that_must_go_is_told_before_anything_renews_it(stand: Stand) -> None:

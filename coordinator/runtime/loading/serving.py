@@ -1,0 +1,61 @@
+"""Whether commands are taken: from when the topics are there, of each group from when it is loaded,
+until the process is to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.runtime.api import Reply
+from coordinator.runtime.loading.load_in_progress import LoadInProgress
+from coordinator.runtime.loading.loading import Loading
+from model.commands import Command
+from model.errors import CoordinatorNotAvailable
+
+
+class Serving:
+    """Refuses what comes too early or too late. ``submit`` takes what may be handled."""
+
+    def __init__(self, submit: Callable[[Command, Reply], None]) -> None:
+        self._submit = submit
+        self._loading: Loading | None = None
+        self._load_in_progress: LoadInProgress | None = None
+        self._is_loaded = False
+        self.is_stopping = False
+
+    def begin(self, loading: Loading, load_in_progress: LoadInProgress) -> None:
+        """The topics are there, and groups are being loaded."""
+        self._loading = loading
+        self._load_in_progress = load_in_progress
+
+    def note_loaded(self) -> None:
+        """All groups are there."""
+        self._is_loaded = True
+
+    def stop(self) -> None:
+        """Refuse all from now on, and load no more."""
+        self.is_stopping = True
+        if self._loading is not None:
+            self._loading.stop()
+
+    @property
+    def loading(self) -> Loading:
+        """The load that is under way, or done."""
+        assert self._loading is not None, "it was not started"
+        return self._loading
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a load was begun."""
+        return self._loading is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every command is handled."""
+        return self._is_loaded and not self.is_stopping
+
+    def refuse(self, command: Command, reply: Reply) -> bool:
+        """Answer what comes too early or too late; ``False`` where it may be handled."""
+        if self._load_in_progress is None or self.is_stopping:
+            reply(CoordinatorNotAvailable("The coordinator is not available."))
+            return True
+        return self._load_in_progress.refuse(command, reply, self._submit)

@@ -1,0 +1,290 @@
+"""The parts of a runtime, each given what it needs of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.shard import Shard
+from coordinator.runtime.api import Reply, ignore_answer
+from coordinator.runtime.authorizer import Authorizer
+from coordinator.runtime.background import Background
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.commands.apply import Apply
+from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
+from coordinator.runtime.commands.command_turns import Turns
+from coordinator.runtime.commands.commit_ticket import CommitRoom
+from coordinator.runtime.commands.effects import Effects
+from coordinator.runtime.commands.group_commands import GroupCommands
+from coordinator.runtime.commands.group_reads import GroupReads
+from coordinator.runtime.commands.replayer import Replayer
+from coordinator.runtime.commands.topic_commands import TopicCommands
+from coordinator.runtime.commands.waiting_members import WaitingMembers
+from coordinator.runtime.commit.durability import Durability
+from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.loop.disk_space import Space
+from coordinator.runtime.loop.slices import Slices
+from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.members.deadlines import Deadlines
+from coordinator.runtime.members.member_news import GroupNews
+from coordinator.runtime.members.member_watches import Watches
+from coordinator.runtime.members.timers import Timers
+from coordinator.runtime.offsets.offset_commands import OffsetCommands
+from coordinator.runtime.offsets.offset_deletion import OffsetDeletion
+from coordinator.runtime.targets.target_schedule import Targets
+from coordinator.runtime.topics.regex_schedule import Regexes
+from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
+from coordinator.runtime.topics.topic_refresh import TopicRefresh
+from model.commands import Command
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.ids import GroupId, TopicName
+from muster.assignors.registry import Assignors
+from storage.log_store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a runtime is given, or has before it is started."""
+
+    store: LogStore
+    settings: CoordinatorSettings
+    clock: SteadyClock
+    space: Space
+    authorizer: Authorizer
+    assignors: Assignors
+    stats: Stats
+    liveness: Liveness
+    shards: list[Shard]
+    on_failure: Callable[[BaseException], None]
+
+
+class Parts:
+    """Made at a start, from the writer up. ``submit`` takes the coordinator's own commands.
+
+    What the parts need of each other stands here and nowhere else.
+    """
+
+    # More than 15 attributes: one attribute is one part.
+
+    def __init__(
+        self,
+        around: Surroundings,
+        scheduler: Scheduler,
+        submit: Callable[[Command, Reply], None],
+    ) -> None:
+        self._around = around
+        self._scheduler = scheduler
+        self._submit = submit
+        self._make_writer()
+        self._make_targets()
+        self._make_members()
+        self._make_apply()
+        self._make_commands()
+        self.background = self._make_background()
+
+    def _make_writer(self) -> None:
+        around = self._around
+        self.durability = Durability()
+        self.writer = Writer(
+            around.store,
+            self._scheduler,
+            around.clock,
+            around.stats,
+            around.settings.flush_records_max,
+            before_write=lambda: self.turns.close_batch(),
+            show_durable=self._show_durable,
+            on_durable=self._note_durable,
+            on_failure=around.on_failure,
+        )
+        self.context = ShardContext(
+            around.store,
+            around.shards,
+            self.writer,
+            self.durability,
+            around.clock,
+            around.stats,
+            around.space,
+            Slices(self._scheduler.call_soon, around.clock.monotonic_ms),
+        )
+        self.catalogue = TopicCatalogueRuntime(
+            around.store, self.writer, self.durability, around.clock, around.settings
+        )
+
+    def _make_targets(self) -> None:
+        around = self._around
+        self.targets = Targets(
+            self._scheduler,
+            around.clock,
+            around.stats,
+            around.settings,
+            around.assignors,
+            shard_of=self.context.shard_of,
+            submit=lambda command: self.groups.submit(command, ignore_answer),
+            request_flush=self.writer.request_flush,
+        )
+        self.turns = Turns(
+            self._scheduler,
+            self.writer,
+            handle=lambda command, reply, shard: self.groups.submit(command, reply, shard),
+            compute_targets=self.targets.compute_due,
+            is_void=around.liveness.is_armed_anew,
+        )
+        self.refresh = TopicRefresh(self._scheduler, self._submit)
+        self.regexes = Regexes(
+            self._scheduler,
+            around.clock,
+            around.settings,
+            around.authorizer,
+            find_group=self._find_consumer_group,
+            image=lambda: self.catalogue.image,
+            install=lambda command, reply: self.groups.submit(command, reply),
+        )
+
+    def _make_members(self) -> None:
+        around = self._around
+        self.timers = Timers(
+            self._scheduler,
+            around.clock,
+            around.stats,
+            around.liveness,
+            expire=self._submit,
+            is_held=self.context.is_low_on_space,
+        )
+        news = GroupNews(self.context.shard_of)
+        self.watches = Watches(
+            self._scheduler, news, self.durability.groups, is_busy=lambda: self.turns.is_busy
+        )
+
+    def _make_apply(self) -> None:
+        around = self._around
+        self.waiting = WaitingMembers(
+            self.context.slices,
+            lambda group_ids, reply, answer: self.context.answer(group_ids, reply, answer),
+        )
+        changes = GroupSettingsChanges(
+            around.shards,
+            around.clock,
+            around.liveness,
+            self.timers,
+            self.targets,
+            self.catalogue,
+            submit=lambda command: self._submit(command, ignore_answer),
+        )
+        self.apply = Apply(
+            self.context,
+            Replayer(self.writer, self.durability, around.liveness, around.stats),
+            self.waiting,
+            Effects(
+                self.targets,
+                self.regexes,
+                Deadlines(around.liveness, self.timers, around.clock),
+                changes,
+                self._refresh_groups,
+            ),
+            self.turns,
+            catalogue=self.catalogue,
+            on_offsets_lost=lambda group_id: self.deletion.forget_if_offsetless(group_id),
+            on_failure=around.on_failure,
+        )
+
+    def _make_commands(self) -> None:
+        around = self._around
+        self.groups = GroupCommands(
+            self.context, self.apply, self.turns, self.watches, around.liveness
+        )
+        self.commits = CommitRoom(self.apply, self.writer, around.clock, around.space)
+        self.reads = GroupReads(self.context)
+        self.offsets = OffsetCommands(
+            self.context,
+            image=lambda: self.catalogue.durable_image,
+            deleted=lambda: self.catalogue.deleted_topics,
+            apply=self.apply.transaction,
+            times_out_ms=lambda found: self.background.transactions.deadline_ms(found),
+        )
+        self.deletion = OffsetDeletion(
+            self.context,
+            apply=lambda shard, command, outcome, reply: self.apply.outcome(
+                shard, command, outcome, reply
+            ),
+        )
+        self.topics = TopicCommands(
+            self.context,
+            self.catalogue,
+            self.apply,
+            delete_offsets=lambda: self.background.delete_offsets_of_topics(),
+        )
+
+    def _make_background(self) -> Background:
+        around = self._around
+        return Background(
+            around.store,
+            self._scheduler,
+            around.clock,
+            around.stats,
+            around.settings,
+            around.shards,
+            writer=self.writer,
+            catalogue=self.catalogue,
+            submit=self._submit,
+            begin_grace=self.topics.begin_grace,
+            is_held=self.context.is_low_on_space,
+            on_offsets_lost=self.deletion.forget_if_offsetless,
+            on_failure=around.on_failure,
+        )
+
+    # ------------------------------------------------------------------------- starting, stopping
+
+    def begin(self) -> None:
+        """All groups are loaded."""
+        self.background.begin()
+        self.targets.begin(self.catalogue.group_settings)
+
+    def stop(self) -> None:
+        """Begin nothing more; what was accepted goes on."""
+        self.commits.is_open = False
+        self.timers.stop()
+        self.waiting.stop()
+        self.background.stop()
+        self.regexes.stop()
+
+    def finish(self) -> None:
+        """Nothing is under way any more, as far as members did not ask before."""
+        # What they said was held, or waited for its turn.
+        self.waiting.stop()
+        self.targets.stop()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything that was accepted is not answered."""
+        is_giving = self.context.slices.is_busy or self.waiting.is_busy
+        return self.turns.has_any or is_giving or not self.writer.is_idle
+
+    # --------------------------------------------------------------------- what becomes durable
+
+    def _show_durable(self, generation: int) -> None:
+        """Answers name topics by the image that is durable: it is exchanged before they leave."""
+        if self.catalogue.settle(generation):
+            self.catalogue.show_to(self._around.shards)
+
+    def _note_durable(self, generation: int) -> None:
+        changed = self.durability.settle(generation)
+        if changed:
+            self.watches.look_at(changed)
+            self.targets.look_at(changed)
+
+    # ------------------------------------------------------------------------------------- groups
+
+    def _find_consumer_group(self, group_id: GroupId) -> ConsumerGroup | None:
+        return self.context.shard_of(group_id).consumer_groups.get(group_id)
+
+    def _refresh_groups(self, name: TopicName) -> None:
+        """A topic has changed: whoever subscribes to it looks at it."""
+        self.regexes.topic_changed(name)
+        self.refresh.refresh(self._groups_of(name))
+
+    def _groups_of(self, name: TopicName) -> Iterable[GroupId]:
+        for shard in self._around.shards:
+            yield from sorted(shard.groups_by_topic.get(name, ()))
