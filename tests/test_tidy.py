@@ -30,14 +30,11 @@ _MAY_EXCEED = {
 """What a module, class or function that exceeds a limit says within its lines, with the reason."""
 TOO_LARGE_FOR_NOW = frozenset(
     {
-        "coordinator/core/deadlines/liveness.py: Liveness",
-        "coordinator/core/deadlines/liveness.py: it",
         "coordinator/runtime/commit/writer.py: Writer",
         "coordinator/runtime/retention/log_trimming.py: History",
         "coordinator/runtime/targets/target_schedule.py: Targets",
         "coordinator/service/session/session.py: Session",
         "coordinator/service/session/session.py: it",
-        "gateway/topics/local_topics.py: it",
         "sdk/muster/classic/classic_engine.py: ClassicEngine",
         "sdk/muster/classic/classic_engine.py: it",
         "sdk/muster/connection/client.py: Client",

@@ -8,7 +8,7 @@ from typing import Any, Final
 from unittest import mock
 
 from coordinator.core.deadlines import liveness
-from coordinator.core.deadlines.liveness import MemberLiveness
+from coordinator.core.deadlines.member_liveness import MemberLiveness
 from coordinator.service.calls.sequences import NO_NUMBER, Noted, Sequences
 from coordinator.service.session.session import Session
 from coordinator.service.streams.sessions import LatestJoin, MemberKey, SessionRegistry, Superseded
@@ -54,7 +54,7 @@ def _session_alone(self: ClassicLease) -> float:
 BROKEN: Final[Mapping[str, tuple[Patch, ...]]] = {
     "late commits count": ((Session, "_check_speaks", _nothing),),
     "the last join handled speaks": ((SessionRegistry, "enter", _enter_as_handled),),
-    "rebalance timeouts know no lease": ((liveness, "_lease_end_ms", _without_lease),),
+    "rebalance timeouts know no lease": ((liveness, "compute_lease_end_ms", _without_lease),),
     "classic leases know no rebalance": ((ClassicLease, "compute_deadline", _session_alone),),
     "late unary requests count": ((Sequences, "note", _in_time),),
     "commits overtake": ((CommitOrder, "turn", _at_once),),

@@ -125,6 +125,7 @@ class ScenarioServer(VirtualServer):
 
     def _compute_deadlines(self) -> Deadlines:
         liveness = self.runtime.liveness
+        stalled_ms = liveness.stalls.stalled_ms
         found: Deadlines = {}
         for group in self.runtime.groups():
             for member in group.members():
@@ -132,9 +133,9 @@ class ScenarioServer(VirtualServer):
                 name = f"{group.group_id}/{member.member_id}"
                 if entry is not None:
                     deadline_ms = liveness.session_deadline_ms(entry)
-                    found[f"session {name}"] = deadline_ms + liveness.stalled_ms
+                    found[f"session {name}"] = deadline_ms + stalled_ms
                     if entry.rebalance is not None:
-                        found[f"rebalance {name}"] = entry.rebalance.at_ms + liveness.stalled_ms
+                        found[f"rebalance {name}"] = entry.rebalance.at_ms + stalled_ms
         for (group_id, name, member_id), at_ms in liveness.classic.all().items():
-            found[f"{name.lower()} {group_id}/{member_id}"] = at_ms + liveness.stalled_ms
+            found[f"{name.lower()} {group_id}/{member_id}"] = at_ms + stalled_ms
         return found

@@ -1,12 +1,8 @@
 """Soft state: when members were last heard from, and which deadlines run.
 
 Rebuilt on load, never in the log. Deadlines are data; the shell asks ``next_deadline_ms`` when to
-come back. They are kept in buckets of 100 ms: when one begins, nearly all of its members have been
-heard from since and go to later ones. What is left falls within the bucket, and is kept to the
-millisecond. All times here are on a clock that stands still while the process does, for nobody
-could be heard from meanwhile. But turns that take long, one after another, are no pause: what came
-before each of them was handled. So a pause is forgiven once in ``PARDON_AGAIN_MS``, and of all else
-that comes late ``GRACE_MS`` in as long. A member that is not heard from is put out, whatever the
+come back. All times here are on a clock that stands still while the process does
+(``coordinator.core.deadlines.stalls``). A member that is not heard from is put out, whatever the
 load, after its timeout and a fifth of it, 2 s, and up to one pause in 10 s.
 
 A member on a stream was promised a session timeout, and believes for so long after each renewal
@@ -21,106 +17,28 @@ that it owns its partitions (``muster.connection.lease``). No deadline takes the
 
 from __future__ import annotations
 
-import heapq
-import sys
 from collections.abc import Collection
-from typing import NamedTuple
 
 from coordinator.core.deadlines.classic_deadlines import FAR_MS, ClassicDeadlines
+from coordinator.core.deadlines.deadline_buckets import BUCKET_MS, DeadlineBuckets
+from coordinator.core.deadlines.member_liveness import (
+    NOT_HEARD_MS,
+    MemberLiveness,
+    RebalanceDeadline,
+    compute_heard_ms,
+    compute_lease_end_ms,
+)
+from coordinator.core.deadlines.stalls import Stalls
 from model.commands import INTERNAL, ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 
-BUCKET_MS = 100
-NEVER_MS = 1 << 62
-
-NOT_HEARD_MS = -1
-"""The last sign of a member that was not heard from since its group's timeout changed. No time is
-compared for it: while the process is starved of CPU the clock here stands nearly still.
-"""
-
 CLASSIC_AGAIN_MS = 5_000
 """When a deadline of a classic group passes again after it was refused."""
-
-LATE_MS = 50
-"""Less is the resolution of timers, not a stall."""
-
-
-GRACE_MS = 2_000
-"""What is not more, and comes more often than a pause, is forgiven so far: a third of the shortest
-session timeout that Kafka allows, within which its clients send a heartbeat.
-"""
 
 LOOKS_MAX = 500
 """Deadlines of one kind that are looked at in one turn. After a start, or a cut network, those of
 very many members may pass together; each that ends is a command.
 """
-
-PARDON_AGAIN_MS = 10_000
-"""So long the process has to run before a pause is forgiven again. Who is alive was heard then."""
-
-
-class RebalanceDeadline(NamedTuple):
-    """By when a member must have left an epoch; it is looked at in ``bucket``."""
-
-    at_ms: int
-    epoch: int
-    bucket: int
-
-
-class MemberLiveness:
-    """One member's. Times are on the clock of its ``Liveness``.
-
-    There is one for each of very many members, who share what can be shared: the name of their
-    group, the number of a bucket, the time of a heartbeat.
-    """
-
-    __slots__ = (
-        "group_id",
-        "is_gone",
-        "kept_since_ms",
-        "kept_until_ms",
-        "last_heard_ms",
-        "lease_ms",
-        "member_id",
-        "must_go",
-        "promised_until_ms",
-        "rebalance",
-        "session_bucket",
-        "told_again",
-    )
-
-    def __init__(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> None:
-        self.group_id = GroupId(sys.intern(group_id))
-        self.member_id = member_id
-        self.last_heard_ms = now_ms
-        self.lease_ms = 0
-        self.kept_since_ms = 0
-        self.kept_until_ms = 0
-        self.promised_until_ms = 0
-        self.must_go = False
-        self.rebalance: RebalanceDeadline | None = None
-        self.session_bucket = -1
-        self.is_gone = False
-        self.told_again = 0
-
-
-class _Near(NamedTuple):
-    """A deadline of a member in a bucket that has begun; no two have the same number."""
-
-    at_ms: int
-    number: int
-    entry: MemberLiveness
-    bucket: int
-
-
-def _heard_ms(entry: MemberLiveness) -> int:
-    return entry.kept_since_ms if entry.last_heard_ms == NOT_HEARD_MS else entry.last_heard_ms
-
-
-def _lease_end_ms(entry: MemberLiveness) -> int:
-    """When nobody can believe any more to be this member; in the past where nobody does."""
-    end_ms = _heard_ms(entry) + entry.lease_ms if entry.lease_ms else 0
-    return max(end_ms, entry.promised_until_ms)
 
 
 class Liveness:
@@ -131,25 +49,14 @@ class Liveness:
         self._own_timeouts_ms: dict[GroupId, int] = {}
         self._longest_timeouts_ms: dict[GroupId, int] = {}
         self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
-        self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
-        """By number; the number is in it again, to be shared."""
+        self._buckets = DeadlineBuckets()
         self._kept: dict[tuple[GroupId, MemberId], tuple[RebalanceDeadline, bool]] = {}
         """What else ran for members whose session has ended, until it is known that they go."""
-        self._order: list[int] = []
-        self._near: list[_Near] = []
-        """What falls in buckets that have begun, by time."""
-        self._sequence = 0
         self._heard_ms = 0
         self._promised_until_ms = 0
         self.classic = ClassicDeadlines()
-        """Those of classic groups, on the clock of this."""
-        self.stalled_ms = 0
-        """How long the clock here has stood still in all."""
-        self._pardoned_ms = -PARDON_AGAIN_MS
-        self._grace_ms = GRACE_MS
-        self._grace_since_ms = -PARDON_AGAIN_MS
-        self.late_after_ms = NEVER_MS
-        """From then on the shell is late, and whoever comes first calls ``catch_up``."""
+        """Those of classic groups, on the clock of ``stalls``."""
+        self.stalls = Stalls()
 
     # -------------------------------------------------------------------------------- members
 
@@ -167,19 +74,19 @@ class Liveness:
         Until then a member does not know how often it is to be heard from, and one that was
         promised a longer timeout may never know (``renew_lease``).
         """
-        self.catch_up(now_ms)
+        self.stalls.catch_up(now_ms)
         members = self._members.get(group_id, {}).values()
         for entry in members:
             entry.kept_until_ms = self.session_deadline_ms(entry)
-            entry.last_heard_ms, entry.kept_since_ms = NOT_HEARD_MS, _heard_ms(entry)
+            entry.last_heard_ms, entry.kept_since_ms = NOT_HEARD_MS, compute_heard_ms(entry)
         if timeout_ms == self._session_timeout_ms:
             self._own_timeouts_ms.pop(group_id, None)
         else:
             self._own_timeouts_ms[group_id] = timeout_ms
-        soonest_ms = now_ms - self.stalled_ms + timeout_ms
+        soonest_ms = now_ms - self.stalls.stalled_ms + timeout_ms
         for entry in members:
             deadline_ms = self.session_deadline_ms(entry)
-            entry.session_bucket = self._put(entry, min(deadline_ms, soonest_ms))
+            entry.session_bucket = self._buckets.put(entry, min(deadline_ms, soonest_ms))
 
     def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
         """The entry of a member that is alive."""
@@ -188,14 +95,14 @@ class Liveness:
 
     def heard(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> MemberLiveness:
         """The member was heard from; it is entered if it is new."""
-        self.catch_up(now_ms)
-        now_ms -= self.stalled_ms
+        self.stalls.catch_up(now_ms)
+        now_ms -= self.stalls.stalled_ms
         members = self._members.setdefault(group_id, {})
         entry = members.get(member_id)
         if entry is None:
             entry = members[member_id] = MemberLiveness(group_id, member_id, now_ms)
             timeout_ms = self.session_timeout_ms(group_id)
-            entry.session_bucket = self._put(entry, now_ms + timeout_ms)
+            entry.session_bucket = self._buckets.put(entry, now_ms + timeout_ms)
         else:
             entry.last_heard_ms = now_ms
         return entry
@@ -204,16 +111,17 @@ class Liveness:
         """The member was one when the process started; it may hold a lease that began before."""
         timeout_ms = self.session_timeout_ms(entry.group_id)
         longest_ms = max(timeout_ms, self._longest_timeouts_ms.get(entry.group_id, 0))
-        promised_until_ms = now_ms - self.stalled_ms + longest_ms
+        promised_until_ms = now_ms - self.stalls.stalled_ms + longest_ms
         if promised_until_ms != self._promised_until_ms:
             self._promised_until_ms = promised_until_ms
         entry.promised_until_ms = self._promised_until_ms
 
     def touch(self, entry: MemberLiveness, now_ms: int) -> None:
         """``heard`` for an entry at hand."""
-        if now_ms > self.late_after_ms:
-            self.catch_up(now_ms)
-        now_ms -= self.stalled_ms
+        stalls = self.stalls
+        if now_ms > stalls.late_after_ms:
+            stalls.catch_up(now_ms)
+        now_ms -= stalls.stalled_ms
         if now_ms != self._heard_ms:
             self._heard_ms = now_ms
         entry.last_heard_ms = self._heard_ms
@@ -239,7 +147,7 @@ class Liveness:
     def session_deadline_ms(self, entry: MemberLiveness) -> int:
         """When the member's session ends, if nothing is heard until then."""
         timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
-        deadline_ms = max(_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
+        deadline_ms = max(compute_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
         if entry.last_heard_ms == NOT_HEARD_MS:
             return max(deadline_ms, entry.kept_until_ms)
         return deadline_ms
@@ -260,10 +168,10 @@ class Liveness:
 
         A timeout below 0, which an imported log may have, passes at once, as in Kafka.
         """
-        self.catch_up(now_ms)
+        self.stalls.catch_up(now_ms)
         entry = self.get(group_id, member_id)
         if entry is not None:
-            now_ms -= self.stalled_ms
+            now_ms -= self.stalls.stalled_ms
             self._put_rebalance(entry, now_ms + max(timeout_ms, 0), epoch, now_ms)
             entry.must_go = False
 
@@ -283,8 +191,8 @@ class Liveness:
         now_ms: int,
     ) -> None:
         """A deadline of a classic group passes so much later than now."""
-        self.catch_up(now_ms)
-        now_ms -= self.stalled_ms
+        self.stalls.catch_up(now_ms)
+        now_ms -= self.stalls.stalled_ms
         self.classic.arm(group_id, deadline, member_id, now_ms + timeout_ms, now_ms)
 
     def begin_classic_sessions(
@@ -304,8 +212,8 @@ class Liveness:
         self, group_id: GroupId, sessions: Collection[tuple[MemberId, int]], now_ms: int
     ) -> None:
         """These members, which may be very many, were heard from; with session timeouts in ms."""
-        self.catch_up(now_ms)
-        self.classic.arm_sessions(group_id, sessions, now_ms - self.stalled_ms)
+        self.stalls.catch_up(now_ms)
+        self.classic.arm_sessions(group_id, sessions, now_ms - self.stalls.stalled_ms)
 
     def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
         """Whether what was handled since this expiry became due has put it off.
@@ -355,56 +263,17 @@ class Liveness:
 
     # ------------------------------------------------------------------------------ deadlines
 
-    def _put(self, entry: MemberLiveness, deadline_ms: int) -> int:
-        number = deadline_ms // BUCKET_MS
-        bucket = self._buckets.get(number)
-        if bucket is None:
-            self._buckets[number] = (number, [entry])
-            heapq.heappush(self._order, number)
-            return number
-        bucket[1].append(entry)
-        return bucket[0]
-
     def _put_rebalance(self, entry: MemberLiveness, at_ms: int, epoch: int, now_ms: int) -> None:
-        bucket = self._put(entry, min(at_ms, now_ms + FAR_MS))
+        bucket = self._buckets.put(entry, min(at_ms, now_ms + FAR_MS))
         entry.rebalance = RebalanceDeadline(at_ms, epoch, bucket)
 
     def next_deadline_ms(self) -> int | None:
         """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
         soonest_ms = self.classic.next_ms()
-        if self._order and (soonest_ms is None or self._order[0] * BUCKET_MS < soonest_ms):
-            soonest_ms = self._order[0] * BUCKET_MS
-        if self._near and (soonest_ms is None or self._near[0].at_ms < soonest_ms):
-            soonest_ms = self._near[0].at_ms
-        return None if soonest_ms is None else soonest_ms + self.stalled_ms
-
-    def expect(self, at_ms: int) -> None:
-        """The shell means to come back then."""
-        self.late_after_ms = at_ms + LATE_MS
-
-    def catch_up(self, now_ms: int) -> int:
-        """See whether the process has stood still; for how long, 0 if it has not.
-
-        Not only the tick does: after a stall requests are read first, and what they begin must
-        not be moved by a stall that was before them.
-        """
-        if now_ms <= self.late_after_ms:
-            return 0
-        late_ms = now_ms - (self.late_after_ms - LATE_MS)
-        self.stalled_ms += self._forgive(late_ms, now_ms - late_ms - self.stalled_ms)
-        self.late_after_ms += late_ms
-        return late_ms
-
-    def _forgive(self, late_ms: int, at_ms: int) -> int:
-        """For how much of it the clock here stands still; it began ``at_ms`` on that clock."""
-        if late_ms > GRACE_MS and at_ms - self._pardoned_ms >= PARDON_AGAIN_MS:
-            self._pardoned_ms = at_ms
-            return late_ms
-        if at_ms - self._grace_since_ms >= PARDON_AGAIN_MS:
-            self._grace_ms, self._grace_since_ms = GRACE_MS, at_ms
-        forgiven_ms = min(late_ms, self._grace_ms)
-        self._grace_ms -= forgiven_ms
-        return forgiven_ms
+        next_ms = self._buckets.next_ms()
+        if next_ms is not None and (soonest_ms is None or next_ms < soonest_ms):
+            soonest_ms = next_ms
+        return None if soonest_ms is None else soonest_ms + self.stalls.stalled_ms
 
     def due(self, now_ms: int) -> list[ExpireMember | ExpireClassicDeadline]:
         """Commands for what has passed. Each comes once; the core checks that it still holds.
@@ -412,37 +281,19 @@ class Liveness:
         They are of ``LOOKS_MAX`` deadlines of a kind at most: ``next_deadline_ms`` is in the past
         until all have been looked at.
         """
-        now_ms -= self.stalled_ms
+        now_ms -= self.stalls.stalled_ms
         found: list[ExpireMember | ExpireClassicDeadline] = [*self.classic.due(now_ms, LOOKS_MAX)]
         left = LOOKS_MAX
-        while left and self._order and self._order[0] * BUCKET_MS <= now_ms:
-            left -= self._look_at_bucket(left, now_ms, found)
-        while left and self._near and self._near[0].at_ms <= now_ms:
-            _, _, entry, bucket = heapq.heappop(self._near)
+        while left and (taken := self._buckets.take(left, now_ms)) is not None:
+            bucket, entries = taken
+            left -= len(entries)
+            for entry in entries:
+                self._look(entry, bucket, now_ms, found)
+        while left and (near := self._buckets.take_near(now_ms)) is not None:
+            bucket, entry = near
             self._look(entry, bucket, now_ms, found)
             left -= 1
         return found
-
-    def _look_at_bucket(
-        self, most: int, now_ms: int, found: list[ExpireMember | ExpireClassicDeadline]
-    ) -> int:
-        """At so many members of the first bucket, which has begun; at how many there were."""
-        number = heapq.heappop(self._order)
-        entries = self._buckets.pop(number)[1]
-        looked_at = entries[-most:]
-        del entries[-most:]
-        for entry in looked_at:
-            self._look(entry, number, now_ms, found)
-        if entries:
-            # A look may have put something into this bucket again.
-            bucket = self._buckets.get(number)
-            if bucket is None:
-                self._buckets[number] = (number, entries)
-                heapq.heappush(self._order, number)
-            else:
-                entries += bucket[1]
-                self._buckets[number] = (number, entries)
-        return len(looked_at)
 
     def _look(
         self,
@@ -459,15 +310,11 @@ class Liveness:
             if rebalance.at_ms <= now_ms:
                 self._look_at_rebalance(entry, rebalance.epoch, now_ms, found)
             elif rebalance.at_ms // BUCKET_MS == bucket:
-                self._put_near(entry, bucket, rebalance.at_ms)
+                self._buckets.put_near(entry, bucket, rebalance.at_ms)
             elif rebalance.bucket == bucket:
                 self._put_rebalance(entry, rebalance.at_ms, rebalance.epoch, now_ms)
         if bucket == entry.session_bucket:
             self._look_at_session(entry, bucket, now_ms, found)
-
-    def _put_near(self, entry: MemberLiveness, bucket: int, at_ms: int) -> None:
-        self._sequence += 1
-        heapq.heappush(self._near, _Near(at_ms, self._sequence, entry, bucket))
 
     def _look_at_rebalance(
         self,
@@ -477,7 +324,7 @@ class Liveness:
         found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
         """Expire, or let the lease end first: what is heard from now on does not renew it."""
-        lease_end_ms = _lease_end_ms(entry)
+        lease_end_ms = compute_lease_end_ms(entry)
         if lease_end_ms > now_ms and not entry.must_go:
             entry.must_go = True
             self._put_rebalance(entry, lease_end_ms, epoch, now_ms)
@@ -507,9 +354,9 @@ class Liveness:
             soonest_ms = now_ms + self.session_timeout_ms(entry.group_id)
             deadline_ms = min(deadline_ms, soonest_ms)
         if deadline_ms // BUCKET_MS == bucket:
-            self._put_near(entry, bucket, deadline_ms)
+            self._buckets.put_near(entry, bucket, deadline_ms)
         else:
-            entry.session_bucket = self._put(entry, deadline_ms)
+            entry.session_bucket = self._buckets.put(entry, deadline_ms)
 
     @staticmethod
     def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.core.deadlines.liveness import Liveness, MemberLiveness
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.deadlines.member_liveness import MemberLiveness
 from coordinator.core.state.consumer_group import ConsumerGroup
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from coordinator.core.deadlines.liveness import MemberLiveness
+from coordinator.core.deadlines.member_liveness import MemberLiveness
 from model.commands import ConsumerGroupHeartbeat
 
 TOLD_AGAIN_MAX: Final = 3

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 import structlog
 
-from coordinator.core.deadlines.liveness import NEVER_MS, Liveness
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.deadlines.stalls import NEVER_MS
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.stats import Stats
@@ -68,14 +69,14 @@ class Timers:
     def stop(self) -> None:
         """Nothing expires any more."""
         self._is_stopped = True
-        self._liveness.expect(NEVER_MS)
+        self._liveness.stalls.expect(NEVER_MS)
         if self._timer is not None:
             self._timer.cancel()
 
     def _set(self, delay_ms: int) -> None:
         delay_ms = max(delay_ms, 0)
         self._at_ms = self._clock.monotonic_ms() + delay_ms
-        self._liveness.expect(self._at_ms)
+        self._liveness.stalls.expect(self._at_ms)
         self._timer = self._scheduler.call_later_ms(delay_ms, self._tick)
 
     def _tick(self) -> None:
@@ -85,12 +86,12 @@ class Timers:
     def _settle(self, then: Callable[[], None]) -> None:
         """Let the loop read its sockets once."""
         self._at_ms = self._clock.monotonic_ms() + SETTLE_MS
-        self._liveness.expect(self._at_ms)
+        self._liveness.stalls.expect(self._at_ms)
         self._timer = self._scheduler.call_later_ms(SETTLE_MS, then)
 
     def _catch_up(self) -> bool:
-        late_ms = self._liveness.catch_up(self._clock.monotonic_ms())
-        self._stats.stalled_ms = self._liveness.stalled_ms
+        late_ms = self._liveness.stalls.catch_up(self._clock.monotonic_ms())
+        self._stats.stalled_ms = self._liveness.stalls.stalled_ms
         return late_ms > 0
 
     def _look(self) -> None:
@@ -103,7 +104,7 @@ class Timers:
 
     def _look_after_all(self) -> None:
         self._catch_up()
-        self._liveness.expect(NEVER_MS)
+        self._liveness.stalls.expect(NEVER_MS)
         self._timer = None
         if self._is_stopped:
             return

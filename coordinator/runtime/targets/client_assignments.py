@@ -14,7 +14,7 @@ from dataclasses import replace
 import structlog
 
 from coordinator.core.client_assignors.selection import compute_local_choice
-from coordinator.core.deadlines.liveness import LATE_MS
+from coordinator.core.deadlines.stalls import LATE_MS
 from coordinator.core.state.client_assignor_state import LocalRequest
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import EndLocalRequest

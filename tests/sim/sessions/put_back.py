@@ -14,7 +14,8 @@ import pytest
 
 import muster.connection.client
 import muster.connection.unary
-from coordinator.core.deadlines.liveness import Liveness, MemberLiveness
+from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.deadlines.member_liveness import MemberLiveness
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.calls.sequences import NO_NUMBER, Sequences
 from coordinator.service.session.session import Session

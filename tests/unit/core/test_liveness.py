@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.core.deadlines.classic_deadlines import FAR_MS
-from coordinator.core.deadlines.liveness import GRACE_MS, LOOKS_MAX, PARDON_AGAIN_MS, Liveness
+from coordinator.core.deadlines.liveness import LOOKS_MAX, Liveness
+from coordinator.core.deadlines.stalls import GRACE_MS, PARDON_AGAIN_MS
 from model.commands import ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
 from model.ids import GroupId, MemberId
 
@@ -194,9 +195,9 @@ def test_a_late_tick_moves_every_deadline_by_as_much() -> None:
     liveness.arm_rebalance(G, B, 1, 800, 400)
     at_ms = liveness.next_deadline_ms()
     assert at_ms is not None
-    liveness.expect(at_ms)
-    assert liveness.catch_up(at_ms + 5_000) == 5_000
-    assert liveness.catch_up(at_ms + 5_000) == 0
+    liveness.stalls.expect(at_ms)
+    assert liveness.stalls.catch_up(at_ms + 5_000) == 5_000
+    assert liveness.stalls.catch_up(at_ms + 5_000) == 0
     assert liveness.next_deadline_ms() == at_ms + 5_000
     assert due(liveness, at_ms + 5_000) == [("a", Deadline.SESSION)]
     assert due(liveness, 6_100) == []
@@ -205,17 +206,17 @@ def test_a_late_tick_moves_every_deadline_by_as_much() -> None:
 
 def test_less_than_the_resolution_of_timers_is_no_stall() -> None:
     liveness = Liveness(TIMEOUT_MS)
-    liveness.expect(1_000)
-    assert liveness.catch_up(1_050) == 0
-    assert liveness.catch_up(1_051) == 51
+    liveness.stalls.expect(1_000)
+    assert liveness.stalls.catch_up(1_050) == 0
+    assert liveness.stalls.catch_up(1_051) == 51
 
 
 def come_late(liveness: Liveness, at_ms: int, late_ms: int) -> int:
     """How much of it is forgiven."""
-    before_ms = liveness.stalled_ms
-    liveness.expect(at_ms)
-    assert liveness.catch_up(at_ms + late_ms) == late_ms
-    return liveness.stalled_ms - before_ms
+    before_ms = liveness.stalls.stalled_ms
+    liveness.stalls.expect(at_ms)
+    assert liveness.stalls.catch_up(at_ms + late_ms) == late_ms
+    return liveness.stalls.stalled_ms - before_ms
 
 
 def test_a_pause_is_forgiven_once_until_everybody_could_be_heard() -> None:
@@ -234,18 +235,18 @@ def test_what_comes_late_all_the_time_is_forgiven_for_a_part_of_it() -> None:
     while now_ms < 100_000:
         come_late(liveness, now_ms, 80)
         now_ms += 80
-    windows = 1 + (now_ms - liveness.stalled_ms) // PARDON_AGAIN_MS
-    assert liveness.stalled_ms <= windows * GRACE_MS
+    windows = 1 + (now_ms - liveness.stalls.stalled_ms) // PARDON_AGAIN_MS
+    assert liveness.stalls.stalled_ms <= windows * GRACE_MS
 
 
 def test_whoever_comes_first_after_a_stall_notes_it() -> None:
     """Trigger: a request is read before the tick, and its session must run from then."""
     liveness = Liveness(TIMEOUT_MS)
     entry = liveness.heard(G, A, 0)
-    liveness.expect(1_000)
+    liveness.stalls.expect(1_000)
     liveness.touch(entry, 9_000)
-    assert liveness.stalled_ms == 8_000
-    assert liveness.catch_up(9_000) == 0
+    assert liveness.stalls.stalled_ms == 8_000
+    assert liveness.stalls.catch_up(9_000) == 0
     assert due(liveness, 9_900) == []
     assert due(liveness, 10_100) == [("a", Deadline.SESSION)]
 

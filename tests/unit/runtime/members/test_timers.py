@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.core.deadlines.liveness import GRACE_MS, PARDON_AGAIN_MS
+from coordinator.core.deadlines.stalls import GRACE_MS, PARDON_AGAIN_MS
 from coordinator.runtime.api import Answer
 from coordinator.runtime.commands import command_turns
 from model.commands import Command

@@ -350,7 +350,11 @@ async def test_a_lease_ends_before_a_consumer_group_takes_what_is_not_given_up(
         await until(lambda: "revoked" in [event for _, event, _ in ledger.events])
         removed_at_ms = deadlines.get(*place)
         assert removed_at_ms is not None
-        left_s = removed_at_ms / 1000 + stand.runtime.liveness.stalled_ms / 1000 - time.monotonic()
+        left_s = (
+            removed_at_ms / 1000
+            + stand.runtime.liveness.stalls.stalled_ms / 1000
+            - time.monotonic()
+        )
         assert engine._lease_deadline() - read_clock() < left_s
         leaving = asyncio.create_task(classic.close())
         await asyncio.sleep(0)

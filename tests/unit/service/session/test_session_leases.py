@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.deadlines.liveness import MemberLiveness
+from coordinator.core.deadlines.member_liveness import MemberLiveness
 from coordinator.service.session.session import Session
 from coordinator.service.session.session_member import Phase
 from model.commands import INTERNAL, AlterGroupConfigs, ConfigChange, ConfigOperation

@@ -1,0 +1,69 @@
+"""What runs for one member: its session, its lease, and by when it must have left an epoch."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+from model.ids import GroupId, MemberId
+
+NOT_HEARD_MS = -1
+"""The last sign of a member that was not heard from since its group's timeout changed. No time is
+compared for it: while the process is starved of CPU the clock here stands nearly still.
+"""
+
+
+class RebalanceDeadline(NamedTuple):
+    """By when a member must have left an epoch; it is looked at in ``bucket``."""
+
+    at_ms: int
+    epoch: int
+    bucket: int
+
+
+class MemberLiveness:
+    """One member's. Times are on the clock of its ``Liveness``.
+
+    There is one for each of very many members, who share what can be shared: the name of their
+    group, the number of a bucket, the time of a heartbeat.
+    """
+
+    __slots__ = (
+        "group_id",
+        "is_gone",
+        "kept_since_ms",
+        "kept_until_ms",
+        "last_heard_ms",
+        "lease_ms",
+        "member_id",
+        "must_go",
+        "promised_until_ms",
+        "rebalance",
+        "session_bucket",
+        "told_again",
+    )
+
+    def __init__(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> None:
+        self.group_id = GroupId(sys.intern(group_id))
+        self.member_id = member_id
+        self.last_heard_ms = now_ms
+        self.lease_ms = 0
+        self.kept_since_ms = 0
+        self.kept_until_ms = 0
+        self.promised_until_ms = 0
+        self.must_go = False
+        self.rebalance: RebalanceDeadline | None = None
+        self.session_bucket = -1
+        self.is_gone = False
+        self.told_again = 0
+
+
+def compute_heard_ms(entry: MemberLiveness) -> int:
+    """The last time that the member was heard from."""
+    return entry.kept_since_ms if entry.last_heard_ms == NOT_HEARD_MS else entry.last_heard_ms
+
+
+def compute_lease_end_ms(entry: MemberLiveness) -> int:
+    """When nobody can believe any more to be this member; in the past where nobody does."""
+    end_ms = compute_heard_ms(entry) + entry.lease_ms if entry.lease_ms else 0
+    return max(end_ms, entry.promised_until_ms)
