@@ -32,7 +32,6 @@ TOO_LARGE_FOR_NOW = frozenset(
     {
         "coordinator/runtime/commit/writer.py: Writer",
         "coordinator/runtime/retention/log_trimming.py: History",
-        "coordinator/runtime/targets/target_schedule.py: Targets",
         "coordinator/service/session/session.py: Session",
         "coordinator/service/session/session.py: it",
         "sdk/muster/classic/classic_engine.py: ClassicEngine",

@@ -23,32 +23,17 @@ from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.targets.assignor_runs import Assignments, Failure, Result
 from coordinator.runtime.targets.client_assignments import LocalAssignments
 from coordinator.runtime.targets.move_budgets import MoveSteps
+from coordinator.runtime.targets.quick_targets import QuickTargets
 from coordinator.runtime.targets.target_installs import TargetInstalls
-from coordinator.runtime.targets.target_rests import TargetRests
+from coordinator.runtime.targets.target_waits import TargetWaits
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId
 from muster.assignors.registry import Assignors
 
 log = structlog.get_logger()
 
-ALWAYS_INLINE_SIZE = 20_000
-"""Members and partitions of a problem that is quick whatever a cold or busy machine measured."""
-
-ALWAYS_INLINE_SIZE_OF_SEARCHES = 2_000
-"""The same of a search, as it always is where members subscribe to different topics."""
-
-INLINE_SIZE = 300_000
-"""The same for a problem that was never timed."""
-
-INLINE_TOPICS = 1_000
-"""More take as long to install as to encode, and so are given turns of their own."""
-
 GROUPS_IN_A_BATCH = 100
 """Most groups that get a target in one batch; a small one costs some 0.2 ms."""
-
-FIRST_WAIT_MS = 1_000
-LONGEST_WAIT_MS = 5_000
-"""How long after a failure an assignor is asked again; twice as long with each failure."""
 
 
 class Targets:
@@ -77,7 +62,7 @@ class Targets:
         )
         self._moves = MoveSteps(self._assignments, shard_of, submit)
         self._stats = stats
-        self._inline_budget_ms = settings.assignor_inline_budget_ms
+        self._quick = QuickTargets(self._assignments, settings.assignor_inline_budget_ms)
         self._shard_of = shard_of
         self.local = LocalAssignments(
             scheduler,
@@ -92,12 +77,7 @@ class Targets:
         self._marked: dict[GroupId, None] = {}
         self._later: set[GroupId] = set()
         self._in_flight: set[GroupId] = set()
-        self._last_ms: dict[GroupId, float] = {}
-        self._failures: dict[GroupId, int] = {}
-        """How often in a row the assignor of a group has failed."""
-        self._rests = TargetRests()
-        self._put_off_until_ms: dict[GroupId, int] = {}
-        """Of groups whose assignor is to be asked again: the monotonic time."""
+        self._waits = TargetWaits()
         self._is_stopped = False
 
     def stop(self) -> None:
@@ -118,10 +98,8 @@ class Targets:
                 self._forget(group_id)
 
     def _forget(self, group_id: GroupId) -> None:
-        self._last_ms.pop(group_id, None)
-        self._failures.pop(group_id, None)
-        self._put_off_until_ms.pop(group_id, None)
-        self._rests.forget(group_id)
+        self._quick.forget(group_id)
+        self._waits.forget(group_id)
 
     @property
     def in_flight(self) -> int:
@@ -172,19 +150,12 @@ class Targets:
             self._ask_again(group_id, bug)
 
     def _compute_rested(self, group_id: GroupId) -> None:
-        wait_ms = self._compute_wait_ms(group_id)
+        group = self._shard_of(group_id).consumer_groups.get(group_id)
+        wait_ms = self._waits.compute_wait_ms(group_id, group, self._now_ms())
         if wait_ms > 0:
             self._mark_later(group_id, wait_ms)
         else:
             self._compute(group_id)
-
-    def _compute_wait_ms(self, group_id: GroupId) -> int:
-        put_off_ms = self._put_off_until_ms.get(group_id, 0) - self._now_ms()
-        if put_off_ms > 0:
-            return put_off_ms
-        self._put_off_until_ms.pop(group_id, None)
-        group = self._shard_of(group_id).consumer_groups.get(group_id)
-        return self._rests.compute_wait_ms(group_id, group, self._now_ms())
 
     def _compute(self, group_id: GroupId) -> None:
         if self.local.takes(group_id):
@@ -192,34 +163,16 @@ class Targets:
         problem = find_target_problem(self._shard_of(group_id), group_id)
         if problem is None:
             return
-        if self._is_quick(problem):
+        if self._quick.is_quick(problem):
             self._done(problem, self._run(problem))
             return
         self._in_flight.add(group_id)
         self._assignments.start(problem, partial(self._done_in_thread, problem, self._now_ms()))
 
-    def _is_quick(self, problem: TargetProblem) -> bool:
-        if (
-            not self._inline_budget_ms
-            or self._assignments.is_custom(problem.assignor)
-            or len(problem.topics) > INLINE_TOPICS
-        ):
-            return False
-        size = _compute_size(problem)
-        is_search = not problem.problem.subscriptions.is_homogeneous or self._assignments.is_search(
-            problem.assignor
-        )
-        if size <= (ALWAYS_INLINE_SIZE_OF_SEARCHES if is_search else ALWAYS_INLINE_SIZE):
-            return True
-        last_ms = self._last_ms.get(problem.group_id)
-        if last_ms is None:
-            return not is_search and size <= INLINE_SIZE
-        return last_ms <= self._inline_budget_ms
-
     def _run(self, problem: TargetProblem) -> Result:
         began_ms = self._now_ms()
         result = self._assignments.run(problem)
-        self._last_ms[problem.group_id] = self._now_ms() - began_ms
+        self._quick.note(problem.group_id, self._now_ms() - began_ms)
         return result
 
     def _now_ms(self) -> int:
@@ -227,7 +180,7 @@ class Targets:
 
     def _done_in_thread(self, problem: TargetProblem, began_ms: int, result: Result) -> None:
         self._in_flight.discard(problem.group_id)
-        self._last_ms[problem.group_id] = self._now_ms() - began_ms
+        self._quick.note(problem.group_id, self._now_ms() - began_ms)
         if self._is_stopped:
             return
         try:
@@ -246,9 +199,7 @@ class Targets:
             self._assignments.report(problem, command)
             self._put_off(problem, command)
             return
-        self._failures.pop(problem.group_id, None)
-        if _compute_size(problem) > ALWAYS_INLINE_SIZE:
-            self._rests.begin(problem, self._now_ms())
+        self._waits.note_target(problem, self._now_ms())
         self._stats.targets_installed += 1
         if self._installs.install(command, lambda bug: self._installed(command, bug)):
             self._moves.note(command)
@@ -274,12 +225,4 @@ class Targets:
             self._wait(problem.group_id)
 
     def _wait(self, group_id: GroupId) -> None:
-        failures = self._failures[group_id] = self._failures.get(group_id, 0) + 1
-        wait_ms = min(FIRST_WAIT_MS << min(failures - 1, 8), LONGEST_WAIT_MS)
-        self._put_off_until_ms[group_id] = self._now_ms() + wait_ms
-        self._mark_later(group_id, wait_ms)
-
-
-def _compute_size(problem: TargetProblem) -> int:
-    """How many members and partitions it has."""
-    return problem.problem.members + problem.problem.partitions
+        self._mark_later(group_id, self._waits.note_failure(group_id, self._now_ms()))

@@ -9,6 +9,7 @@ from model.ids import GroupId, MemberId
 from model.log.records import MemberState
 from tests.properties.core_driver import CoreDriver, G
 from tests.sim.cluster.server import VirtualServer
+from tests.support.targets_in_threads import never_quick
 
 
 def settled() -> VirtualServer:
@@ -60,7 +61,7 @@ def test_two_heartbeats_of_one_batch_both_bring_the_assignment_as_news() -> None
     server.beat(server.heartbeat("g", "a", 2))
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
     # b waits for foo-1, which is free now, at the epoch that it has: the target for c takes time.
-    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    never_quick(server.runtime)
     server.scheduler.computing_ms = lambda: 100
     joining = server.submit(server.join_command("g", "c", ["foo"]))
     both = [server.submit(server.heartbeat("g", "b", 3)) for _ in range(2)]
@@ -79,7 +80,7 @@ def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free
     server.join("g", "b", ["foo", "bar"])
     kept = server.names(server.beat(server.heartbeat("g", "d", 3)).assignment)
     assert server.names(server.beat(server.heartbeat("g", "a", 2)).assignment) != {}
-    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    never_quick(server.runtime)
     server.scheduler.computing_ms = lambda: 1_000
     server.beat(server.heartbeat("g", "b", 4, sub=["foo"]))
     server.beat(server.heartbeat("g", "d", 3, owned=kept))

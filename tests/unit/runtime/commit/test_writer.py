@@ -28,6 +28,7 @@ from storage.codec.batches import read_batch_header
 from storage.log_store import PartitionAppend, StoreFailed, StoreStalled
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.support.memory import MemoryLogStore
+from tests.support.targets_in_threads import never_quick
 
 FOO = TopicName("foo")
 
@@ -37,7 +38,7 @@ def test_a_heartbeat_that_waits_for_a_target_during_a_sync_is_answered() -> None
     server = VirtualServer({"foo": 2})
     server.scheduler.blocking_ms = lambda: 10
     server.scheduler.computing_ms = lambda: 25
-    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    never_quick(server.runtime)
     joined = server.submit(server.join_command("g", "a", ["foo"]))
     server.advance(10)
     assert joined.is_answered

@@ -16,6 +16,7 @@ from storage.log_store import PartitionAppend, pack_latest
 from tests.sim.checkers.shadow import describe_shards
 from tests.sim.cluster.server import VirtualServer, error_name
 from tests.support.memory import MemoryLogStore
+from tests.support.targets_in_threads import never_quick
 from tests.unit.storage.appends import offset_key, offset_value
 
 
@@ -57,7 +58,7 @@ def test_offsets_are_not_loaded_and_are_there() -> None:
 def test_a_target_that_was_not_computed_is_computed() -> None:
     """Trigger: the group epoch is durable, the target of it was still being computed."""
     server = VirtualServer({"foo": 2})
-    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    never_quick(server.runtime)
     server.scheduler.computing_ms = lambda: 10_000
     server.join("g", "a", ["foo"])
     assert server.group("g").target_epoch == 1

@@ -35,6 +35,7 @@ from storage.log_store import LatestEntry, StoreCorrupt
 from tests.sim.checkers.shadow import describe_shards
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.support.memory import MemoryLogStore
+from tests.support.targets_in_threads import never_quick
 
 SLICE_MS = 10
 REFUSED = "COORDINATOR_LOAD_IN_PROGRESS"
@@ -212,7 +213,7 @@ def test_sessions_begin_when_the_shard_is_loaded(
 
 def test_a_target_that_was_under_way_is_computed_after_the_load() -> None:
     server = SlowServer()
-    server.runtime.parts.targets._is_quick = lambda problem: False  # type: ignore[method-assign]
+    never_quick(server.runtime)
     server.scheduler.computing_ms = lambda: 10_000
     server.join(LARGE, "late", ["foo"])
     epoch = server.group(LARGE).group_epoch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.runtime.targets import target_rests, target_schedule
+from coordinator.runtime.targets import quick_targets, target_rests, target_waits
 from tests.sim.cluster.server import VirtualServer
 
 REST_MS = 3_000
@@ -20,7 +20,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
         join(server, name)
     follow(server)
     cost = PARTITIONS + 3 * target_rests.COST_OF_MEMBER
-    monkeypatch.setattr(target_schedule, "ALWAYS_INLINE_SIZE", 1)
+    monkeypatch.setattr(quick_targets, "ALWAYS_INLINE_SIZE", 1)
+    monkeypatch.setattr(target_waits, "ALWAYS_INLINE_SIZE", 1)
     monkeypatch.setattr(target_rests, "PARTITIONS_PER_REST_MS", cost / REST_MS)
     join(server, "m3")
     assert target_epoch(server) == 4
