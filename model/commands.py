@@ -35,7 +35,7 @@ from model.ids import (
 from model.local_assignors import LocalAssignor
 from model.local_commands import InstallAssignment as InstallAssignment
 from model.local_commands import PrepareAssignment as PrepareAssignment
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import Column, OffsetColumns
 from model.log.records import TopicPartitions
 from model.value import value
 
@@ -222,7 +222,12 @@ class TopicOffsets:
 
     name: TopicName | None
     topic_id: TopicId | None
-    partitions: tuple[PartitionOffset, ...]
+    offsets: OffsetColumns
+
+    @property
+    def partitions(self) -> Column:
+        """The partitions that are named, as often as they are."""
+        return self.offsets.partitions
 
 
 COMMIT_PARTITIONS_MAX: Final = 10_000

@@ -14,16 +14,14 @@ from typing import TypeAlias, assert_never
 
 from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
 from coordinator.runtime.commit.entries import Entry
-from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX, Commit, CommitBlock
+from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX
 from coordinator.runtime.commit.writer import CommitEntry, Writer
-from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicName
+from model.ids import ZERO_TOPIC_ID, LogPartition
 from model.log.commit_records import OffsetCommits
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import Batch, decode_batch
-from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.errors import CodecError
-from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import (
     LatestEntry,
@@ -77,7 +75,7 @@ def check_appends(
     """Raises ``AssertionError`` unless the batches are what was gathered, in its order."""
     meant: dict[LogPartition, list[Meant]] = {}
     for entry in gathered:
-        found = _of_entry(entry) if isinstance(entry, Entry) else _of_commit(entry[1])
+        found = _of_entry(entry) if isinstance(entry, Entry) else _of_commits(entry[1])
         meant.setdefault(entry[0], []).extend(found)
     written: dict[LogPartition, list[Meant]] = {}
     for append in appends:
@@ -108,16 +106,15 @@ def _as_the_log_can_say(record: Record) -> Record:
 
 
 def _of_commits(commits: OffsetCommits) -> Iterator[Record]:
-    for row in commits.offsets:
-        epoch = -1 if row.leader_epoch is None else row.leader_epoch
-        value = OffsetCommitValue(
-            row.offset,
-            epoch,
-            row.metadata,
-            commits.commit_timestamp,
-            topic_id=commits.topic_id,
-        )
-        yield Record(OffsetCommitKey(commits.group, commits.topic, row.partition), value)
+    group, topic, time_ms, topic_id = (
+        commits.group,
+        commits.topic,
+        commits.commit_timestamp,
+        commits.topic_id,
+    )
+    for partition, offset, epoch, metadata in commits.offsets.rows():
+        value = OffsetCommitValue(offset, epoch, metadata, time_ms, topic_id=topic_id)
+        yield Record(OffsetCommitKey(group, topic, partition), value)
 
 
 def _of_transaction(transaction: TransactionRecord) -> Iterator[Meant]:
@@ -128,31 +125,6 @@ def _of_transaction(transaction: TransactionRecord) -> Iterator[Meant]:
             yield transaction
         case _:
             assert_never(transaction)
-
-
-def _of_commit(commit: Commit | CommitBlock) -> Iterator[Record]:
-    if isinstance(commit, CommitBlock):
-        encoder, named, rows, time_ms = commit
-        partitions = named.partitions.tolist()
-        numbers = zip(rows.offsets.tolist(), rows.leader_epochs.tolist(), strict=True)
-    else:
-        encoder, partition, offset, leader_epoch, time_ms = commit
-        partitions, numbers = [partition], zip([offset], [leader_epoch], strict=True)
-    group, topic, value = _name(encoder)
-    for partition, (offset, leader_epoch) in zip(partitions, numbers, strict=True):
-        yield Record(
-            OffsetCommitKey(group, topic, partition),
-            OffsetCommitValue(offset, leader_epoch, "", time_ms, topic_id=value.topic_id),
-        )
-
-
-def _name(encoder: CommitEncoder) -> tuple[GroupId, TopicName, OffsetCommitValue]:
-    """Whose offsets it encodes, and a value of theirs."""
-    key = decode_key(encoder.encode_key(0))
-    _, value = decode_value(1, encoder.encode_value(0, 0, 0))
-    assert isinstance(key, OffsetCommitKey)
-    assert isinstance(value, OffsetCommitValue)
-    return key.group, key.topic, value
 
 
 def _of_append(append: PartitionAppend) -> Iterator[Meant]:

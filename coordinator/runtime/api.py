@@ -20,7 +20,7 @@ from model.commands import Command, OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId
-from model.log.commit_rows import CommitRows, NamedPartitions
+from model.log.commit_records import OffsetColumns
 from model.responses import Response
 from model.topics import Topic, TopicImage
 
@@ -74,22 +74,15 @@ class CommitTicket(Protocol):
     It dies with anything replayed for the group's members, and with any change of topics.
     """
 
-    def commit(
-        self, partition: int, offset: int, leader_epoch: int, monotonic_ms: int, release: Release
-    ) -> bool:
-        """Commit one offset without metadata; ``release`` is called once, when it is durable.
+    def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
+        """Commit offsets without metadata; ``release`` is called once, when they are durable.
 
-        ``leader_epoch`` is -1 where there is none. ``False``, and nothing done, where it has to
-        be submitted as a command: once the ticket is dead, or for a partition that is not there.
+        ``False``, and nothing done, where they have to be submitted as a command: once the ticket
+        is dead, or for a partition that is not there. Of many, ``keys`` are what this ticket named.
         """
 
-    def name_partitions(self, partitions: NDArray[np.int32]) -> NamedPartitions | None:
-        """What ``commit_rows`` takes; ``None`` where one is not there, or is there twice."""
-
-    def commit_rows(
-        self, named: NamedPartitions, rows: CommitRows, monotonic_ms: int, release: Release
-    ) -> bool:
-        """``commit`` for many partitions, which this ticket named."""
+    def name_partitions(self, partitions: NDArray[np.int32]) -> list[bytes] | None:
+        """The record keys of partitions; ``None`` where one is not there, or is there twice."""
 
 
 class Coordinator(Protocol):

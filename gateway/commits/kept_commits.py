@@ -20,7 +20,7 @@ from gateway.api import Door, RequestContext
 from gateway.commits.offset_commit_wire import KEY, Commit, encode_commit_response
 from model.commands import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
-from model.log.commit_rows import CommitRows, NamedPartitions
+from model.log.commit_records import OffsetColumns
 from model.responses import PartitionResult, TopicResult
 
 ROW: Final = struct.Struct(">iqi")
@@ -101,7 +101,8 @@ class KeptCommit:
         )
         if leader_epoch < 0:
             leader_epoch = -1
-        if self._ticket.commit(partition, offset, leader_epoch, int(now * 1_000), pending.release):
+        offsets = OffsetColumns((partition,), (offset,), (leader_epoch,))
+        if self._ticket.commit(offsets, int(now * 1_000), pending.release):
             return pending
         return None
 
@@ -136,7 +137,7 @@ class KeptCommitRows:
         self._ticket = ticket
         self._version = version
         self._topic = topic
-        self._known: dict[bytes, tuple[NamedPartitions, bytes, bytes]] = {}
+        self._known: dict[bytes, tuple[list[bytes], bytes, bytes]] = {}
 
     def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
         """As ``KeptCommit.serve``."""
@@ -153,18 +154,18 @@ class KeptCommitRows:
         known = self._known.get(table["partition"].tobytes()) or self._learn(table["partition"])
         if known is None:
             return None
-        named, answer_start, answer = known
+        keys, answer_start, answer = known
         leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
-        rows = CommitRows(table["offset"], leader_epochs)
+        offsets = OffsetColumns(table["partition"], table["offset"], leader_epochs, keys=keys)
         pending = PendingCommit(door, answer_start + frame[8:12] + answer)
-        if self._ticket.commit_rows(named, rows, int(now * 1_000), pending.release):
+        if self._ticket.commit(offsets, int(now * 1_000), pending.release):
             return pending
         return None
 
-    def _learn(self, partitions: NDArray[np.int32]) -> tuple[NamedPartitions, bytes, bytes] | None:
-        """The names of these partitions, and what goes around the correlation id of the answer."""
-        named = self._ticket.name_partitions(partitions.copy())
-        if named is None:
+    def _learn(self, partitions: NDArray[np.int32]) -> tuple[list[bytes], bytes, bytes] | None:
+        """The keys of these partitions, and what goes around the correlation id of the answer."""
+        keys = self._ticket.name_partitions(partitions)
+        if keys is None:
             return None
         results = tuple(PartitionResult(number, ErrorCode.NONE) for number in partitions.tolist())
         topic = TopicResult(self._topic.name, self._topic.topic_id, results)
@@ -173,7 +174,7 @@ class KeptCommitRows:
         if len(self._known) * self._count >= _KNOWN_PARTITIONS_MAX:
             self._known.clear()
         known = self._known[partitions.tobytes()] = (
-            named,
+            keys,
             struct.pack(">i", 4 + len(answer)),
             answer,
         )
@@ -225,7 +226,7 @@ def _compute_kept(
     ticket = context.node.coordinator.commit_ticket(command)
     if ticket is None:
         return None
-    results = tuple(PartitionResult(row.partition, ErrorCode.NONE) for row in topic.partitions)
+    results = tuple(PartitionResult(partition, ErrorCode.NONE) for partition in topic.partitions)
     result = TopicResult(topic.name, topic.topic_id, results)
     kept = KeptCommit if len(results) == 1 else KeptCommitRows
     return kept(context.version, raw, result, ticket)
@@ -242,6 +243,6 @@ def _is_plain(raw: bytes, topic: TopicOffsets) -> bool:
         raw.endswith(_END)
         and not (table["metadata"] > 1).any()
         and not table["tags"].any()
-        and table["partition"].tolist() == [row.partition for row in topic.partitions]
-        and table["offset"].tolist() == [row.offset for row in topic.partitions]
+        and tuple(table["partition"].tolist()) == topic.offsets.partitions
+        and tuple(table["offset"].tolist()) == topic.offsets.offsets
     )

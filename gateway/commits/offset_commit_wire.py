@@ -7,7 +7,7 @@ work of doing both by way of kio's classes; the versions before take the common 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ from gateway.codec.encoding import compact_length, encode_unsigned_varint
 from gateway.codec.kio_schema import request_type
 from model.commands import COMMIT_PARTITIONS_MAX, TopicOffsets
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import OffsetColumns, OffsetRow, make_offset_columns
 from model.responses import TopicResult
 from model.topics import NAME_LENGTH_MAX
 
@@ -174,7 +174,7 @@ def _read_length(data: bytes, pos: int) -> tuple[int, int]:
 
 def _read_partitions(
     data: bytes, pos: int, end: int, count: int
-) -> tuple[tuple[PartitionOffset, ...] | None, int]:
+) -> tuple[OffsetColumns | None, int]:
     """Partitions without metadata or tagged fields, and the position behind them.
 
     ``None`` where one has either.
@@ -182,13 +182,16 @@ def _read_partitions(
     stop = pos + count * _PARTITION.size
     if stop > end:
         return None, pos
-    found = []
-    for partition, offset, leader_epoch, metadata, tags in _PARTITION.iter_unpack(data[pos:stop]):
-        if metadata > 1 or tags:
-            return None, pos
-        leader = leader_epoch if leader_epoch >= 0 else None
-        found.append(PartitionOffset(partition, offset, leader, ""))
-    return tuple(found), stop
+    if count == 0:
+        return OffsetColumns((), (), ()), stop
+    partitions, offsets, leader_epochs, metadata, tags = zip(
+        *_PARTITION.iter_unpack(data[pos:stop]), strict=True
+    )
+    if max(metadata) > 1 or any(tags):
+        return None, pos
+    if min(leader_epochs) < -1:
+        leader_epochs = tuple([max(epoch, -1) for epoch in leader_epochs])
+    return OffsetColumns(partitions, offsets, leader_epochs), stop
 
 
 def _read_in_slices(cursor: Cursor, by_id: bool) -> Steps[Commit]:
@@ -202,7 +205,7 @@ def _read_in_slices(cursor: Cursor, by_id: bool) -> Steps[Commit]:
     for _ in range(_read_count(cursor)):
         name, topic_id = _read_which(cursor, by_id)
         count = _read_count(cursor)
-        rows: list[PartitionOffset] = []
+        rows: list[OffsetRow] = []
         while count > left:
             rows += _read_some(cursor, left)
             count -= left
@@ -210,7 +213,7 @@ def _read_in_slices(cursor: Cursor, by_id: bool) -> Steps[Commit]:
             yield
         rows += _read_some(cursor, count)
         skip_tags(cursor)
-        topics.append(TopicOffsets(name, topic_id, tuple(rows)))
+        topics.append(TopicOffsets(name, topic_id, make_offset_columns(rows)))
         left -= count + 1
         if left <= 0:
             left = SLICE
@@ -239,21 +242,20 @@ def _read_which(cursor: Cursor, by_id: bool) -> tuple[TopicName | None, TopicId 
     return TopicName(name), None
 
 
-def _read_some(cursor: Cursor, count: int) -> Sequence[PartitionOffset]:
+def _read_some(cursor: Cursor, count: int) -> Iterable[OffsetRow]:
     start = cursor.pos
     partitions, cursor.pos = _read_partitions(cursor.data, start, cursor.end, count)
     if partitions is not None:
-        return partitions
+        return partitions.rows()
     cursor.pos = start
     return [_read_partition(cursor) for _ in range(count)]
 
 
-def _read_partition(cursor: Cursor) -> PartitionOffset:
+def _read_partition(cursor: Cursor) -> OffsetRow:
     partition, offset, leader_epoch = _NUMBERS.unpack(cursor.take(_NUMBERS.size))
     metadata = read_compact_text(cursor) or ""
     skip_tags(cursor)
-    leader = leader_epoch if leader_epoch >= 0 else None
-    return PartitionOffset(partition, offset, leader, metadata)
+    return partition, offset, max(leader_epoch, -1), metadata
 
 
 def _convert_long(steps: Steps[Any]) -> Steps[Commit]:
@@ -272,7 +274,7 @@ def _convert(request: Any) -> Steps[Commit]:
             if left <= 0:
                 left = SLICE
                 yield
-        topics.append(TopicOffsets(TopicName(topic.name), None, tuple(rows)))
+        topics.append(TopicOffsets(TopicName(topic.name), None, make_offset_columns(rows)))
         left -= 1
         if left <= 0:
             left = SLICE
@@ -291,14 +293,10 @@ def _make_commit(request: Any, topics: Sequence[TopicOffsets]) -> Commit:
     )
 
 
-def _convert_partition(row: Any) -> PartitionOffset:
+def _convert_partition(row: Any) -> OffsetRow:
     leader_epoch = getattr(row, "committed_leader_epoch", -1)
-    return PartitionOffset(
-        row.partition_index,
-        row.committed_offset,
-        leader_epoch if leader_epoch >= 0 else None,
-        row.committed_metadata or "",
-    )
+    metadata = row.committed_metadata or ""
+    return row.partition_index, row.committed_offset, max(leader_epoch, -1), metadata
 
 
 def _encode_name(name: str) -> bytes:

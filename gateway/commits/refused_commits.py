@@ -23,7 +23,7 @@ def compute_refused_topic(image: TopicImage, topic: TopicOffsets, code: ErrorCod
     """The results of a topic of a commit that failed with ``code``."""
     refusal = _compute_refusal(image, topic.name, topic.topic_id, code)
     results = tuple(
-        PartitionResult(row.partition, refusal.find_code(row.partition)) for row in topic.partitions
+        PartitionResult(partition, refusal.find_code(partition)) for partition in topic.partitions
     )
     return TopicResult(topic.name, topic.topic_id, results)
 

@@ -8,7 +8,8 @@ record a row, whose columns are filled in.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -17,9 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.ids import TopicId
-from model.log.commit_rows import CommitRows
+from model.log.commit_records import OffsetColumns, OffsetCommits
+from model.log.records import OffsetCommitValue
 from storage.codec.batches import BODY_HEAD, LENGTH_OFFSET, MAGIC, PREFIX
-from storage.codec.hot import encode_offset_key_prefix
+from storage.codec.hot import (
+    KEPT_LENGTH_MAX,
+    encode_offset_key_prefix,
+    encode_offset_value,
+)
 from storage.codec.wire import INT32, encode_zigzag
 
 _VERSION: Final = 4
@@ -35,12 +41,11 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 class CommitEncoder:
-    """Type 1, v4, without metadata. Leader epochs are -1 where there is none."""
+    """Type 1, v4. Leader epochs are -1 where there is none. Batches are without metadata."""
 
     __slots__ = (
         "_head",
         "_key_length",
-        "_keys",
         "_length",
         "_pack_body",
         "_pack_value",
@@ -55,7 +60,6 @@ class CommitEncoder:
 
     def __init__(self, group: str, topic: str, topic_id: TopicId) -> None:
         self._prefix = encode_offset_key_prefix(group, topic)
-        self._keys: dict[int, bytes] = {}
         self._tail = _TOPIC_ID_TAG + topic_id
         value = struct.Struct(f">{_NUMBERS}{len(self._tail)}s")
         self._pack_value = value.pack
@@ -79,11 +83,8 @@ class CommitEncoder:
         """Of a batch with one commit."""
 
     def encode_key(self, partition: int) -> bytes:
-        """The key of a partition, made once."""
-        key = self._keys.get(partition)
-        if key is None:
-            key = self._keys[partition] = self._prefix + INT32.pack(partition)
-        return key
+        """The record key of a partition."""
+        return self._prefix + INT32.pack(partition)
 
     def encode_value(self, offset: int, leader_epoch: int, commit_timestamp: int) -> bytes:
         """The value of one offset."""
@@ -91,16 +92,38 @@ class CommitEncoder:
             _VERSION, offset, leader_epoch, _NO_METADATA, commit_timestamp, self._tail
         )
 
+    def encode_pairs(
+        self, columns: OffsetColumns, commit_timestamp: int
+    ) -> Iterable[tuple[bytes, bytes]]:
+        """The key and the value of each row, as their records have them."""
+        keys = columns.keys or self.encode_keys(columns.partitions)
+        if columns.metadata:
+            return zip(keys, self._encode_with_metadata(columns, commit_timestamp), strict=True)
+        pack, timestamp, tail = self._pack_value, commit_timestamp, self._tail
+        rows = zip(keys, columns.offsets, columns.leader_epochs, strict=True)
+        return [
+            (key, pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail))
+            for key, offset, leader_epoch in rows
+        ]
+
+    def _encode_with_metadata(
+        self, columns: OffsetColumns, commit_timestamp: int
+    ) -> Iterable[bytes]:
+        topic_id = TopicId(self._tail[len(_TOPIC_ID_TAG) :])
+        for _, offset, leader_epoch, metadata in columns.rows():
+            value = encode_offset_value(
+                OffsetCommitValue(
+                    offset, leader_epoch, metadata, commit_timestamp, topic_id=topic_id
+                )
+            )
+            assert value is not None, "no tags are unknown"
+            yield value
+
     def encode_batch(
-        self,
-        base_offset: int,
-        wall_ms: int,
-        partition: int,
-        offset: int,
-        leader_epoch: int,
-        commit_timestamp: int,
+        self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
     ) -> tuple[bytes, bytes]:
-        """A batch with one offset, and its value alone."""
+        """A batch with the one offset of ``columns``, and its value alone."""
+        (partition,), (offset,), (leader_epoch,) = columns[:3]
         body = self._pack_body(
             0, 0, wall_ms, wall_ms, -1, -1, 0, 1,
             self._head, partition, self._value_length,
@@ -110,19 +133,15 @@ class CommitEncoder:
         return head + body, body[self._value_at : self._value_end]
 
     def encode_rows(
-        self,
-        base_offset: int,
-        wall_ms: int,
-        partitions: NDArray[np.int32],
-        rows: CommitRows,
-        commit_timestamp: int,
+        self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
     ) -> tuple[bytes, Bytes]:
         """A batch with a record for each row, and their values as rows."""
+        partitions = np.asarray(columns.partitions, ">i4")
         count = len(partitions)
         values = np.empty((count, self._value_size), np.uint8)
         values[:] = np.frombuffer(self.encode_value(0, -1, commit_timestamp), np.uint8)
-        values[:, 2:10] = _as_bytes(rows.offsets, 8)
-        values[:, 10:14] = _as_bytes(rows.leader_epochs, 4)
+        values[:, 2:10] = _as_bytes(np.asarray(columns.offsets, ">i8"), 8)
+        values[:, 10:14] = _as_bytes(np.asarray(columns.leader_epochs, ">i4"), 4)
         starts = (0, *(start for start in _DELTA_STARTS if start < count))
         records = b"".join(
             self._encode_records(partitions, values, start, end)
@@ -157,11 +176,22 @@ class CommitEncoder:
         matrix[:, at : at + self._value_size] = values
         return matrix.tobytes()
 
-    def encode_keys(self, partitions: Sequence[int]) -> list[bytes]:
-        """The keys of many partitions."""
-        return [self.encode_key(partition) for partition in partitions]
+    def encode_keys(self, partitions: Iterable[int]) -> list[bytes]:
+        """The record keys of many partitions."""
+        pack, prefix = INT32.pack, self._prefix
+        return [prefix + pack(partition) for partition in partitions]
 
 
 def _as_bytes(column: NDArray[np.signedinteger], width: int) -> Bytes:
     """A big-endian column as rows of bytes."""
     return np.ascontiguousarray(column).view(np.uint8).reshape(-1, width)
+
+
+_find_encoder = lru_cache(maxsize=8_192)(CommitEncoder)
+
+
+def find_commit_encoder(commits: OffsetCommits) -> CommitEncoder:
+    """The encoder of this group and topic, kept for those that commit again and again."""
+    if len(commits.group) + len(commits.topic) <= KEPT_LENGTH_MAX:
+        return _find_encoder(commits.group, commits.topic, commits.topic_id)
+    return CommitEncoder(commits.group, commits.topic, commits.topic_id)

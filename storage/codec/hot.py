@@ -12,7 +12,6 @@ import struct
 from functools import lru_cache
 
 from model.ids import ZERO_TOPIC_ID, TopicId
-from model.log.commit_records import OffsetCommits
 from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -33,7 +32,7 @@ _GROUP_TIMEOUTS = struct.Struct(">ii")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 _COMPACT_EMPTY = 1
 _ONE_BYTE = 0x7F
-_KEPT_LENGTH_MAX = 512
+KEPT_LENGTH_MAX = 512
 """Group ids may have 32,767 bytes: prefixes as long as that are not kept."""
 _ONE_BYTE_EPOCHS = 0x7F // 4
 _ASSIGNED_FIXED = 21
@@ -42,7 +41,7 @@ _ASSIGNED_FIXED = 21
 
 def encode_offset_key_prefix(group: str, topic: str) -> bytes:
     """What the keys of all offsets of a group in a topic begin with; the partition follows."""
-    if len(group) + len(topic) > _KEPT_LENGTH_MAX:
+    if len(group) + len(topic) > KEPT_LENGTH_MAX:
         return _encode_offset_key_prefix(group, topic)
     return _find_offset_key_prefix(group, topic)
 
@@ -102,29 +101,6 @@ def encode_offset_value(value: OffsetCommitValue) -> bytes | None:
         INT64.pack(value.commit_timestamp),
         b"\x00" if topic_id == ZERO_TOPIC_ID else _TOPIC_ID_TAG + topic_id,
     )
-
-
-def encode_commit_values(commits: OffsetCommits) -> list[tuple[bytes, bytes]]:
-    """Type 1, v4: the keys and values of many offsets, as their records would have them."""
-    prefix = encode_offset_key_prefix(commits.group, commits.topic)
-    timestamp, topic_id = commits.commit_timestamp, commits.topic_id
-    pack_partition, pack_value = INT32.pack, _OFFSET_V4.pack
-    found = []
-    for offset in commits.offsets:
-        epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
-        if offset.metadata:
-            value = encode_offset_value(
-                OffsetCommitValue(
-                    offset.offset, epoch, offset.metadata, timestamp, topic_id=topic_id
-                )
-            )
-            assert value is not None
-        else:
-            value = pack_value(
-                4, offset.offset, epoch, _COMPACT_EMPTY, timestamp, 1, 0, 16, topic_id
-            )
-        found.append((prefix + pack_partition(offset.partition), value))
-    return found
 
 
 def encode_target_value(value: ConsumerGroupTargetAssignmentMemberValue) -> bytes | None:

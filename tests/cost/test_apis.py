@@ -21,7 +21,7 @@ from model.classic_commands import PROTOCOLS_MAX
 from model.commands import COMMIT_PARTITIONS_MAX, OffsetCommit, TopicOffsets
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from storage.codec.batch_encoding import encode_batch
 from tests.cost.server import CostServer, cost_server, topic_id_of
@@ -181,7 +181,7 @@ def make_members(server: CostServer, count: int) -> None:
 
 
 def commit(group: str, topic: str, partitions: Iterable[int]) -> OffsetCommit:
-    rows = tuple(PartitionOffset(number, 1, None, "") for number in partitions)
+    rows = make_offset_columns((number, 1, -1, "") for number in partitions)
     topics = (TopicOffsets(TopicName(topic), None, rows),)
     return OffsetCommit(CALLER, GroupId(group), MemberId(""), None, topics)
 

@@ -36,7 +36,7 @@ from model.commands import (
     WriteTxnMarkers,
 )
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import (
     ClassicGroupMember,
     ClassicMemberMetadata,
@@ -274,7 +274,7 @@ def commits_of_a_transaction(n: int) -> Callable[[], Any]:
             G,
             ProducerId(7),
             0,
-            (TopicOffsets(TopicName("t0"), None, (PartitionOffset(number, 1, None, ""),)),),
+            (TopicOffsets(TopicName("t0"), None, make_offset_columns([(number, 1, -1, "")])),),
             MemberId(""),
             None,
         )

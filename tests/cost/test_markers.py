@@ -13,7 +13,7 @@ from coordinator.core.offsets.transactions import TRANSACTION_OFFSETS_MAX
 from gateway.apis.offsets import k27_write_txn_markers as markers
 from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from storage.rocks.rocks_opening import open_store
 from tests.cost.server import CostServer
 from tests.cost.test_reads import ask
@@ -39,7 +39,7 @@ def pend(server: CostServer, producer: int, count: int) -> None:
     """Offsets of one group, each of a producer's own partitions."""
     topic = f"t{producer}"
     server.create(count, topic)
-    rows = tuple(PartitionOffset(number, 1, None, "") for number in range(count))
+    rows = make_offset_columns((number, 1, -1, "") for number in range(count))
     server.call_all(
         [
             TxnOffsetCommit(

@@ -19,7 +19,7 @@ from model.commands import (
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from storage.codec.batch_encoding import encode_batch
 from storage.columnar.batch_columns import read_batch_columns
 from storage.columnar.block_fold import BlockFold
@@ -81,7 +81,7 @@ def make_one_group(server: CostServer, n: int) -> None:
 
 
 def in_transaction(producer: int, partitions: Iterable[int]) -> TxnOffsetCommit:
-    rows = tuple(PartitionOffset(number, 1, None, "") for number in partitions)
+    rows = make_offset_columns((number, 1, -1, "") for number in partitions)
     topics = (TopicOffsets(TopicName("t"), None, rows),)
     return TxnOffsetCommit(CALLER, GroupId(G), ProducerId(producer), 0, topics, MemberId(""), None)
 

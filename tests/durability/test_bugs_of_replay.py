@@ -11,7 +11,7 @@ import pytest
 from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, MemberId, ProducerId
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from storage.codec.batch_encoding import encode_marker, reencode_batch
 from storage.codec.batches import Batch, BatchRecord, decode_batch
@@ -136,7 +136,7 @@ def test_bug_07_a_group_id_is_used_for_offsets_after_its_group_is_gone() -> None
 
 def transact(server: VirtualServer, value: int, producer: int = 7) -> None:
     """An offset that waits."""
-    topics = (TopicOffsets(FOO, None, (PartitionOffset(0, value, None, ""),)),)
+    topics = (TopicOffsets(FOO, None, make_offset_columns([(0, value, -1, "")])),)
     server.ask(TxnOffsetCommit(CALLER, G, ProducerId(producer), 0, topics))
 
 

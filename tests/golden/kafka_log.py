@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from coordinator.core.replay.group_records import replay
-from coordinator.core.replay.offset_records import replay_commits_of, replay_no_offsets
+from coordinator.core.replay.offset_records import replay_no_offsets, replay_offset_group
 from coordinator.core.state.shard import Shard
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import (
@@ -158,6 +158,6 @@ class LogInTime:
             for group_id in shard.offset_groups - found:
                 replay_no_offsets(shard, group_id)
             for group_id in found - shard.offset_groups:
-                replay_commits_of(shard, group_id)
+                replay_offset_group(shard, group_id)
         self._next[partition] = place + 1
         return True

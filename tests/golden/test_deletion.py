@@ -16,7 +16,7 @@ from coordinator.core.state.outcome import Outcome
 from model.commands import DeleteGroup, DeleteOffsets, Now, TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey, Record
 from model.responses import OffsetCommitResponse, OffsetDeleteResponse
 from model.topics import compute_image_of
@@ -141,11 +141,11 @@ def make_commit(request: dict[str, Any]) -> TxnOffsetCommit:
             TopicOffsets(
                 TopicName(topic["name"]),
                 None,
-                tuple(
-                    PartitionOffset(
+                make_offset_columns(
+                    (
                         row["partitionIndex"],
                         row["committedOffset"],
-                        None if row["committedLeaderEpoch"] < 0 else row["committedLeaderEpoch"],
+                        row["committedLeaderEpoch"],
                         row["committedMetadata"],
                     )
                     for row in topic["partitions"]

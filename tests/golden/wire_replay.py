@@ -37,7 +37,7 @@ from model.commands import (
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from muster.assignors.problem import NOBODY
 from tests.golden.kafka_log import PARTITIONS, decode_uuid
 from tests.sim.cluster.scheduler import Timer, VirtualScheduler
@@ -370,11 +370,8 @@ def list_unrecorded_commits(groups: Collection[str] = UNRECORDED_COMMITS) -> Ite
             continue
         if value is None or record["isTransactional"]:
             continue
-        epoch = value["leaderEpoch"]
-        offset = PartitionOffset(
-            key["partition"], value["offset"], None if epoch < 0 else epoch, value["metadata"]
-        )
-        topics = (TopicOffsets(TopicName(key["topic"]), None, (offset,)),)
+        row = key["partition"], value["offset"], value["leaderEpoch"], value["metadata"]
+        topics = (TopicOffsets(TopicName(key["topic"]), None, make_offset_columns([row])),)
         command = OffsetCommit(INTERNAL, GroupId(key["group"]), MemberId(""), None, topics)
         yield Event(record["timestamp"] - START_MS, None, command)
 

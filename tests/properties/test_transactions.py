@@ -26,7 +26,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.responses import OffsetFetchResponse
 from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold
@@ -126,7 +126,7 @@ class Machine:
 
     def _make_offsets(self, partition: int) -> TopicOffsets:
         self.next_offset += 1
-        offsets = (PartitionOffset(partition, self.next_offset, None, ""),)
+        offsets = make_offset_columns([(partition, self.next_offset, -1, "")])
         return TopicOffsets(FOO, None, offsets)
 
     def commit(self, key: Key) -> None:

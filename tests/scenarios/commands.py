@@ -49,7 +49,7 @@ from model.commands import (
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.local_commands import ComputedAssignment
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.imported import make_imported
@@ -104,7 +104,7 @@ def parse_offsets(options: Mapping[str, str]) -> tuple[TopicOffsets, ...]:
         if colon:
             topic_id = make_topic_id(name[3:]) if name.startswith("id/") else None
             topic = None if topic_id is not None else TopicName(name)
-            partitions = (PartitionOffset(int(partition), int(offset), None, metadata),)
+            partitions = make_offset_columns([(int(partition), int(offset), -1, metadata)])
             topics.append(TopicOffsets(topic, topic_id, partitions))
     return tuple(topics)
 

@@ -29,7 +29,7 @@ from model.commands import (
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from tests.sim.clients.classic_client import ClassicClient, choose_classic_habits
 from tests.sim.clients.client import CALLER, Client, Habits, choose_habits
 from tests.sim.clients.session_client import SessionClient
@@ -391,10 +391,10 @@ class Scenario:
     def _commit(
         self, group_id: GroupId, member_id: MemberId, epoch: int | None, partition: int
     ) -> OffsetCommit:
-        offset = PartitionOffset(partition, self.world.next_offset(), None, "")
+        offsets = make_offset_columns([(partition, self.world.next_offset(), -1, "")])
         topic = self.world.runtime.image.by_name.get(TopicName("foo"))
         topic_id = None if topic is None else topic.topic_id
-        topics = (TopicOffsets(TopicName("foo"), topic_id, (offset,)),)
+        topics = (TopicOffsets(TopicName("foo"), topic_id, offsets),)
         return OffsetCommit(CALLER, group_id, member_id, epoch, topics)
 
     def _stray(self) -> None:

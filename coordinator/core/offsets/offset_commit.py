@@ -32,7 +32,7 @@ from model.errors import (
     UnsupportedVersion,
 )
 from model.ids import MemberId
-from model.log.commit_records import OffsetCommits, PartitionOffset
+from model.log.commit_records import OffsetColumns, OffsetCommits, OffsetRow
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.responses import Done, OffsetCommitResponse, PartitionResult, TopicResult
 from model.topics import Topic
@@ -89,7 +89,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
         if topic is None
         else _commit_topic(shard, command, now, wanted, topic, check, written=written)
         for wanted, topic in resolved
-        if wanted.partitions or topic is None
+        if len(wanted.partitions) or topic is None
     ]
     return Outcome(
         records=tuple(written.records),
@@ -127,7 +127,7 @@ def find_topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
 
 def has_partition(topic: Topic, wanted: TopicOffsets) -> bool:
     """Whether any of the partitions asked for exists."""
-    return any(0 <= offset.partition < topic.partitions for offset in wanted.partitions)
+    return any(0 <= partition < topic.partitions for partition in wanted.partitions)
 
 
 def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
@@ -137,7 +137,7 @@ def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
         if wanted.topic_id is None
         else ErrorCode.UNKNOWN_TOPIC_ID
     )
-    results = tuple(PartitionResult(offset.partition, error) for offset in wanted.partitions)
+    results = tuple(PartitionResult(partition, error) for partition in wanted.partitions)
     return TopicResult(wanted.name, wanted.topic_id, results)
 
 
@@ -273,63 +273,63 @@ def _commit_topic(
 ) -> TopicResult:
     """Write one topic; the results of its partitions."""
     limit = shard.settings.offset_metadata_max_bytes
-    offsets = wanted.partitions
+    offsets = wanted.offsets
     if check is None and command.retention_time_ms is None and _are_plain(offsets, topic, limit):
-        if offsets:
+        if len(offsets.partitions):
             written.commits.append(
                 OffsetCommits(command.group_id, topic.name, topic.topic_id, now.wall_ms, offsets)
             )
-        results = tuple([COMMITTED[offset.partition] for offset in offsets])
+        results = tuple([COMMITTED[partition] for partition in offsets.partitions])
         return TopicResult(topic.name, topic.topic_id, results)
     return TopicResult(
         topic.name,
         topic.topic_id,
         tuple(
-            _commit_partition(command, now, offset, topic, check, limit, records=written.records)
-            for offset in offsets
+            _commit_partition(command, now, row, topic, check, limit, records=written.records)
+            for row in offsets.rows()
         ),
     )
 
 
-def _are_plain(offsets: tuple[PartitionOffset, ...], topic: Topic, metadata_limit: int) -> bool:
+def _are_plain(offsets: OffsetColumns, topic: Topic, metadata_limit: int) -> bool:
     """Whether nothing can be wrong with any of them.
 
     Kafka counts UTF-16 code units of metadata; a text of half the limit cannot exceed it.
     """
-    count, harmless = topic.partitions, metadata_limit // 2
-    for offset in offsets:
-        if not 0 <= offset.partition < count or len(offset.metadata) > harmless:
-            return False
-    return True
+    partitions, harmless = offsets.partitions, metadata_limit // 2
+    return (
+        not len(partitions) or 0 <= min(partitions) <= max(partitions) < topic.partitions
+    ) and max(map(len, offsets.metadata), default=0) <= harmless
 
 
 def _commit_partition(
     command: OffsetCommit,
     now: Now,
-    offset: PartitionOffset,
+    row: OffsetRow,
     topic: Topic,
     check: CheckPartition | None,
     metadata_limit: int,
     *,
     records: list[Record],
 ) -> PartitionResult:
-    error = compute_partition_error(topic, offset.partition, offset.metadata, metadata_limit)
+    partition, offset, leader_epoch, metadata = row
+    error = compute_partition_error(topic, partition, metadata, metadata_limit)
     if error is not ErrorCode.NONE:
-        return PartitionResult(offset.partition, error)
+        return PartitionResult(partition, error)
     if check is not None:
-        check(topic, offset.partition)
+        check(topic, partition)
     retention_ms = command.retention_time_ms
     value = OffsetCommitValue(
-        offset.offset,
-        -1 if offset.leader_epoch is None else offset.leader_epoch,
-        offset.metadata,
+        offset,
+        leader_epoch,
+        metadata,
         now.wall_ms,
         -1 if retention_ms is None else now.wall_ms + retention_ms,
         topic.topic_id,
     )
-    key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
+    key = OffsetCommitKey(command.group_id, topic.name, partition)
     records.append(Record(key, value))
-    return COMMITTED[offset.partition]
+    return COMMITTED[partition]
 
 
 def compute_partition_error(

@@ -217,18 +217,17 @@ def _commit_topic(
     """
     limit = shard.settings.offset_metadata_max_bytes
     results = []
-    for offset in wanted.partitions:
-        error = compute_partition_error(topic, offset.partition, offset.metadata, limit)
+    for partition, offset, leader_epoch, metadata in wanted.offsets.rows():
+        error = compute_partition_error(topic, partition, metadata, limit)
         if error is not ErrorCode.NONE:
-            results.append(PartitionResult(offset.partition, error))
+            results.append(PartitionResult(partition, error))
             continue
         if check is not None:
-            check(topic, offset.partition)
-        leader_epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
-        key = OffsetCommitKey(command.group_id, topic.name, offset.partition)
-        value = OffsetCommitValue(offset.offset, leader_epoch, offset.metadata, now.wall_ms)
+            check(topic, partition)
+        key = OffsetCommitKey(command.group_id, topic.name, partition)
+        value = OffsetCommitValue(offset, leader_epoch, metadata, now.wall_ms)
         records.append(Record(key, value))
-        results.append(COMMITTED[offset.partition])
+        results.append(COMMITTED[partition])
     return TopicResult(topic.name, topic.topic_id, tuple(results))
 
 

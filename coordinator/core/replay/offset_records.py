@@ -37,11 +37,11 @@ def replay_offset_commit(
 
 def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
     """Type 1, many at once."""
-    replay_commits_of(shard, commits.group)
+    shard.state.offset_groups.add(commits.group)
 
 
-def replay_commits_of(shard: Shard, group_id: GroupId) -> None:
-    """Type 1, whatever the offsets: they are read from the store."""
+def replay_offset_group(shard: Shard, group_id: GroupId) -> None:
+    """Type 1 at a start: the group has offsets in the store, which are read when asked for."""
     shard.state.offset_groups.add(group_id)
 
 

@@ -15,7 +15,6 @@ from typing import NoReturn
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
     replay_commits,
-    replay_commits_of,
     replay_producer_state,
     replay_transaction,
 )
@@ -28,7 +27,6 @@ from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.commit.entries import NOTHING_WAITED, Entry, make_entry
-from coordinator.runtime.commit.partition_encoder import Commit, CommitBlock
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.topics.topic_images import (
@@ -38,6 +36,7 @@ from coordinator.runtime.topics.topic_images import (
 )
 from model.commands import ConsumerGroupHeartbeat, DeletionCommand
 from model.ids import GroupId
+from model.log.commit_records import OffsetCommits
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
 
 
@@ -94,17 +93,16 @@ class Apply:
     def repeated_commit(
         self,
         shard: Shard,
-        group_id: GroupId,
         session: ArmClassicDeadline | None,
-        commit: Commit | CommitBlock,
+        commit: OffsetCommits,
         release: Release,
     ) -> None:
         """Of a commit that a ticket allows: its records are made when they are written."""
         try:
             if session is not None:
                 self._effects.carry_out(session)
-            replay_commits_of(shard, group_id)
-            self._durability.note_offsets(group_id, self._writer.generation)
+            replay_commits(shard, commit)
+            self._durability.note_offsets(commit.group, self._writer.generation)
             self._writer.append_commit((shard.partition, commit, release))
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, commit)

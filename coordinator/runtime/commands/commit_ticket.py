@@ -12,12 +12,11 @@ from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Release
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commands.apply import Apply
-from coordinator.runtime.commit.partition_encoder import RECORDS_BYTES_MAX, Commit, CommitBlock
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.disk_space import Space
 from model.commands import OffsetCommit
 from model.errors import GroupError
-from model.log.commit_rows import CommitRows, NamedPartitions
+from model.log.commit_records import Column, OffsetColumns, OffsetCommits
 from storage.codec.commit_encoder import CommitEncoder
 
 
@@ -39,7 +38,6 @@ class CommitTicket:
     __slots__ = (
         "_encoder",
         "_grant",
-        "_group_id",
         "_partitions",
         "_room",
         "_shard",
@@ -50,46 +48,40 @@ class CommitTicket:
         self._room = room
         self._shard = shard
         self._grant = grant
-        self._group_id = grant.group_id
         self._partitions = topic.partitions
         self._encoder = CommitEncoder(grant.group_id, topic.name, topic.topic_id)
 
-    def commit(
-        self, partition: int, offset: int, leader_epoch: int, monotonic_ms: int, release: Release
-    ) -> bool:
-        if not 0 <= partition < self._partitions or not self._may_commit(monotonic_ms):
-            return False
-        commit = (self._encoder, partition, offset, leader_epoch, self._room.clock.wall_ms())
-        self._append(commit, release)
-        return True
-
-    def name_partitions(self, partitions: NDArray[np.int32]) -> NamedPartitions | None:
-        numbers = partitions.tolist()
-        if len(set(numbers)) < len(numbers) or not (
-            0 <= min(numbers) <= max(numbers) < self._partitions
-            and len(numbers) * self._encoder.size <= RECORDS_BYTES_MAX
-        ):
+    def name_partitions(self, partitions: NDArray[np.int32]) -> list[bytes] | None:
+        numbers = tuple(partitions.tolist())
+        if len(set(numbers)) < len(numbers) or not self._has_partitions(numbers):
             return None
-        return NamedPartitions(partitions, self._encoder.encode_keys(numbers))
+        return self._encoder.encode_keys(numbers)
 
-    def commit_rows(
-        self, named: NamedPartitions, rows: CommitRows, monotonic_ms: int, release: Release
-    ) -> bool:
-        if not self._may_commit(monotonic_ms):
+    def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
+        # What has keys was named here.
+        if not (
+            (offsets.keys or self._has_partitions(offsets.partitions))
+            and self._may_commit(monotonic_ms)
+        ):
             return False
-        self._append(CommitBlock(self._encoder, named, rows, self._room.clock.wall_ms()), release)
-        self._room.writer.write_if_full()
+        grant, room = self._grant, self._room
+        topic = grant.topic
+        commits = OffsetCommits(
+            grant.group_id, topic.name, topic.topic_id, room.clock.wall_ms(), offsets
+        )
+        room.apply.repeated_commit(self._shard, grant.session, commits, release)
+        if offsets.keys:
+            room.writer.write_if_full()
         return True
+
+    def _has_partitions(self, partitions: Column) -> bool:
+        return 0 <= min(partitions) <= max(partitions) < self._partitions
 
     def _may_commit(self, monotonic_ms: int) -> bool:
         room = self._room
         return (
             self._grant.holds(self._shard) and not room.space.is_low(monotonic_ms) and room.is_open
         )
-
-    def _append(self, commit: Commit | CommitBlock, release: Release) -> None:
-        apply = self._room.apply.repeated_commit
-        apply(self._shard, self._group_id, self._grant.session, commit, release)
 
 
 def make_commit_ticket(

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from coordinator.core.state.conversion import RecordBlock
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.prepared_target import PreparedTarget
-from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from model.ids import LogPartition, ProducerId
 from model.log.commit_records import OffsetCommits
@@ -43,6 +43,19 @@ class Entry(NamedTuple):
     waiting: int = 0
 
 
+CommitEntry: TypeAlias = tuple[LogPartition, OffsetCommits, Release]
+"""What was committed by a ticket, and what to call when it is durable."""
+
+
+def find_lone_commit(entry: Entry | CommitEntry) -> OffsetCommits | None:
+    """The offsets of an entry that is one commit to one topic, and nothing else."""
+    if not isinstance(entry, Entry):
+        return entry[1]
+    if len(entry.commits) != 1 or entry.records or entry.blocks or entry.transaction is not None:
+        return None
+    return entry.commits[0]
+
+
 def make_entry(
     partition: LogPartition, outcome: Outcome, reply: Reply | None, waited: Waited = NOTHING_WAITED
 ) -> Entry:
@@ -59,7 +72,11 @@ def make_entry(
     )
 
 
-def _encode_entry(encoder: PartitionEncoder, entry: Entry) -> None:
+def encode_entry(encoder: PartitionEncoder, entry: Entry | CommitEntry) -> None:
+    """Give all records of an entry to the encoder of its partition."""
+    if not isinstance(entry, Entry):
+        encoder.add_commits(entry[1])
+        return
     made = {} if entry.prepared is None else entry.prepared.by_record
     waited = entry.waited
     for block in entry.blocks:

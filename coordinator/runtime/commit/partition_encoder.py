@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import assert_never
 
 from coordinator.core.state.conversion import RecordBlock, weigh_record
 from coordinator.core.state.steps import Steps, take_slices
 from coordinator.runtime.commit.pending_offsets import PendingOffsets, compute_committed
 from model.ids import LogOffset, LogPartition, ProducerId
 from model.log.commit_records import OffsetCommits
-from model.log.commit_rows import CommitRows, NamedPartitions
 from model.log.records import Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batch_encoding import encode_batch, encode_marker, encode_records, frame_records
 from storage.codec.batches import HEADER_SIZE
-from storage.codec.commit_encoder import CommitEncoder
-from storage.codec.hot import encode_commit_values
+from storage.codec.commit_encoder import find_commit_encoder
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_latest_rows
 
@@ -27,38 +25,31 @@ BLOCK_SLICE = 200
 RECORD_OVERHEAD_MAX = 21
 """Lengths, deltas, attributes and the count of headers, beside a record's key and value."""
 
-Commit: TypeAlias = tuple[CommitEncoder, int, int, int, int]
-"""One offset: how to encode it, partition, offset, leader epoch and commit timestamp (wall ms)."""
-
-
-class CommitBlock(NamedTuple):
-    """Many offsets of one commit."""
-
-    encoder: CommitEncoder
-    named: NamedPartitions
-    rows: CommitRows
-    timestamp: int
+LONE_ROWS_MIN = 16
+"""Rows of a lone commit from which on a matrix of them is the quicker way."""
 
 
 def encode_lone_commit(
-    log_partition: LogPartition, first: LogOffset, commit: Commit | CommitBlock, wall_ms: int
-) -> PartitionAppend:
-    """What a ``PartitionEncoder`` makes of one commit and nothing else, in a third of the time."""
-    if isinstance(commit, CommitBlock):
-        return _encode_lone_block(log_partition, first, commit, wall_ms)
-    encoder, partition, offset, leader_epoch, timestamp = commit
-    batch, value = encoder.encode_batch(first, wall_ms, partition, offset, leader_epoch, timestamp)
-    latest = {encoder.encode_key(partition): pack_latest(first, wall_ms, value)}
-    return PartitionAppend(log_partition, first, batch, 1, latest)
+    log_partition: LogPartition, first: LogOffset, commits: OffsetCommits, wall_ms: int
+) -> PartitionAppend | None:
+    """What a ``PartitionEncoder`` makes of one commit and nothing else, in a third of the time.
 
-
-def _encode_lone_block(
-    log_partition: LogPartition, first: LogOffset, block: CommitBlock, wall_ms: int
-) -> PartitionAppend:
-    encoder, named, rows, timestamp = block
-    batch, values = encoder.encode_rows(first, wall_ms, named.partitions, rows, timestamp)
-    latest = dict(zip(named.keys, pack_latest_rows(first, wall_ms, values), strict=True))
-    return PartitionAppend(log_partition, first, batch, len(named.keys), latest)
+    ``None`` for a commit that has no such short way.
+    """
+    columns, encoder = commits.offsets, find_commit_encoder(commits)
+    count = len(columns.partitions)
+    if columns.metadata:
+        return None
+    if count == 1:
+        batch, value = encoder.encode_batch(first, wall_ms, columns, commits.commit_timestamp)
+        latest = {encoder.encode_key(columns.partitions[0]): pack_latest(first, wall_ms, value)}
+        return PartitionAppend(log_partition, first, batch, 1, latest)
+    if count < LONE_ROWS_MIN or count * encoder.size > RECORDS_BYTES_MAX:
+        return None
+    batch, values = encoder.encode_rows(first, wall_ms, columns, commits.commit_timestamp)
+    keys = columns.keys or encoder.encode_keys(columns.partitions)
+    rows = dict(zip(keys, pack_latest_rows(first, wall_ms, values), strict=True))
+    return PartitionAppend(log_partition, first, batch, count, rows)
 
 
 def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
@@ -157,20 +148,9 @@ class PartitionEncoder:
 
     def add_commits(self, commits: OffsetCommits) -> None:
         """One record for each offset."""
-        for key, value in encode_commit_values(commits):
+        pairs = find_commit_encoder(commits).encode_pairs(commits.offsets, commits.commit_timestamp)
+        for key, value in pairs:
             self._add(key, value)
-
-    def add_commit(self, commit: Commit | CommitBlock) -> None:
-        """The offsets of one commit."""
-        if isinstance(commit, CommitBlock):
-            encoder, named, rows, timestamp = commit
-            offsets, leader_epochs = rows.offsets.tolist(), rows.leader_epochs.tolist()
-            for key, offset, leader_epoch in zip(named.keys, offsets, leader_epochs, strict=True):
-                self._add(key, encoder.encode_value(offset, leader_epoch, timestamp))
-            return
-        encoder, partition, offset, leader_epoch, timestamp = commit
-        value = encoder.encode_value(offset, leader_epoch, timestamp)
-        self._add(encoder.encode_key(partition), value)
 
     def _add(self, key: bytes, value: bytes) -> None:
         added = len(key) + len(value) + RECORD_OVERHEAD_MAX

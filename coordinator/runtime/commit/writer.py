@@ -13,19 +13,18 @@ way back. A sync is never retried.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 import structlog
 
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
-from coordinator.runtime.commit.entries import Entry, _encode_entry
-from coordinator.runtime.commit.partition_encoder import (
-    Commit,
-    CommitBlock,
-    PartitionEncoder,
-    encode_lone_commit,
+from coordinator.runtime.commit.entries import (
+    CommitEntry,
+    Entry,
+    encode_entry,
+    find_lone_commit,
 )
+from coordinator.runtime.commit.partition_encoder import PartitionEncoder, encode_lone_commit
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
@@ -44,10 +43,6 @@ STALL_RETRY_MS = 5
 WATERMARK_SYNC_MS = 1_000
 FLUSH_TURNS_MAX = 16
 """For so many turns a flush waits for more, where more comes in each of them."""
-
-
-CommitEntry: TypeAlias = tuple[LogPartition, Commit | CommitBlock, Release]
-"""What was committed by a ticket, and what to call when it is durable."""
 
 
 class Writer:
@@ -116,15 +111,15 @@ class Writer:
             self._gathered_records += count_records(entry.transaction)
             self._gathered_waiting += entry.waiting
         for commits in entry.commits:
-            self._gathered_records += len(commits.offsets)
-            self._stats.offsets_committed += len(commits.offsets)
+            records = len(commits.offsets.partitions)
+            self._gathered_records += records
+            self._stats.offsets_committed += records
         self.request_flush()
 
     def append_commit(self, entry: CommitEntry) -> None:
         """``append`` for what was committed by a ticket, and replayed already."""
         self._gathered.append(entry)
-        commit = entry[1]
-        records = len(commit.named.keys) if isinstance(commit, CommitBlock) else 1
+        records = len(entry[1].offsets.partitions)
         self._gathered_records += records
         self._stats.offsets_committed += records
         if not self._is_flush_wanted:
@@ -285,34 +280,42 @@ class Writer:
         self._gathered_records = self._gathered_waiting = 0
 
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:
-        lone: dict[LogPartition, Commit | CommitBlock] = {}
-        encoders: dict[LogPartition, PartitionEncoder] = {}
+        by_partition: dict[LogPartition, Entry | CommitEntry | PartitionEncoder] = {}
         for entry in self._gathered:
             partition = entry[0]
-            encoder = encoders.get(partition)
-            if encoder is None:
-                if not isinstance(entry, Entry) and partition not in lone:
-                    lone[partition] = entry[1]
-                    continue
-                encoder = encoders[partition] = self._make_encoder(partition, wall_ms)
-                if (commit := lone.pop(partition, None)) is not None:
-                    encoder.add_commit(commit)
-            if isinstance(entry, Entry):
-                _encode_entry(encoder, entry)
+            known = by_partition.setdefault(partition, entry)
+            if known is entry:
+                continue
+            if not isinstance(known, PartitionEncoder):
+                known = by_partition[partition] = self._begin_partition(partition, known, wall_ms)
+            encode_entry(known, entry)
+        appends: list[PartitionAppend] = []
+        for partition, known in by_partition.items():
+            if isinstance(known, PartitionEncoder):
+                appends += known.finish()
             else:
-                encoder.add_commit(entry[1])
-        next_offset = self._store.next_offset
-        appends = [
-            encode_lone_commit(partition, next_offset(partition), commit, wall_ms)
-            for partition, commit in lone.items()
-        ]
-        for encoder in encoders.values():
-            appends += encoder.finish()
+                appends += self._encode_lone(partition, known, wall_ms)
         return appends
 
-    def _make_encoder(self, partition: LogPartition, wall_ms: int) -> PartitionEncoder:
+    def _encode_lone(
+        self, partition: LogPartition, entry: Entry | CommitEntry, wall_ms: int
+    ) -> Sequence[PartitionAppend]:
+        """Encode the only entry of a partition in this write."""
+        commits = find_lone_commit(entry)
+        if commits is not None:
+            first = self._store.next_offset(partition)
+            append = encode_lone_commit(partition, first, commits, wall_ms)
+            if append is not None:
+                return (append,)
+        return self._begin_partition(partition, entry, wall_ms).finish()
+
+    def _begin_partition(
+        self, partition: LogPartition, entry: Entry | CommitEntry, wall_ms: int
+    ) -> PartitionEncoder:
         first = self._store.next_offset(partition)
-        return PartitionEncoder(partition, first, wall_ms, self._store)
+        encoder = PartitionEncoder(partition, first, wall_ms, self._store)
+        encode_entry(encoder, entry)
+        return encoder
 
     # -------------------------------------------------------------------------------- syncing
 

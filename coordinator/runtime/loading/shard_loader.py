@@ -13,8 +13,8 @@ from coordinator.core.groups.topic_records import Catalogue, make_topic, replay_
 from coordinator.core.replay.client_assignor_records import replay_local
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
-    replay_commits_of,
     replay_imported_transaction,
+    replay_offset_group,
     replay_producer_state,
     replay_waiting_offset,
 )
@@ -128,7 +128,7 @@ class ShardLoader:
                 yield RECORD_COST + (len(data) >> BYTES_COST_SHIFT)
         known.clear()
         for group_id in store.offset_group_ids(shard.partition):
-            replay_commits_of(shard, group_id)
+            replay_offset_group(shard, group_id)
             yield OFFSET_GROUP_COST
         yield from load_producers(store, shard)
         self.records += yield from load_open_transactions(store, shard)

@@ -76,7 +76,7 @@ def _refuse(topic: TopicOffsets) -> types_pb2.TopicFailures:
         topic_name=topic.name or "",
         topic_id=topic.topic_id or b"",
         partitions=[
-            types_pb2.PartitionFailure(partition=offset.partition, error=error)
-            for offset in topic.partitions
+            types_pb2.PartitionFailure(partition=partition, error=error)
+            for partition in topic.partitions
         ],
     )

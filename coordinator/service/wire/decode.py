@@ -26,7 +26,7 @@ from model.commands import (
 from model.errors import InvalidGroupId, InvalidRequest, InvalidTopic, UnknownTopicOrPartition
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.local_assignors import LocalAssignor
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import OffsetRow, make_offset_columns
 from model.log.records import TopicPartitions
 from model.topics import TopicImage
 from muster.v1 import admin_pb2, group_pb2, types_pb2
@@ -284,22 +284,22 @@ def decode_offsets(
     decoded = []
     for entry in topics:
         name, topic_id = _decode_topic(entry)
-        offsets = tuple(_decode_offset(offset) for offset in entry.partitions)
+        offsets = make_offset_columns(_decode_offset(offset) for offset in entry.partitions)
         decoded.append(TopicOffsets(name, topic_id, offsets))
     if not any(topic.partitions for topic in decoded):
         raise InvalidRequest("name at least one partition to commit")
     return tuple(decoded)
 
 
-def _decode_offset(offset: types_pb2.PartitionOffset) -> PartitionOffset:
+def _decode_offset(offset: types_pb2.PartitionOffset) -> OffsetRow:
     if offset.partition < 0:
         raise InvalidRequest(f"partition {offset.partition} is below 0")
     if offset.offset < 0:
         raise InvalidRequest(f"offset {offset.offset} is below 0")
-    leader_epoch = offset.leader_epoch if offset.HasField("leader_epoch") else None
-    if leader_epoch is not None and leader_epoch < 0:
+    leader_epoch = offset.leader_epoch if offset.HasField("leader_epoch") else -1
+    if leader_epoch < 0 and offset.HasField("leader_epoch"):
         raise InvalidRequest("leave leader_epoch out where none is known")
-    return PartitionOffset(offset.partition, offset.offset, leader_epoch, offset.metadata)
+    return offset.partition, offset.offset, leader_epoch, offset.metadata
 
 
 def _decode_topic(

@@ -144,7 +144,7 @@ def _find_refused(context: RequestContext, request: Commit) -> Iterator[Refused]
         if may and not _may_read(context, topic):
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         rows = topic.partitions
-        yield Refused(topic.name, topic.topic_id, map(_NUMBER, rows), len(rows), denied)
+        yield Refused(topic.name, topic.topic_id, iter(rows), len(rows), denied)
 
 
 def _make_refused(topic: Refused, rows: Any, wire: Any) -> Any:
@@ -158,7 +158,7 @@ def _fail(topic: TopicOffsets, code: ErrorCode) -> TopicResult:
     return TopicResult(
         topic.name,
         topic.topic_id,
-        tuple(PartitionResult(row.partition, code) for row in topic.partitions),
+        tuple(PartitionResult(partition, code) for partition in topic.partitions),
     )
 
 

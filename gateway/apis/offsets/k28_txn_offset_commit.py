@@ -29,7 +29,7 @@ from gateway.long_answers import reply_in_slices
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import OffsetRow, make_offset_columns
 from model.responses import OffsetCommitResponse, PartitionResult
 
 KEY = 28
@@ -142,7 +142,7 @@ def _find_refused(
         may = _may_read(context, topic)
         code = denied if may or denied is not None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
         rows = topic.partitions
-        yield Refused(topic.name, None, map(_NUMBER, rows), len(rows), code)
+        yield Refused(topic.name, None, iter(rows), len(rows), code)
 
 
 def _make_command(
@@ -193,7 +193,7 @@ def _convert(request: Any) -> Steps[Commit]:
             if left <= 0:
                 left = SLICE
                 yield
-        topics.append(TopicOffsets(TopicName(topic.name), None, tuple(rows)))
+        topics.append(TopicOffsets(TopicName(topic.name), None, make_offset_columns(rows)))
         left -= 1
         if left <= 0:
             left = SLICE
@@ -210,18 +210,14 @@ def _convert(request: Any) -> Steps[Commit]:
     )
 
 
-def _decode_offset(row: Any) -> PartitionOffset:
+def _decode_offset(row: Any) -> OffsetRow:
     leader_epoch = getattr(row, "committed_leader_epoch", -1)
-    return PartitionOffset(
-        row.partition_index,
-        row.committed_offset,
-        None if leader_epoch < 0 else leader_epoch,
-        row.committed_metadata or "",
-    )
+    metadata = row.committed_metadata or ""
+    return row.partition_index, row.committed_offset, max(leader_epoch, -1), metadata
 
 
 def _fail_rows(topic: TopicOffsets, code: ErrorCode) -> Results:
-    return tuple(PartitionResult(row.partition, code) for row in topic.partitions)
+    return tuple(PartitionResult(partition, code) for partition in topic.partitions)
 
 
 def _make_topic(topic: TopicOffsets, rows: Results) -> Any:

@@ -28,7 +28,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import Record
 from model.responses import ConsumerGroupHeartbeatResponse
 from storage.codec.batches import decode_batch
@@ -115,7 +115,7 @@ class Clients:
         self._ask(self.server.commit_command("simple", "", None, "foo", {0: offset}), told)
 
     def _transact(self) -> None:
-        topics = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(1, 5, None, ""),)),)
+        topics = (TopicOffsets(TopicName("foo"), None, make_offset_columns([(1, 5, -1, "")])),)
         self._ask(TxnOffsetCommit(CALLER, GroupId("txn"), ProducerId(7), 0, topics), lambda _: None)
 
     def _end_transaction(self) -> None:

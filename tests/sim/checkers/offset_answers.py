@@ -62,11 +62,11 @@ class OffsetAnswers:
         partition = compute_log_partition(command.group_id, LOG_PARTITIONS)
         found = []
         for topic in command.topics:
-            for offset in topic.partitions:
-                place = (command.group_id, str(topic.name), offset.partition)
-                transaction = self.offsets.transaction_of(offset.offset)
+            for number, offset, _, _ in topic.offsets.rows():
+                place = (command.group_id, str(topic.name), number)
+                transaction = self.offsets.transaction_of(offset)
                 is_over = transaction is not None and transaction.is_over(place[0], partition)
-                taken = self.offsets.note_taken(place, offset.offset)
+                taken = self.offsets.note_taken(place, offset)
                 found.append(TakenCommit(place, taken, transaction if is_over else None))
         return found
 
@@ -91,11 +91,11 @@ class OffsetAnswers:
             )
         known = self.facts.pending if isinstance(command, TxnOffsetCommit) else self.facts.offsets
         for topic in command.topics:
-            for offset in topic.partitions:
-                if (str(topic.name), offset.partition) in accepted:
-                    place = (command.group_id, str(topic.name), offset.partition)
-                    durable = offset.offset in known[place]
-                    check(durable, "S11", f"{place} at {offset.offset} is not durable")
+            for partition, offset, _, _ in topic.offsets.rows():
+                if (str(topic.name), partition) in accepted:
+                    place = (command.group_id, str(topic.name), partition)
+                    durable = offset in known[place]
+                    check(durable, "S11", f"{place} at {offset} is not durable")
 
     # --------------------------------------------------------------------------------- fetches
 

@@ -12,16 +12,12 @@ def records_of(entry: Entry) -> list[Record]:
         *entry.records,
         *(
             Record(
-                OffsetCommitKey(commits.group, commits.topic, offset.partition),
+                OffsetCommitKey(commits.group, commits.topic, partition),
                 OffsetCommitValue(
-                    offset.offset,
-                    -1,
-                    offset.metadata,
-                    commits.commit_timestamp,
-                    topic_id=commits.topic_id,
+                    offset, -1, metadata, commits.commit_timestamp, topic_id=commits.topic_id
                 ),
             )
             for commits in entry.commits
-            for offset in commits.offsets
+            for partition, offset, _, metadata in commits.offsets.rows()
         ),
     ]

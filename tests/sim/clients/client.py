@@ -17,7 +17,7 @@ from model.commands import (
     TopicOffsets,
 )
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
@@ -278,7 +278,7 @@ class Client:
             TopicOffsets(
                 self.world.topic_names[topic_id],
                 topic_id,
-                (PartitionOffset(partition, self.world.next_offset(), None, ""),),
+                make_offset_columns([(partition, self.world.next_offset(), -1, "")]),
             )
             for topic_id, partition in chosen
         )

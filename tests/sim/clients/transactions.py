@@ -18,7 +18,7 @@ from coordinator.runtime.api import Answer, Reply
 from model.commands import AbortTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.responses import OffsetCommitResponse
 from tests.sim.checkers.offset_model import OffsetPlace, Transaction
 from tests.sim.checkers.violations import check
@@ -301,13 +301,13 @@ class Producer:
         for partition in self.random.sample(range(3), self.random.randint(1, 2)):
             offset = world.next_offset()
             world.offsets.note_offset_of(transaction, offset)
-            offsets.append(PartitionOffset(partition, offset, None, ""))
+            offsets.append((partition, offset, -1, ""))
         return TxnOffsetCommit(
             CALLER,
             GroupId(group),
             ProducerId(self.producer_id),
             transaction.epoch,
-            (TopicOffsets(TopicName(name), None, tuple(offsets)),),
+            (TopicOffsets(TopicName(name), None, make_offset_columns(offsets)),),
             MemberId(member_id),
             epoch,
         )

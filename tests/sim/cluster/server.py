@@ -27,7 +27,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, OffsetFetchResponse
 from tests.sim.cluster.scheduler import VirtualScheduler
@@ -227,7 +227,7 @@ class VirtualServer:
         by_consumer_protocol: bool = True,
     ) -> OffsetCommit:
         """A commit of some partitions of one topic, by name."""
-        partitions = tuple(PartitionOffset(p, offset, None, "") for p, offset in offsets.items())
+        partitions = make_offset_columns((p, offset, -1, "") for p, offset in offsets.items())
         return OffsetCommit(
             CALLER,
             GroupId(group),

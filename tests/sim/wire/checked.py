@@ -20,7 +20,7 @@ from model.commands import (
 )
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import OffsetColumns
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
     OffsetCommitResponse,
@@ -68,19 +68,16 @@ class CheckedCommitTicket:
         self._ticket = ticket
         self._command = command
 
-    def commit(
-        self, partition: int, offset: int, leader_epoch: int, monotonic_ms: int, release: Release
-    ) -> bool:
+    def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
         (topic,) = self._command.topics
-        row = PartitionOffset(partition, offset, None, "")
-        command = replace(self._command, topics=(replace(topic, partitions=(row,)),))
+        command = replace(self._command, topics=(replace(topic, offsets=offsets),))
         end = self._coordinator.begin_commit(command)
 
         def on_durable() -> None:
             end(_all_accepted(command))
             release()
 
-        is_taken = self._ticket.commit(partition, offset, leader_epoch, monotonic_ms, on_durable)
+        is_taken = self._ticket.commit(offsets, monotonic_ms, on_durable)
         if not is_taken:
             end(GroupError("not by a ticket"))
         return is_taken
@@ -88,9 +85,6 @@ class CheckedCommitTicket:
     def name_partitions(self, partitions: Any) -> None:
         """Commits of many partitions go the long way here."""
         return
-
-    def commit_rows(self, *_: Any) -> bool:
-        return False
 
 
 class CheckedCoordinator:

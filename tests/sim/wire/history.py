@@ -10,7 +10,7 @@ from coordinator.runtime.api import Answer
 from model.commands import INTERNAL, CreateTopic, DeleteTopic, OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.responses import TopicResponse
 from tests.sim.checkers.offset_model import NO_OFFSET
 from tests.sim.checkers.shadow import Place
@@ -81,8 +81,8 @@ class History:
         """Others have offsets too, of a topic that stays."""
         world = self._world
         for number in range(groups):
-            rows = tuple(
-                PartitionOffset(partition, world.next_offset(), None, "")
+            rows = make_offset_columns(
+                (partition, world.next_offset(), -1, "")
                 for partition in range(world.partitions_of((CROWD_TOPIC,)).get(CROWD_TOPIC, 0))
             )
             topics = (TopicOffsets(TopicName(CROWD_TOPIC), None, rows),)

@@ -15,7 +15,7 @@ from model.commands import (
 )
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.responses import Done, ListGroupsResponse, OffsetCommitResponse, OffsetFetchResponse
 from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 
@@ -28,9 +28,8 @@ def commit_in_transaction(
     server: VirtualServer, offsets: dict[int, tuple[int, str]], producer_epoch: int = 0
 ) -> list[ErrorCode]:
     """Partition of foo -> (offset, metadata); the error of each."""
-    partitions = tuple(
-        PartitionOffset(partition, offset, None, metadata)
-        for partition, (offset, metadata) in offsets.items()
+    partitions = make_offset_columns(
+        (partition, offset, -1, metadata) for partition, (offset, metadata) in offsets.items()
     )
     topics = (TopicOffsets(TopicName("foo"), None, partitions),)
     answer = server.ask(TxnOffsetCommit(CALLER, G, PRODUCER, producer_epoch, topics))
@@ -70,7 +69,7 @@ def test_what_a_commit_was_checked_against_is_what_it_is_written_against() -> No
     """KAFKA-15784: the member went between the check and the write."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
-    offsets = (PartitionOffset(0, 5, None, ""),)
+    offsets = make_offset_columns([(0, 5, -1, "")])
     command = TxnOffsetCommit(
         CALLER,
         G,
@@ -148,7 +147,7 @@ def test_lists_of_nothing_are_answered() -> None:
 def test_the_empty_group_id_keeps_offsets_and_can_be_seen() -> None:
     """KAFKA-6773: old clients commit without a group."""
     server = VirtualServer({"foo": 1})
-    offsets = (PartitionOffset(0, 5, None, ""),)
+    offsets = make_offset_columns([(0, 5, -1, "")])
     topics = (TopicOffsets(TopicName("foo"), None, offsets),)
     empty = GroupId("")
     answer = server.ask(OffsetCommit(CALLER, empty, MemberId(""), None, topics))

@@ -23,11 +23,11 @@ from model.commands import (
     Caller,
     ConsumerGroupHeartbeat,
     OffsetCommit,
-    PartitionOffset,
     TopicOffsets,
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
+from model.log.commit_records import make_offset_columns
 from muster.v1 import admin_pb2
 from tests.scenarios.imported import make_imported
 from tests.support.memory import MemoryLogStore
@@ -264,7 +264,7 @@ async def test_groups_are_listed_and_described(server: Server) -> None:
             GroupId("nightly"),
             MemberId(""),
             None,
-            (TopicOffsets(TopicName("orders"), None, (PartitionOffset(0, 5, None, ""),)),),
+            (TopicOffsets(TopicName("orders"), None, make_offset_columns([(0, 5, -1, "")])),),
         )
     )
     (group,) = server.runtime.groups()

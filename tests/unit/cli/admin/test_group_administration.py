@@ -9,18 +9,18 @@ from cli.main import app
 from model.commands import (
     ConsumerGroupHeartbeat,
     OffsetCommit,
-    PartitionOffset,
     TopicOffsets,
     TxnOffsetCommit,
 )
 from model.ids import GroupId, MemberId, ProducerId, TopicName
+from model.log.commit_records import make_offset_columns
 from tests.unit.cli.admin.test_admin_commands import CALLER, Server, server
 
 __all__ = ("server",)
 
 
 def offsets(topic: str, *partitions: int) -> tuple[TopicOffsets, ...]:
-    rows = tuple(PartitionOffset(number, 40 + number, None, "") for number in partitions)
+    rows = make_offset_columns((number, 40 + number, -1, "") for number in partitions)
     return (TopicOffsets(TopicName(topic), None, rows),)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cli.data_folder import DataFolder
 from coordinator.core.replay.group_records import replay
-from coordinator.core.replay.offset_records import replay_commits_of
+from coordinator.core.replay.offset_records import replay_offset_group
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from coordinator.runtime.runtime import Runtime
 from model.commands import INTERNAL, ClassicHeartbeat, ConsumerGroupHeartbeat, ConsumerGroupLeave
@@ -290,7 +290,7 @@ async def commit_as_nobody(server: Server, group: str) -> None:
     place = server.runtime.partition_of(GroupId(group))
     store: LogStore = server.runtime._around.store
     write(store, GroupId(group), [make_offset(group)])
-    replay_commits_of(server.runtime.shards[place], GroupId(group))
+    replay_offset_group(server.runtime.shards[place], GroupId(group))
 
 
 def make_offset(group: str) -> Record:

@@ -22,12 +22,12 @@ from model.commands import (
     ConsumerGroupHeartbeat,
     CreateTopic,
     OffsetCommit,
-    PartitionOffset,
     TopicOffsets,
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.log.commit_records import make_offset_columns
 from tests.groups import CHECKOUT
 from tests.scenarios.imported import make_imported
 from tests.support.memory import MemoryLogStore
@@ -69,7 +69,7 @@ async def join(runtime: Runtime, group: str, member: str) -> None:
 
 
 async def commit(runtime: Runtime, group: str, member: str, epoch: int | None) -> None:
-    offsets = TopicOffsets(ORDERS, None, (PartitionOffset(0, 5, None, ""),))
+    offsets = TopicOffsets(ORDERS, None, make_offset_columns([(0, 5, -1, "")]))
     await runtime.call(OffsetCommit(CALLER, GroupId(group), MemberId(member), epoch, (offsets,)))
 
 

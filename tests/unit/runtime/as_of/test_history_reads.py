@@ -43,7 +43,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.responses import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_opening import open_store
@@ -67,7 +67,7 @@ class Stand:
         self.reads = reads
 
     async def commit(self, offset: int, group: GroupId = G) -> None:
-        topics = (TopicOffsets(T, None, (PartitionOffset(0, offset, None, ""),)),)
+        topics = (TopicOffsets(T, None, make_offset_columns([(0, offset, -1, "")])),)
         await self.runtime.call(OffsetCommit(INTERNAL, group, MemberId(""), None, topics))
 
     async def fetch(self, as_of: AsOf, group: GroupId = G) -> list[tuple[TopicName | None, int]]:

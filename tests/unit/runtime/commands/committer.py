@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.log.commit_records import OffsetColumns
 from tests.sim.cluster.server import VirtualServer
 
 
@@ -20,7 +21,8 @@ class Committer:
 
     def commit(self, partition: int, offset: int) -> bool:
         now_ms = self.server.scheduler.now_ms
-        return self.ticket.commit(partition, offset, -1, now_ms, self._release)
+        offsets = OffsetColumns((partition,), (offset,), (-1,))
+        return self.ticket.commit(offsets, now_ms, self._release)
 
     def _release(self) -> None:
         self.released += 1

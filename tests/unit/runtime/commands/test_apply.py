@@ -32,7 +32,7 @@ from model.commands import (
     WriteTxnMarkers,
 )
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from tests.sim.cluster.server import CALLER, ProcessEnded, VirtualServer, error_name
 from tests.unit.runtime.commands.committer import Committer
 
@@ -81,7 +81,7 @@ def join_classic(server: VirtualServer) -> object:
 
 
 def pend(server: VirtualServer) -> object:
-    topics = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(0, 5, None, ""),)),)
+    topics = (TopicOffsets(TopicName("foo"), None, make_offset_columns([(0, 5, -1, "")])),)
     return server.submit(TxnOffsetCommit(CALLER, GroupId("s"), PRODUCER, 0, topics))
 
 
@@ -115,7 +115,7 @@ PLACES = {
     "who waits for others": Place(WaitingMembers, "apply", join_classic),
     "a commit": Place(apply_module, "replay_commits", commit),
     "a commit of what exists": Place(apply_module, "replay", commit_and_more),
-    "a repeated commit": Place(apply_module, "replay_commits_of", commit_again),
+    "a repeated commit": Place(apply_module, "replay_commits", commit_again),
     "the entry of a repeated commit": Place(Writer, "append_commit", commit_again),
     "offsets of a transaction": Place(apply_module, "replay_transaction", pend),
     "a marker": Place(apply_module, "replay_transaction", end_transaction, 1),

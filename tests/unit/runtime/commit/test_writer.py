@@ -22,7 +22,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import CoordinatorNotAvailable
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey, Record
 from storage.codec.batches import read_batch_header
 from storage.log_store import PartitionAppend, StoreFailed, StoreStalled
@@ -203,7 +203,7 @@ def test_the_records_of_one_command_are_in_one_write() -> None:
 def test_a_batch_that_would_be_too_large_is_cut() -> None:
     server = VirtualServer({"foo": 400})
     metadata = "m" * 4_000
-    partitions = tuple(PartitionOffset(number, 1, None, metadata) for number in range(400))
+    partitions = make_offset_columns((number, 1, -1, metadata) for number in range(400))
     topics = (TopicOffsets(TopicName("foo"), None, partitions),)
     server.ask(OffsetCommit(CALLER, GroupId("g"), MemberId(""), None, topics))
     number = server.runtime.partition_of(GroupId("g"))

@@ -14,7 +14,7 @@ from coordinator.runtime.offsets.expiry_walks import SLICE
 from model.commands import ListGroups, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import (
     ClassicGroupMember,
     GroupMetadataKey,
@@ -323,7 +323,7 @@ def test_a_short_silence_is_like_none() -> None:
 
 def test_what_is_known_of_producers_outlives_a_silence() -> None:
     server = VirtualServer({"a": 1}, settings=SETTINGS, partitions=1)
-    offsets = (TopicOffsets(TopicName("a"), None, (PartitionOffset(0, 5, None, ""),)),)
+    offsets = (TopicOffsets(TopicName("a"), None, make_offset_columns([(0, 5, -1, "")])),)
     server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(7), 3, offsets))
     server.ask(WriteTxnMarkers(CALLER, LogPartition(0), ProducerId(7), 3, 0, committed=True))
     assert 7 in server.runtime.shards[0].producers
@@ -414,7 +414,7 @@ def test_what_waits_for_markers_is_known_and_not_read(monkeypatch: pytest.Monkey
     """Bug: each turn of a walk read all that waits in the log partition."""
     server = VirtualServer({"foo": 4}, settings=SETTINGS)
     server.ask(server.commit_command("g", "", None, "foo", {0: 1}))
-    offsets = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(1, 5, None, ""),)),)
+    offsets = (TopicOffsets(TopicName("foo"), None, make_offset_columns([(1, 5, -1, "")])),)
     server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(7), 3, offsets))
     read = 0
     pending = server.store.pending

@@ -23,7 +23,7 @@ from model.commands import WriteTxnMarkers as Marker
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, UnknownServerError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey, OffsetCommitValue
 from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
 from model.responses import OffsetFetchResponse
@@ -49,7 +49,7 @@ def make_server(partitions: int = 3) -> VirtualServer:
 def pend(
     offsets: dict[int, int], metadata: str = "", epoch: int = 0, group: GroupId = G
 ) -> TxnOffsetCommit:
-    rows = tuple(PartitionOffset(p, offset, None, metadata) for p, offset in offsets.items())
+    rows = make_offset_columns((p, offset, -1, metadata) for p, offset in offsets.items())
     return TxnOffsetCommit(
         CALLER, group, PRODUCER, epoch, (TopicOffsets(TopicName("foo"), None, rows),)
     )
@@ -351,7 +351,7 @@ def test_many_transactions_time_out_in_slices() -> None:
     server = make_impatient_server()
     count = 2 * transaction_timeouts.SLICE + 1
     for number in range(count):
-        topics = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(0, 1, None, ""),)),)
+        topics = (TopicOffsets(TopicName("foo"), None, make_offset_columns([(0, 1, -1, "")])),)
         server.submit(TxnOffsetCommit(CALLER, G, ProducerId(number), 0, topics))
     server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
     assert server.runtime.stats.transactions_timed_out == count

@@ -27,7 +27,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.log.records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 from model.log.side_records import TopicDeletionValue
 from model.responses import OffsetCommitResponse, OffsetFetchResponse
@@ -134,7 +134,7 @@ def test_a_deletion_goes_on_after_a_crash() -> None:
 def commit_in_transaction(server: VirtualServer, producer: int, partition: int, ends: bool) -> None:
     """An offset without a topic id, as transactions have them; committed where it ``ends``."""
     producer_id, group_id = ProducerId(producer), GroupId("g")
-    offsets = (TopicOffsets(FOO, None, (PartitionOffset(partition, 9, None, ""),)),)
+    offsets = (TopicOffsets(FOO, None, make_offset_columns([(partition, 9, -1, "")])),)
     server.ask(TxnOffsetCommit(CALLER, group_id, producer_id, 0, offsets))
     if ends:
         where = server.runtime.partition_of(group_id)
@@ -218,7 +218,7 @@ def test_a_topic_that_is_created_again_has_no_offset_of_the_deleted_one(
         GroupId("g"),
         MemberId(""),
         None,
-        (TopicOffsets(None, first_id, (PartitionOffset(0, 1_000_001, None, ""),)),),
+        (TopicOffsets(None, first_id, make_offset_columns([(0, 1_000_001, -1, "")])),),
     )
     answer = server.ask(late)
     assert isinstance(answer, OffsetCommitResponse)
@@ -315,7 +315,7 @@ def test_offsets_of_an_imported_log_count_whatever_their_topic_ids() -> None:
 
 def commit_waiting(server: VirtualServer, producer: int, offset: int) -> None:
     """Of partition 0, in a transaction that stays open."""
-    offsets = (TopicOffsets(FOO, None, (PartitionOffset(0, offset, None, ""),)),)
+    offsets = (TopicOffsets(FOO, None, make_offset_columns([(0, offset, -1, "")])),)
     answer = server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(producer), 0, offsets))
     assert isinstance(answer, OffsetCommitResponse)
     assert answer.topics[0].partitions[0].error is ErrorCode.NONE
@@ -420,8 +420,8 @@ def test_a_deletion_that_waits_for_a_marker_ends_when_the_transaction_times_out(
 def test_what_a_transaction_commits_in_the_millisecond_of_the_deletion_is_told_by_the_log() -> None:
     """Bug: it has no topic id, and went with the old topic: the time cannot tell them apart."""
     server = VirtualServer({"foo": 2})
-    old = (TopicOffsets(FOO, None, (PartitionOffset(1, 5, None, ""),)),)
-    new = (TopicOffsets(FOO, None, (PartitionOffset(0, 9, None, ""),)),)
+    old = (TopicOffsets(FOO, None, make_offset_columns([(1, 5, -1, "")])),)
+    new = (TopicOffsets(FOO, None, make_offset_columns([(0, 9, -1, "")])),)
     where = server.runtime.partition_of(GroupId("g"))
     server.submit(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(1), 0, old))
     server.submit(WriteTxnMarkers(CALLER, where, ProducerId(1), 0, 0, committed=True))
@@ -504,7 +504,7 @@ def test_what_waits_for_markers_is_walked_in_slices(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(topic_deletion, "SLICE", 5)
     server = VirtualServer({"foo": 2, "bar": 50}, partitions=3)
     for number in range(4):
-        offsets = tuple(PartitionOffset(partition, 1, None, "") for partition in range(50))
+        offsets = make_offset_columns((partition, 1, -1, "") for partition in range(50))
         bar = TopicOffsets(TopicName("bar"), None, offsets)
         server.ask(TxnOffsetCommit(CALLER, GroupId(f"g{number}"), ProducerId(7), 0, (bar,)))
     turn, read, pending = 0, Counter[int](), server.store.pending

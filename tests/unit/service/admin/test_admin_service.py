@@ -15,8 +15,9 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 import muster
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
-from model.commands import INTERNAL, OffsetCommit, PartitionOffset, TopicOffsets
+from model.commands import INTERNAL, OffsetCommit, TopicOffsets
 from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataValue, Record
 from model.responses import OffsetCommitResponse
 from muster.v1 import admin_pb2, group_pb2
@@ -202,7 +203,7 @@ async def test_a_group_that_is_not_there(stand: Stand) -> None:
 
 async def test_offsets_of_no_group_are_described_and_deleted(stand: Stand) -> None:
     """Old clients commit under the empty id, and Kafka serves it so far."""
-    topics = (TopicOffsets(TopicName("orders"), None, (PartitionOffset(0, 5, -1, ""),)),)
+    topics = (TopicOffsets(TopicName("orders"), None, make_offset_columns([(0, 5, -1, "")])),)
     commit = OffsetCommit(INTERNAL, GroupId(""), MemberId(""), None, topics)
     assert isinstance(await stand.runtime.call(commit), OffsetCommitResponse)
     admin, groups = stand.admin_stub(), stand.group_stub()

@@ -9,9 +9,10 @@ import grpc
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.service.grpc_server import compute_ping_interval_ms
 from coordinator.service.settings import GrpcSettings
-from model.commands import INTERNAL, PartitionOffset, TopicOffsets, TxnOffsetCommit
+from model.commands import INTERNAL, TopicOffsets, TxnOffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, TopicName
+from model.log.commit_records import make_offset_columns
 from muster.v1 import admin_pb2, group_pb2, types_pb2
 from tests.unit.service.admin.test_admin_service import failure, info, make_groups
 from tests.unit.service.session.test_group_service import offsets
@@ -22,7 +23,7 @@ SESSION = "consumer.session.timeout.ms"
 
 
 async def begin(stand: Stand, group: str, producer_id: int = 7) -> None:
-    rows = (PartitionOffset(0, 5, None, ""),)
+    rows = make_offset_columns([(0, 5, -1, "")])
     topics = (TopicOffsets(TopicName("orders"), None, rows),)
     await stand.runtime.call(
         TxnOffsetCommit(INTERNAL, GroupId(group), ProducerId(producer_id), 1, topics)

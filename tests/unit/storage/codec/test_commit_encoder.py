@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.ids import GroupId, TopicId, TopicName
-from model.log.commit_rows import CommitRows
+from model.log.commit_records import OffsetColumns
 from model.log.records import OffsetCommitKey, OffsetCommitValue
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.commit_encoder import CommitEncoder
@@ -34,7 +34,8 @@ def test_the_bytes_are_those_of_the_record_and_its_batch(
     )
     assert encoder.encode_key(partition) == key
     assert encoder.encode_value(offset, epoch - 1, time_ms) == value
-    batch, alone = encoder.encode_batch(offset, time_ms, partition, offset, epoch - 1, time_ms)
+    columns = OffsetColumns((partition,), (offset,), (epoch - 1,))
+    batch, alone = encoder.encode_batch(offset, time_ms, columns, time_ms)
     assert alone == value
     assert batch == encode_batch(offset, [(key, value)], time_ms)
     assert len(batch) == encoder.size
@@ -59,13 +60,15 @@ def check_rows(group: str, count: int, rng: Any) -> None:
     partitions = rng.sample(range(1 << 20), count)
     offsets = [rng.randrange(1 << 60) for _ in partitions]
     epochs = [rng.randrange(-1, 1 << 20) for _ in partitions]
-    rows = CommitRows(np.array(offsets, ">i8"), np.array(epochs, ">i4"))
+    columns = OffsetColumns(
+        np.array(partitions, ">i4"), np.array(offsets, ">i8"), np.array(epochs, ">i4")
+    )
     keys = encoder.encode_keys(partitions)
     values = [
         encoder.encode_value(offset, epoch, time_ms)
         for offset, epoch in zip(offsets, epochs, strict=True)
     ]
-    batch, matrix = encoder.encode_rows(7, time_ms, np.array(partitions, ">i4"), rows, time_ms)
+    batch, matrix = encoder.encode_rows(7, time_ms, columns, time_ms)
     assert [row.tobytes() for row in matrix] == values
     assert batch == encode_batch(7, list(zip(keys, values, strict=True)), time_ms)
     assert pack_latest_rows(7, time_ms, matrix) == [
