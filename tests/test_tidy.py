@@ -30,7 +30,6 @@ _MAY_EXCEED = {
 """What a module, class or function that exceeds a limit says within its lines, with the reason."""
 TOO_LARGE_FOR_NOW = frozenset(
     {
-        "coordinator/runtime/commit/writer.py: Writer",
         "coordinator/runtime/retention/log_trimming.py: History",
         "coordinator/service/session/session.py: Session",
         "coordinator/service/session/session.py: it",

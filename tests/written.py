@@ -60,7 +60,7 @@ def raise_found() -> None:
 def _encode_checked(self: Writer, wall_ms: int) -> list[PartitionAppend]:
     appends = _encode(self, wall_ms)
     try:
-        check_appends(self._gathered, appends)
+        check_appends(self.gathering.entries, appends)
         # A test may have broken the store: what is in it nobody can tell.
         with suppress(StoreError):
             check_states(self._store, appends)

@@ -454,7 +454,7 @@ class World:
 
     def check_live(self, when: str) -> None:
         """S13, at a moment at which everything is written."""
-        if self.is_up and not self.runtime.parts.writer._gathered:
+        if self.is_up and not self.runtime.parts.writer.gathering.entries:
             self.log.check_live(self.runtime.shards, when)
         self.check_deadlines()
 

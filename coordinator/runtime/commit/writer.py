@@ -1,22 +1,18 @@
 """The writer: pipelined group commit.
 
-Everything pending, of all shards, becomes one atomic write, unsynced; then one sync makes it
-durable in another thread while the loop goes on gathering the next. One sync is in flight at a
-time. Answers are released when the sync that covers them is back, never before. Where there is
-nothing but commits, and syncs are brief, the loop waits for them itself (``sync_pace``), and first
-gathers what comes.
+All that is pending, of all shards, becomes one atomic write, unsynced; then one sync makes it
+durable in another thread (``syncs``) while the loop gathers the next write. Where there is nothing
+but commits, and syncs are brief, the loop waits for them itself (``sync_pace``), and first gathers
+what arrives.
 
-A failed write, sync or mark ends the process: memory is ahead of the log, and a restart is the
-way back. A sync is never retried.
+A failed write ends the process: memory is ahead of the log, and a restart is the way back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import structlog
-
-from coordinator.runtime.api import Answer, Release, Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.commit.entries import (
     CommitEntry,
@@ -24,12 +20,13 @@ from coordinator.runtime.commit.entries import (
     encode_entry,
     find_lone_commit,
 )
+from coordinator.runtime.commit.gathering import Gathering
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder, encode_lone_commit
 from coordinator.runtime.commit.process_end import HalfApplied
+from coordinator.runtime.commit.syncs import Syncs
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
-from model.ids import LogOffset, LogPartition
-from model.log.transaction_records import count_records
+from model.ids import LogPartition
 from storage.log_store import (
     LogStore,
     PartitionAppend,
@@ -37,20 +34,14 @@ from storage.log_store import (
 )
 from storage.side_codec import encode_side
 
-log = structlog.get_logger()
-
 STALL_RETRY_MS = 5
-WATERMARK_SYNC_MS = 1_000
-FLUSH_TURNS_MAX = 16
-"""For so many turns a flush waits for more, where more comes in each of them."""
 
 
 class Writer:
-    """Gathers entries, writes them, syncs, releases answers.
+    """Gathers entries, writes them, and has them synced.
 
     ``before_write`` is called at the end of gathering and may add entries: targets and what
-    waits for them. ``show_durable`` gets the generation that has become durable before its answers
-    leave, ``on_durable`` when they have. ``on_failure`` must not return.
+    waits for them. The other callbacks are those of ``Syncs``.
     """
 
     def __init__(
@@ -70,70 +61,53 @@ class Writer:
         self._scheduler = scheduler
         self._clock = clock
         self._stats = stats
-        self._records_max = records_max
         self._before_write = before_write
-        self._show_durable = show_durable
-        self._on_durable = on_durable
         self._on_failure = on_failure
         self.on_written: Callable[[Sequence[PartitionAppend]], None] = _ignore
-        """Is told of each write."""
-        self._gathered: list[Entry | CommitEntry] = []
-        self._gathered_records = 0
-        self._gathered_waiting = 0
-        self._has_commits_alone = True
-        self._next_waiters: list[tuple[Reply, Answer]] = []
-        self._flying_waiters: list[tuple[Reply, Answer]] = []
-        self._next_releases: list[Release] = []
-        self._flying_releases: list[Release] = []
-        self._next_offsets: dict[LogPartition, LogOffset] = {}
-        self._flying_offsets: dict[LogPartition, LogOffset] = {}
+        """Is called after each write."""
+        self.gathering = Gathering(records_max, stats)
+        self.syncs = Syncs(
+            store,
+            scheduler,
+            clock,
+            stats,
+            on_synced=self._on_synced,
+            show_durable=show_durable,
+            on_durable=on_durable,
+            on_failure=on_failure,
+        )
         self._is_flush_due = False
         self._is_flush_wanted = False
-        self._is_syncing = False
         self._is_closing_batch = False
-        self._has_unsynced = False
-        self._seen_records = 0
-        self._flush_turns = 0
-        self._sync_began_ms = 0
-        self._watermark_synced_ms = 0
-        self.generation = 1
+
+    @property
+    def generation(self) -> int:
         """The sync that will cover what is gathered now."""
-        self.durable_generation = 0
+        return self.syncs.generation
 
     # ------------------------------------------------------------------------------ gathering
 
     def append(self, entry: Entry) -> None:
         """Take records, to be written with all else that is gathered."""
-        self._gathered.append(entry)
-        self._has_commits_alone = False
-        self._gathered_records += len(entry.records)
-        if entry.transaction is not None:
-            self._gathered_records += count_records(entry.transaction)
-            self._gathered_waiting += entry.waiting
-        for commits in entry.commits:
-            records = len(commits.offsets.partitions)
-            self._gathered_records += records
-            self._stats.offsets_committed += records
+        self.gathering.add(entry)
         self.request_flush()
 
     def append_commit(self, entry: CommitEntry) -> None:
         """``append`` for what was committed by a ticket, and replayed already."""
-        self._gathered.append(entry)
-        records = len(entry[1].offsets.partitions)
-        self._gathered_records += records
-        self._stats.offsets_committed += records
+        self.gathering.add_commit(entry)
         if not self._is_flush_wanted:
             self.request_flush()
 
     def append_and_write(self, entry: Entry) -> None:
         """``append`` all of a command, and ``write_if_full`` if it was so without it.
 
-        What is full by this one alone, a large commit, is written in the next turn; and the marker
-        of a large transaction with little else, so that two of them are not one turn.
+        What is full by this one alone, a large commit, is written in the next iteration; and the
+        marker of a large transaction with little else, so that two of them are not one iteration.
         """
-        if entry.waiting and self._gathered:
-            self._write_if_full_with(entry.waiting)
-        was_full = self._is_full_with(0)
+        gathering = self.gathering
+        if entry.waiting and gathering.entries and gathering.is_full(entry.waiting):
+            self._close_batch_early()
+        was_full = gathering.is_full()
         self.append(entry)
         if was_full:
             self.write_if_full()
@@ -143,22 +117,19 @@ class Writer:
 
         To be called between commands, so that all of one command is in one write.
         """
-        self._write_if_full_with(0)
+        if self.gathering.is_full():
+            self._close_batch_early()
 
-    def _write_if_full_with(self, more: int) -> None:
-        if self._is_full_with(more) and not self._is_closing_batch:
+    def _close_batch_early(self) -> None:
+        if not self._is_closing_batch:
             self._close_batch()
-
-    def _is_full_with(self, more: int) -> bool:
-        """Whether there is enough for a write: what waits for a marker is written with it."""
-        return self._gathered_records + self._gathered_waiting + more >= self._records_max
 
     def write_gathered(self) -> bool:
         """Write, without a sync, so that the store shows all that was replayed.
 
         ``False`` where the store cannot take it just now.
         """
-        return not self._gathered or self._close_batch()
+        return not self.gathering.entries or self._close_batch()
 
     def check_written(self) -> None:
         """Write what is gathered. Raises ``CoordinatorNotAvailable`` where that cannot be."""
@@ -175,8 +146,8 @@ class Writer:
         return is_written
 
     def request_flush(self) -> None:
-        """Close what is gathered in the next turn, or when the sync in flight is back."""
-        if self._is_syncing:
+        """Close the batch in the next iteration, or when the sync in flight has returned."""
+        if self.syncs.is_syncing:
             # Not only for records: a heartbeat may wait for ``before_write`` alone.
             self._is_flush_wanted = True
         elif not (self._is_flush_due or self._is_closing_batch):
@@ -185,45 +156,40 @@ class Writer:
 
     def answer_when_durable(self, generation: int, reply: Reply, answer: Answer) -> None:
         """Release an answer that shows what this generation writes; at once if it is durable."""
-        if generation <= self.durable_generation:
-            _answer(reply, answer)
-        elif generation < self.generation:
-            self._flying_waiters.append((reply, answer))
-        else:
-            self._next_waiters.append((reply, answer))
+        if self.syncs.wait(generation, reply, answer):
             self.request_flush()
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is gathered, written or being synced."""
         is_due = self._is_flush_due or self._is_flush_wanted
-        return not (self._gathered or self._has_unsynced or self._is_syncing or is_due)
+        has_unsynced = self.syncs.next.has_writes or self.syncs.is_syncing
+        return not (self.gathering.entries or has_unsynced or is_due)
 
     # -------------------------------------------------------------------------------- writing
 
     def _flush(self) -> None:
-        may_wait = self._has_commits_alone and self._scheduler.waits_for_syncs
-        if may_wait and self._is_gathering():
+        gathering = self.gathering
+        may_wait = gathering.has_commits_alone and self._scheduler.waits_for_syncs
+        if may_wait and gathering.is_growing():
             self._scheduler.call_soon(self._flush)
             return
         self._is_flush_due = False
-        if self._is_syncing:
+        if self.syncs.is_syncing:
             return
         if not self._close_batch():
             self._scheduler.call_later_ms(STALL_RETRY_MS, self.request_flush)
             return
-        if self._has_unsynced:
-            self._start_sync()
+        if self.syncs.next.has_writes:
+            # What members do to each other is many small steps, one after another: each of them
+            # would stop all others for as long as its sync takes.
+            may_wait, gathering.has_commits_alone = gathering.has_commits_alone, True
+            self.syncs.begin(may_wait=may_wait)
 
-    def _is_gathering(self) -> bool:
-        """Whether more came in the last turn. While the loop waits for a sync nothing comes, so
-        the sync is for all who have something to say, not for the first of them."""
-        before, self._flush_turns = self._seen_records, self._flush_turns + 1
-        self._seen_records = self._gathered_records
-        if self._gathered_records > before and self._flush_turns < FLUSH_TURNS_MAX:
-            return True
-        self._seen_records = self._flush_turns = 0
-        return False
+    def _on_synced(self) -> None:
+        if self._is_flush_wanted:
+            self._is_flush_wanted = False
+            self.request_flush()
 
     def _close_batch(self) -> bool:
         """Write all that is gathered; ``False`` where the store cannot take it just now."""
@@ -232,13 +198,13 @@ class Writer:
             if not self._prepare_write():
                 return False
             try:
-                if not self._gathered:
+                if not self.gathering.entries:
                     return True
                 now = self._clock.now()
                 appends = self._encode(now.wall_ms)
                 side = [
                     encode_side(record)
-                    for entry in self._gathered
+                    for entry in self.gathering.entries
                     if isinstance(entry, Entry)
                     for record in entry.side
                 ]
@@ -264,24 +230,16 @@ class Writer:
         return True
 
     def _note_written(self, appends: list[PartitionAppend], wall_ms: int) -> None:
-        self._has_unsynced = True
-        self._stats.records_written += self._gathered_records
-        waiters, releases = self._next_waiters, self._next_releases
-        for entry in self._gathered:
-            if not isinstance(entry, Entry):
-                releases.append(entry[2])
-            elif entry.reply is not None and entry.answer is not None:
-                waiters.append((entry.reply, entry.answer))
+        self._stats.records_written += self.gathering.records
+        self.syncs.next.note_written(self.gathering.entries, appends)
         for append in appends:
-            self._next_offsets[append.partition] = LogOffset(append.base_offset + append.records)
             self._stats.bytes_written += len(append.batch)
         self._clock.note_persisted(wall_ms)
-        self._gathered = []
-        self._gathered_records = self._gathered_waiting = 0
+        self.gathering.clear()
 
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:
         by_partition: dict[LogPartition, Entry | CommitEntry | PartitionEncoder] = {}
-        for entry in self._gathered:
+        for entry in self.gathering.entries:
             partition = entry[0]
             known = by_partition.setdefault(partition, entry)
             if known is entry:
@@ -317,65 +275,6 @@ class Writer:
         encode_entry(encoder, entry)
         return encoder
 
-    # -------------------------------------------------------------------------------- syncing
-
-    def _start_sync(self) -> None:
-        self._is_syncing = True
-        self._has_unsynced = False
-        self._flying_waiters, self._next_waiters = self._next_waiters, []
-        self._flying_releases, self._next_releases = self._next_releases, []
-        self._flying_offsets, self._next_offsets = self._next_offsets, {}
-        self._sync_began_ms = self._clock.monotonic_ms()
-        self.generation += 1
-        # What members do to each other is many small steps, one after another: each of them would
-        # stop all others for as long as its sync takes.
-        may_wait, self._has_commits_alone = self._has_commits_alone, True
-        self._scheduler.run_sync(self._store.sync, self._on_synced, may_wait=may_wait)
-
-    def _on_synced(self, result: BaseException | None) -> None:
-        if isinstance(result, BaseException):
-            self._on_failure(result)
-            return
-        self._is_syncing = False
-        now_ms = self._clock.monotonic_ms()
-        self._stats.flushes += 1
-        self._stats.flush_seconds.add((now_ms - self._sync_began_ms) / 1000)
-        try:
-            self._store.mark_durable(self._flying_offsets)
-        except Exception as failure:  # noqa: BLE001 - ends the process
-            self._on_failure(failure)
-            return
-        if now_ms - self._watermark_synced_ms >= WATERMARK_SYNC_MS:
-            self._watermark_synced_ms = now_ms
-            self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
-        self.durable_generation = self.generation - 1
-        waiters, self._flying_waiters = self._flying_waiters, []
-        releases, self._flying_releases = self._flying_releases, []
-        if self._is_flush_wanted:
-            self._is_flush_wanted = False
-            self.request_flush()
-        self._show_durable(self.durable_generation)
-        for reply, answer in waiters:
-            _answer(reply, answer)
-        for release in releases:
-            try:
-                release()
-            except Exception:
-                log.exception("answering_failed", answer="a repeated commit")
-        self._on_durable(self.durable_generation)
-
-    def _on_watermark_synced(self, result: BaseException | None) -> None:
-        if isinstance(result, BaseException):
-            self._on_failure(result)
-
-
-def _answer(reply: Reply, answer: Answer) -> None:
-    """What fails in a door is its own: others wait for their answers, and the log is written."""
-    try:
-        reply(answer)
-    except Exception:
-        log.exception("answering_failed", answer=type(answer).__name__)
-
 
 def _ignore(appends: Sequence[PartitionAppend]) -> None:
-    """Nobody wants to know."""
+    """The default of ``on_written``."""

@@ -203,7 +203,7 @@ class OffsetDeletion:
         """The group lost offsets: see whether it has any left, for only the store knows."""
         if (
             self._context.durability.offsets.get(group_id, 0)
-            > self._context.writer.durable_generation
+            > self._context.writer.syncs.durable_generation
         ):
             # The store may not show it yet. Should it be a tombstone, its answer comes here too.
             return

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.commit.writer import WATERMARK_SYNC_MS
+from coordinator.runtime.commit.syncs import WATERMARK_SYNC_MS
 from model.commands import (
     INTERNAL,
     Command,

@@ -13,6 +13,7 @@ from coordinator.core.consumer import heartbeat, reconcile, refresh, removal, st
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.target.target_assignment import find_target_problem
 from coordinator.runtime.commit.entries import Entry
+from coordinator.runtime.commit.syncs import Syncs
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.members.heartbeat_ticket import Ticket
 from coordinator.runtime.targets.target_schedule import Targets
@@ -43,15 +44,15 @@ def revocation_not_awaited(patch: pytest.MonkeyPatch) -> None:
 
 def answer_before_fsync(patch: pytest.MonkeyPatch) -> None:
     """The writer releases answers when they are written."""
-    start_sync = Writer._start_sync
+    begin = Syncs.begin
 
-    def hasty(self: Writer) -> None:
-        waiters, self._next_waiters = self._next_waiters, []
+    def hasty(self: Syncs, *, may_wait: bool) -> None:
+        waiters, self.next.waiters = self.next.waiters, []
         for reply, answer in waiters:
             reply(answer)
-        start_sync(self)
+        begin(self, may_wait=may_wait)
 
-    patch.setattr(Writer, "_start_sync", hasty)
+    patch.setattr(Syncs, "begin", hasty)
 
 
 def commit_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from coordinator.dispatch import shard_handlers
 from coordinator.dispatch.command_table import COMMANDS
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commit import partition_encoder
-from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.commit.syncs import Syncs
 from coordinator.runtime.loading import shard_loader
 from coordinator.runtime.offsets import expiry_walks, offset_commands, offset_deletion
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
@@ -272,15 +272,14 @@ def answer_forgotten(patch: pytest.MonkeyPatch) -> None:
     count = iter(range(1_000_000))
 
     def forgetful(synced: Any) -> Any:
-        def lose(self: Writer, result: Any) -> None:
-            self._flying_waiters = [
-                waiter for waiter in self._flying_waiters if next(count) % 40 != 39
-            ]
+        def lose(self: Syncs, result: Any) -> None:
+            flying = self._flying
+            flying.waiters = [waiter for waiter in flying.waiters if next(count) % 40 != 39]
             synced(self, result)
 
         return lose
 
-    _wrap(patch, Writer, "_on_synced", forgetful)
+    _wrap(patch, Syncs, "_on_synced", forgetful)
 
 
 def sessions_without_end(patch: pytest.MonkeyPatch) -> None:

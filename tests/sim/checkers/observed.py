@@ -175,7 +175,9 @@ class ObservedRuntime(Runtime):
     def offsets_with_gathered(self) -> OffsetLog:
         """The log with what is not written yet."""
         log = self.log_offsets()
-        gathered = [entry for entry in self.parts.writer._gathered if isinstance(entry, Entry)]
+        gathered = [
+            entry for entry in self.parts.writer.gathering.entries if isinstance(entry, Entry)
+        ]
         if not gathered:
             return log
         log = log.copy()

@@ -1,0 +1,80 @@
+"""What the next write takes: entries, and how large they are together."""
+
+from __future__ import annotations
+
+from coordinator.runtime.commit.entries import CommitEntry, Entry
+from coordinator.runtime.loop.stats import Stats
+from model.log.transaction_records import count_records
+
+GATHERING_ITERATIONS_MAX = 16
+"""A flush waits this many event-loop iterations for more, as long as each of them brings more."""
+
+
+class Gathering:
+    """Entries in their order. ``records_max`` is how many records make a write full.
+
+    ``has_commits_alone``: since the last sync began, nothing but offsets has been gathered.
+    """
+
+    __slots__ = (
+        "_iterations",
+        "_records_max",
+        "_seen_records",
+        "_stats",
+        "_waiting",
+        "entries",
+        "has_commits_alone",
+        "records",
+    )
+
+    def __init__(self, records_max: int, stats: Stats) -> None:
+        self._records_max = records_max
+        self._stats = stats
+        self.entries: list[Entry | CommitEntry] = []
+        self.records = 0
+        self.has_commits_alone = True
+        self._waiting = 0
+        self._seen_records = 0
+        self._iterations = 0
+
+    def add(self, entry: Entry) -> None:
+        """Add the records of one outcome."""
+        self.entries.append(entry)
+        self.has_commits_alone = False
+        self.records += len(entry.records)
+        if entry.transaction is not None:
+            self.records += count_records(entry.transaction)
+            self._waiting += entry.waiting
+        for commits in entry.commits:
+            self._count_offsets(len(commits.offsets.partitions))
+
+    def add_commit(self, entry: CommitEntry) -> None:
+        """Add what a ticket committed."""
+        self.entries.append(entry)
+        self._count_offsets(len(entry[1].offsets.partitions))
+
+    def _count_offsets(self, count: int) -> None:
+        self.records += count
+        self._stats.offsets_committed += count
+
+    def is_full(self, more: int = 0) -> bool:
+        """Whether this is enough for a write; offsets that wait for a marker count as well."""
+        return self.records + self._waiting + more >= self._records_max
+
+    def is_growing(self) -> bool:
+        """Whether the last event-loop iteration brought more, so that a flush should wait.
+
+        While the loop waits for a sync nothing arrives, so a sync should be for all who have
+        something to say, not for the first of them.
+        """
+        before, self._iterations = self._seen_records, self._iterations + 1
+        self._seen_records = self.records
+        if self.records > before and self._iterations < GATHERING_ITERATIONS_MAX:
+            return True
+        self._seen_records = self._iterations = 0
+        return False
+
+    def clear(self) -> None:
+        """Forget what has been written."""
+        self.entries = []
+        self.records = self._waiting = 0

@@ -1,0 +1,150 @@
+"""Syncs make writes durable, one at a time, and release the answers that wait for them.
+
+Answers are released when the sync that covers them has returned, never before. A failed sync or
+mark ends the process: it is never retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import structlog
+
+from coordinator.runtime.api import Answer, Release, Reply
+from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.commit.entries import CommitEntry, Entry
+from coordinator.runtime.loop.stats import Stats
+from model.ids import LogOffset, LogPartition
+from storage.log_store import LogStore, PartitionAppend
+
+log = structlog.get_logger()
+
+WATERMARK_SYNC_MS = 1_000
+
+
+@dataclass(slots=True)
+class Generation:
+    """What one sync covers: next offsets, and who waits for it."""
+
+    offsets: dict[LogPartition, LogOffset] = field(default_factory=dict)
+    waiters: list[tuple[Reply, Answer]] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    has_writes: bool = False
+
+    def note_written(
+        self, entries: Iterable[Entry | CommitEntry], appends: Iterable[PartitionAppend]
+    ) -> None:
+        """Add one write to what the sync covers."""
+        self.has_writes = True
+        waiters, releases = self.waiters, self.releases
+        for entry in entries:
+            if not isinstance(entry, Entry):
+                releases.append(entry[2])
+            elif entry.reply is not None and entry.answer is not None:
+                waiters.append((entry.reply, entry.answer))
+        for append in appends:
+            self.offsets[append.partition] = LogOffset(append.base_offset + append.records)
+
+
+class Syncs:
+    """Syncs the store in a thread, marks what is durable, and releases answers.
+
+    ``on_synced`` is called as soon as the next sync may begin; ``show_durable`` gets the
+    generation that has become durable before its answers leave, ``on_durable`` when they have.
+    ``on_failure`` must not return.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        stats: Stats,
+        *,
+        on_synced: Callable[[], None],
+        show_durable: Callable[[int], None],
+        on_durable: Callable[[int], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._stats = stats
+        self._on_synced_first = on_synced
+        self._show_durable = show_durable
+        self._on_durable = on_durable
+        self._on_failure = on_failure
+        self.next = Generation()
+        self._flying = Generation()
+        self.is_syncing = False
+        self.generation = 1
+        """The sync that will cover what is gathered now."""
+        self.durable_generation = 0
+        self._began_ms = 0
+        self._watermark_synced_ms = 0
+
+    def begin(self, *, may_wait: bool) -> None:
+        """Sync all that was written. ``may_wait``: the event loop itself may wait for it."""
+        self.is_syncing = True
+        self._flying, self.next = self.next, Generation()
+        self._began_ms = self._clock.monotonic_ms()
+        self.generation += 1
+        self._scheduler.run_sync(self._store.sync, self._on_synced, may_wait=may_wait)
+
+    def wait(self, generation: int, reply: Reply, answer: Answer) -> bool:
+        """Release an answer when a generation is durable, at once if it is.
+
+        Returns whether it waits for a sync that has not begun.
+        """
+        if generation <= self.durable_generation:
+            _answer(reply, answer)
+        elif generation < self.generation:
+            self._flying.waiters.append((reply, answer))
+        else:
+            self.next.waiters.append((reply, answer))
+            return True
+        return False
+
+    def _on_synced(self, result: BaseException | None) -> None:
+        if isinstance(result, BaseException):
+            self._on_failure(result)
+            return
+        self.is_syncing = False
+        flying = self._flying
+        now_ms = self._clock.monotonic_ms()
+        self._stats.flushes += 1
+        self._stats.flush_seconds.add((now_ms - self._began_ms) / 1000)
+        try:
+            self._store.mark_durable(flying.offsets)
+        except Exception as failure:  # noqa: BLE001 - ends the process
+            self._on_failure(failure)
+            return
+        if now_ms - self._watermark_synced_ms >= WATERMARK_SYNC_MS:
+            self._watermark_synced_ms = now_ms
+            self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
+        self.durable_generation = self.generation - 1
+        # An answer may lead to a command whose answer waits for this generation: not in this loop.
+        waiters, flying.waiters = flying.waiters, []
+        self._on_synced_first()
+        self._show_durable(self.durable_generation)
+        for reply, answer in waiters:
+            _answer(reply, answer)
+        for release in flying.releases:
+            try:
+                release()
+            except Exception:
+                log.exception("answering_failed", answer="a repeated commit")
+        self._on_durable(self.durable_generation)
+
+    def _on_watermark_synced(self, result: BaseException | None) -> None:
+        if isinstance(result, BaseException):
+            self._on_failure(result)
+
+
+def _answer(reply: Reply, answer: Answer) -> None:
+    """A front end that fails to answer fails alone: others wait, and the log is written."""
+    try:
+        reply(answer)
+    except Exception:
+        log.exception("answering_failed", answer=type(answer).__name__)
