@@ -109,7 +109,7 @@ def test_where_the_first_store_was_cut_off_no_empty_one_is_made(
     store = tmp_path / "store"
     building = begin_first_store(store, with_lock=with_lock)
     for _ in range(2):
-        with pytest.raises(StoreUnfinished, match=f"run it again, or remove {building} to begin"):
+        with pytest.raises(StoreUnfinished, match=f"run it again, or remove {building} to start"):
             open_store(store, partitions=1)
         with pytest.raises(StoreUnfinished):
             finish_replacement(store)
@@ -263,7 +263,7 @@ def test_an_error_that_cannot_be_undone_says_what_will_be(
         raise OSError(errno.EIO, "Input/output error")
 
     on_rename(monkeypatch, "store.ready", fail)
-    with pytest.raises(StoreFailed, match="put in place when the store is next opened"):
+    with pytest.raises(StoreFailed, match="replace it when the store is next opened"):
         replace_store(store)
     monkeypatch.undo()
     assert groups_of(store) == ["new", "old"]

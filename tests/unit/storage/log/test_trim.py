@@ -165,7 +165,7 @@ def test_a_record_that_should_be_there_and_is_not_is_refused() -> None:
     mark_all(store)
     assert trim_once(store, PARTITION, 1)
     store.rewrite(PartitionRewrite(PARTITION, [LogOffset(0)], [], {}))
-    with pytest.raises(StoreCorrupt, match="log partition 0 has no record at offset 0"):
+    with pytest.raises(StoreCorrupt, match="log partition 0 has lost the record at offset 0"):
         trim_once(store, PARTITION, 2)
 
 

@@ -243,7 +243,7 @@ def test_a_lost_side_record_is_noticed(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tmp_path / "live", tmp_path / "data"))
     store.close()
     cut(1)(wals(folder)[-1])
-    with pytest.raises(WatermarkViolation, match="within side records"):
+    with pytest.raises(WatermarkViolation, match="in side records"):
         open_store(folder, partitions=1)
 
 
@@ -275,7 +275,7 @@ def test_a_hole_above_the_watermark_is_refused(
         store._ends[0] = 5
         append(store, {0: [(b"a", b"1")]})
     store.close()
-    with pytest.raises(StoreCorrupt, match="log partition 0 has nothing from offset 1 on"):
+    with pytest.raises(StoreCorrupt, match="log partition 0 has no batch at offset 1"):
         open_store(tmp_path, partitions=1)
 
 
@@ -299,9 +299,9 @@ def delete(pattern: str) -> Callable[[Path], None]:
         (delete("rocksdb"), "CURRENT is missing"),
         (delete("rocksdb/MANIFEST-*"), "MANIFEST-"),
         (delete("watermark"), "watermark is missing"),
-        (lambda folder: os.truncate(folder / "watermark", 400), "not the watermark of a store"),
-        (lambda folder: os.truncate(folder / "watermark", 600), "neither of its slots is whole"),
-        (lambda folder: overwrite(folder / "watermark", 0, b"x"), "not the watermark of a store"),
+        (lambda folder: os.truncate(folder / "watermark", 400), "not a watermark file"),
+        (lambda folder: os.truncate(folder / "watermark", 600), "neither of its slots is valid"),
+        (lambda folder: overwrite(folder / "watermark", 0, b"x"), "not a watermark file"),
         (lambda folder: overwrite(folder / "watermark", 20, b"!"), "wrong checksum"),
         (lambda folder: os.truncate(next(folder.glob("rocksdb/MANIFEST-*")), 90), "MANIFEST-"),
     ],

@@ -106,7 +106,7 @@ def test_a_file_of_no_partition_counts_as_the_first_and_says_so(tmp_path: Path) 
     file.write_bytes(make_batch(5))
     folder = open_segments(file)
     assert folder.partitions == (0,)
-    assert "does not tell its partition" in folder.notes[0]
+    assert "does not name its partition" in folder.notes[0]
     assert offsets(list(folder.read(LogPartition(0)))) == [5]
 
 
@@ -294,7 +294,7 @@ def test_folders_without_segments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotSegments, match="holds no segments"):
         open_segments(tmp_path)
     folder = make_folder(tmp_path)
-    with pytest.raises(NotSegments, match="its files are missing"):
+    with pytest.raises(NotSegments, match="holds no segment files"):
         open_segments(tmp_path)
     (folder / "1.log").write_bytes(make_batch(1))
     with pytest.raises(NotSegments, match=r"1\.log is not a segment"):
@@ -311,7 +311,7 @@ def test_a_missing_segment_is_seen_by_its_index(tmp_path: Path) -> None:
 def test_a_half_cleaned_log_is_refused(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, (0, make_batch(0)))
     (folder / f"{0:020}.log.swap").write_bytes(make_batch(0))
-    with pytest.raises(SegmentError, match="stopped while it cleaned"):
+    with pytest.raises(SegmentError, match="was cleaning this log"):
         open_segments(folder)
 
 
