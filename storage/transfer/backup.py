@@ -124,7 +124,7 @@ def check_free(target: Path) -> None:
         if not parent.is_dir():
             raise BackupRefused(f"{target.parent} is not a folder: make it first")
         if parent != target.parent:
-            raise BackupRefused(f"{target.parent} is a link to {parent}: use that path")
+            raise BackupRefused(f"{target.parent} resolves to {parent}: use that path")
         if target.is_symlink():
             raise BackupRefused(f"{target} is a link: use another name")
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
