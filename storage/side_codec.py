@@ -247,9 +247,9 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case ImportGraceKey():
             return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
         case GroupConfigsSideKey():
-            said = side_pb2.GroupConfigs.FromString(data)
-            own = tuple((config.name, config.value) for config in said.configs)
-            return GroupConfigsSideValue(own, said.longest_session_timeout_ms)
+            message = side_pb2.GroupConfigs.FromString(data)
+            own = tuple((config.name, config.value) for config in message.configs)
+            return GroupConfigsSideValue(own, message.longest_session_timeout_ms)
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(
@@ -277,12 +277,12 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             assert_never(key)
 
 
-def _decode_assignor(said: side_pb2.LocalAssignor) -> LocalAssignor:
+def _decode_assignor(message: side_pb2.LocalAssignor) -> LocalAssignor:
     return LocalAssignor(
-        said.name,
-        said.minimum_version,
-        said.maximum_version,
-        said.version,
-        said.metadata,
-        said.reason,
+        message.name,
+        message.minimum_version,
+        message.maximum_version,
+        message.version,
+        message.metadata,
+        message.reason,
     )

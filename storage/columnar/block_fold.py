@@ -36,9 +36,9 @@ class BlockFold:
     __slots__ = (
         "_changes",
         "_keys",
+        "_latest_offsets",
         "_open",
         "_records",
-        "_standing",
         "_waiting",
         "open_producers",
     )
@@ -49,7 +49,7 @@ class BlockFold:
         self._open: dict[int, dict[bytes, _Waiting]] = {}
         self._waiting: dict[bytes, set[int]] = {}
         """For each key in ``_open``, the producers that have it."""
-        self._standing: dict[bytes, int] = {}
+        self._latest_offsets: dict[bytes, int] = {}
         """For keys in ``_waiting``: the highest offset that has entered ``latest`` since.
 
         Compared when a transaction commits. One lookup per key, because very many hanging
@@ -117,7 +117,7 @@ class BlockFold:
                 self._wait(producer_id, key, index)
             else:
                 self._changes[key] = index
-                self._note_standing(key, int(records.offsets[index]))
+                self._note_latest_offset(key, int(records.offsets[index]))
 
     def _wait(self, producer_id: int, key: bytes, index: int) -> None:
         records = self._records
@@ -127,12 +127,12 @@ class BlockFold:
         self._open.setdefault(producer_id, {})[key] = entry
         self._waiting.setdefault(key, set()).add(producer_id)
 
-    def _note_standing(self, key: bytes, offset: int) -> None:
+    def _note_latest_offset(self, key: bytes, offset: int) -> None:
         if key in self._waiting:
-            self._standing[key] = max(offset, self._standing.get(key, offset))
+            self._latest_offsets[key] = max(offset, self._latest_offsets.get(key, offset))
 
     def _drop_waiting(self, key: bytes) -> None:
-        self._standing.pop(key, None)
+        self._latest_offsets.pop(key, None)
         for producer_id in self._waiting.pop(key, ()):
             entries = self._open[producer_id]
             del entries[key]
@@ -160,23 +160,23 @@ class BlockFold:
         for key, entry in self._open.pop(producer_id, {}).items():
             producers = self._waiting[key]
             producers.discard(producer_id)
-            if committed and self._standing.get(key, entry.offset) <= entry.offset:
+            if committed and self._latest_offsets.get(key, entry.offset) <= entry.offset:
                 self._changes[key] = entry.packed
-                self._note_standing(key, entry.offset)
+                self._note_latest_offset(key, entry.offset)
             if not producers:
                 del self._waiting[key]
-                self._standing.pop(key, None)
+                self._latest_offsets.pop(key, None)
 
     def _compute_changes(self) -> Changes:
         changes: Changes = {}
-        standing: dict[bytes, int] = {}
+        indices_by_key: dict[bytes, int] = {}
         for key, change in self._changes.items():
             if isinstance(change, int):
-                standing[key] = change
+                indices_by_key[key] = change
             else:
                 changes[key] = change
-        indices = np.fromiter(standing.values(), dtype=np.int64, count=len(standing))
-        changes.update(zip(standing, pack_records(self._records, indices), strict=True))
+        indices = np.fromiter(indices_by_key.values(), dtype=np.int64, count=len(indices_by_key))
+        changes.update(zip(indices_by_key, pack_records(self._records, indices), strict=True))
         return changes
 
 

@@ -108,6 +108,6 @@ class PartitionFold:
             if not producers:
                 del self._waiting[key]
             if committed:
-                standing = self.latest.get(key)
-                if standing is None or standing.offset < entry.offset:
+                current = self.latest.get(key)
+                if current is None or current.offset < entry.offset:
                     self.latest[key] = entry

@@ -294,9 +294,9 @@ class _OffsetFold:
             self._replace(key, offset)
 
     def _replace(self, key: bytes, offset: int | None) -> None:
-        standing = self.latest[key]
-        if standing is not None:
-            self.gone.add(standing)
+        current = self.latest[key]
+        if current is not None:
+            self.gone.add(current)
         self.latest[key] = offset
 
     def _drop_pending(self, key: bytes) -> None:
@@ -307,8 +307,8 @@ class _OffsetFold:
     def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
         for key, offset in self._waiting.end(producer_id).items():
             self._changed_pending.add((producer_id, key))
-            standing = self.latest[key]
-            if committed and (standing is None or standing < offset):
+            current = self.latest[key]
+            if committed and (current is None or current < offset):
                 self._replace(key, offset)
                 self.settled.add(offset)
             else:

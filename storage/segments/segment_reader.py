@@ -138,11 +138,11 @@ class _SegmentReader:
                 raise self._compute_damage("zeros up to the end, though more segments follow")
             return None
         if left < _PREFIX_SIZE:
-            raise self._compute_cut(handle, f"a batch of which only {left} bytes are there")
+            raise self._compute_cut(handle, f"an incomplete batch of {left} bytes")
         if (magic := prefix[_MAGIC_AT]) != _MAGIC:
             raise self._compute_foreign(handle, magic)
         if left < HEADER_SIZE:
-            raise self._compute_cut(handle, f"a batch of which only {left} bytes are there")
+            raise self._compute_cut(handle, f"an incomplete batch of {left} bytes")
         return start
 
     def _read_header(self, handle: int, start: int) -> BatchHeader:
@@ -152,7 +152,7 @@ class _SegmentReader:
         if not HEADER_SIZE <= size <= MAX_BATCH_BYTES:
             raise self._compute_damage(f"a batch cannot have {size} bytes")
         if size > left:
-            raise self._compute_cut(handle, f"a batch of {size} bytes, of which {left} are there")
+            raise self._compute_cut(handle, f"a batch of {size} bytes, of which {left} are left")
         start = self._fill(handle, size)
         try:
             header = read_batch_header(self._buffer, start)
@@ -174,9 +174,7 @@ class _SegmentReader:
                 and not any(data[-_ZERO_RUN:])
                 and (end == self._size or self._is_zero_from(handle, end))
             ):
-                raise self._compute_error(
-                    TornTail, "a batch of which the end was not written"
-                ) from None
+                raise self._compute_error(TornTail, "a batch whose end was not written") from None
             raise self._compute_damage(str(error)) from None
 
     def _is_zero_from(self, handle: int, position: int) -> bool:

@@ -142,7 +142,7 @@ def remove_checkpoint(folder: Path) -> None:
 
 
 def _flush(parts: RocksCheckpoint) -> None:
-    """Flush the memtables, so that the checkpoint is quick; give up after a timeout."""
+    """Flush the memtables, so that the checkpoint is quick; after a timeout, go on without."""
     parts.begin_flush()
     deadline = time.monotonic() + _FLUSH_TIMEOUT_S
     while not parts.is_flushed() and time.monotonic() < deadline:

@@ -146,22 +146,22 @@ def fill_store(
             target.close()
 
 
-def compute_partitions(path: Path, least: int, are_all_there: bool, said: int | None) -> int:
+def compute_partitions(path: Path, least: int, are_all_there: bool, given: int | None) -> int:
     """Determine the partition count of the topic: a broker may hold only some of its partitions.
 
-    ``least`` is one more than the highest partition at the path, ``said`` the count that the user
-    gave. Raises ``ImportRefused`` if the count is impossible.
+    ``least`` is one more than the highest partition at the path, ``given`` the count that the user
+    passed. Raises ``ImportRefused`` if the count is impossible.
     """
     if least > MAX_PARTITIONS:
         raise ImportRefused(
             f"{path} has partition {least - 1}: a store has at most {MAX_PARTITIONS} partitions"
         )
-    if said is not None:
-        if said < least:
+    if given is not None:
+        if given < least:
             raise ImportRefused(
                 f"{path} has partition {least - 1}: --partitions must be at least {least}"
             )
-        return said
+        return given
     if are_all_there or least > KAFKA_PARTITIONS:
         return least
     return KAFKA_PARTITIONS

@@ -92,9 +92,7 @@ def _decode_failure(failure: classic_pb2.AssignmentFailure, limits: Limits) -> A
     except ValueError:
         error = ErrorCode.NONE
     if error is ErrorCode.NONE:
-        raise InvalidField(
-            "failure.error_code", f"{failure.error_code} is not a Kafka error code"
-        )
+        raise InvalidField("failure.error_code", f"{failure.error_code} is not a Kafka error code")
     check_id(failure.error_message, "failure.error_message", limits)
     return AssignmentFailure(error, failure.error_message)
 

@@ -1,4 +1,4 @@
-"""What every ``LogStore`` does, and the pure parts of the seam."""
+"""The contract of ``LogStore``, on every implementation, and the pure functions of its module."""
 
 from __future__ import annotations
 

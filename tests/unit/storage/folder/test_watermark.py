@@ -1,4 +1,4 @@
-"""The watermark file: what is read back, after which damage."""
+"""The watermark file: reading it back, also after damage."""
 
 from __future__ import annotations
 

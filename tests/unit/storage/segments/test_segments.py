@@ -1,4 +1,4 @@
-"""Segment files: read as Kafka wrote them, damage told from a torn end, written back alike."""
+"""Segment files: reading Kafka's files, telling damage from a torn tail, and writing them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ P7 = LogPartition(7)
 
 
 def make_batch(base_offset: int, *, count: int = 3, size: int = 40) -> bytes:
-    """Values end in something, so that zeros at the end of a batch are damage and not chance."""
+    """A batch whose values never end in zeros, so that trailing zeros are always damage."""
     value = b"v" * (size - 1) + b"\xff"
     return encode_batch(base_offset, [(b"k%010d" % base_offset, value)] * count, 1_700_000_000_000)
 
@@ -46,7 +46,7 @@ def make_folder(
 
 
 def read(path: Path, partition: LogPartition = P7) -> tuple[list[RawBatch], SegmentError | None]:
-    """The batches of a partition, and what ended them."""
+    """The batches of a partition, and the error that ended them, if any."""
     found: list[RawBatch] = []
     try:
         for batch in open_segments(path).read(partition):
@@ -194,7 +194,7 @@ def test_a_batch_whose_end_was_left_zero_is_torn(tmp_path: Path, written: int) -
 
 
 def test_a_length_that_was_damaged_is_not_taken_for_a_torn_end(tmp_path: Path) -> None:
-    """Everything behind the batch would be lost without a word."""
+    """Otherwise every batch after it would be dropped silently."""
     middle = bytearray(make_batch(3))
     struct.pack_into(">i", middle, 8, 1 << 20)
     folder = make_folder(tmp_path, (0, make_batch(0) + bytes(middle) + make_batch(6)))
