@@ -96,7 +96,10 @@ def read_bulk(folder: Path) -> Bulk:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
         version = int(content.pop("version"))
         if version > VERSION:
-            raise NewerBulk(f"{file} has version {version}, only {VERSION} is supported: upgrade")
+            raise NewerBulk(
+                f"{file} has version {version}, this version reads up to {VERSION}: "
+                "use a newer version"
+            )
         files = {family: tuple(content["files"][family]) for family in FAMILIES}
         partitions = tuple(map(_read_partition, content["partitions"]))
         notes = tuple(content["notes"])
