@@ -1,1 +1,1 @@
-"""The log: codec of records and record batches, and the stores that keep them."""
+"""The log: the codec of records and record batches, and the stores that persist them."""

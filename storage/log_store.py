@@ -1,13 +1,13 @@
-"""The seam between the coordinator and whatever keeps its log: ``LogStore``.
+"""``LogStore``, the interface between the coordinator and the storage engine of its log.
 
-A store holds, for each partition of the ``__consumer_offsets`` log, its record batches in offset
-order (``log``), the last committed record of every key (``latest``, the log compacted) and the
-offsets of open transactions (``pending``), and beside them what Kafka's records cannot hold
-(``side``). What trimming left of an old part of the log is noted in ``kept``
-(``storage.log.trim``). ``storage.log.fold`` is the rule that makes ``latest`` and ``pending`` of a
-log. One writer; all that one ``write`` takes lands together or not at all.
+For each partition of the ``__consumer_offsets`` log, a store holds the record batches in offset
+order (``log``), the last committed record of every key (``latest``, i.e. the compacted log) and the
+offsets committed in open transactions (``pending``). ``storage.log.fold`` defines how ``latest``
+and ``pending`` follow from the log. ``side`` holds state that has no Kafka record type. ``kept``
+indexes the records that trimming left below the history start (``storage.log.trim``).
 
-Calls come from one thread, but ``sync``, which may run in another while that thread goes on.
+A store has a single writer. Each ``write`` is atomic. All calls come from one thread, except
+``sync``, which may run in another thread concurrently.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ _LOG_START = LogOffset(0)
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked; the message is one line for people."""
+    """Base class of store errors; the message is one line for the operator."""
 
 
 class StoreLocked(StoreError):
-    """Another process, or another store object of this one, has the folder open."""
+    """The folder is open in another process, or in another store object of this process."""
 
 
 class StoreCorrupt(StoreError):
-    """Files are missing or damaged, or the folder holds something else than a store."""
+    """Files are missing or damaged, or the folder holds something other than a store."""
 
 
 class FormatTooNew(StoreError):
-    """A newer version wrote the store."""
+    """The store was written by a newer version."""
 
 
 class WatermarkViolation(StoreError):
-    """The log ends before what had been acknowledged as durable."""
+    """The log ends below an offset that was acknowledged as durable."""
 
 
 class StoreStalled(StoreError):
-    """The store is behind with its background work: nothing was written, try again later."""
+    """Background flushes or compactions have fallen behind. Nothing was written; retry later."""
 
 
 class StoreFailed(StoreError):
-    """A write or an fsync failed; what the disk holds is unknown until the store is reopened."""
+    """A write or an fsync failed. The state on disk is unknown until the store is reopened."""
 
 
 class LatestEntry(NamedTuple):
-    """The last record of a key: ``timestamp`` in wall ms, ``value`` as the log has it."""
+    """The last record of a key: ``timestamp`` in wall-clock ms, ``value`` as in the log."""
 
     key: bytes
     offset: LogOffset
@@ -70,13 +70,13 @@ class LatestEntry(NamedTuple):
 
 @value
 class PartitionAppend:
-    """One batch for one partition, and what it does to ``latest`` and ``pending``.
+    """One batch appended to one partition, with its changes to ``latest`` and ``pending``.
 
-    ``batch`` is one RecordBatch v2 that takes the ``records`` offsets from ``base_offset`` on; it
-    may be transactional or a control batch. ``latest`` maps record keys, as ``compute_latest_key``
-    gives them, to ``pack_latest`` or to ``None``, which deletes; of several records with one key
-    only the last is in it. ``pending`` does the same for (producer id, record key).
-    ``may_leave_gap`` allows a base offset above the next one: so are compacted logs.
+    ``batch`` is one RecordBatch v2 that occupies ``records`` offsets from ``base_offset`` on; it
+    may be transactional or a control batch. ``latest`` maps record keys (``compute_latest_key``)
+    to entries (``pack_latest``), or to ``None`` to delete the entry; only the last record of each
+    key counts. ``pending`` does the same for (producer id, record key). ``may_leave_gap`` allows a
+    base offset above the next offset, as in a compacted log.
     """
 
     partition: LogPartition
@@ -90,11 +90,11 @@ class PartitionAppend:
 
 @value
 class PartitionRewrite:
-    """Batches of one partition that go, those that come in their place, and what is ``kept``.
+    """Batches to remove from one partition, their replacements, and changes to ``kept``.
 
-    ``removed`` are base offsets. Each of ``batches`` is a RecordBatch v2 within the offsets of
-    batches that go, or has the base offset of one that it replaces. ``kept`` maps keys of
-    ``storage.log.trim`` to values or to ``None``, which deletes.
+    ``removed`` holds base offsets. Each of ``batches`` is a RecordBatch v2 that lies within the
+    offsets of removed batches, or replaces the batch that has the same base offset. ``kept`` maps
+    keys of ``storage.log.trim`` to values, or to ``None`` to delete the key.
     """
 
     partition: LogPartition
@@ -104,125 +104,126 @@ class PartitionRewrite:
 
 
 class LogStore(Protocol):
-    """An append-only log of record batches per partition, its compaction, and side records.
+    """An append-only log of record batches per partition, its compacted view, and side records.
 
-    Every method raises ``StoreError``, or ``ValueError`` where the caller broke the contract.
+    Every method raises ``StoreError`` for storage errors and ``ValueError`` for invalid arguments.
     """
 
     @property
     def partitions(self) -> int:
-        """The number of log partitions, fixed when the store was made."""
+        """The number of log partitions, fixed when the store is created."""
         ...
 
     @property
     def cluster_id(self) -> str:
-        """Made with the store, 22 characters as Kafka's cluster ids."""
+        """The cluster id, generated with the store: 22 characters, in Kafka's format."""
         ...
 
     def next_offset(self, partition: LogPartition) -> LogOffset:
-        """The offset that the next record written to the partition gets."""
+        """The offset of the next record to be written to the partition (its log end offset)."""
         ...
 
     def write(
         self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
     ) -> None:
-        """Writes all of it atomically, not yet durably; a side value of ``None`` deletes.
+        """Write appends and side records atomically, but not durably: ``sync`` makes them durable.
 
-        Several appends may go to one partition, in offset order. Raises ``ValueError`` where a
-        base offset is not the next one, or not above it where an append may leave a gap,
-        ``StoreStalled`` where nothing was written and ``StoreFailed`` where it is unknown what was.
+        A side value of ``None`` deletes the side record. Several appends may go to one partition,
+        in offset order. Raises ``ValueError`` if a base offset is not the next offset (or is below
+        it, for an append that may leave a gap), ``StoreStalled`` if nothing was written, and
+        ``StoreFailed`` if it is unknown what was written.
         """
         ...
 
     def sync(self) -> None:
-        """Blocks until all that was written before the call is durable.
+        """Block until everything written before the call is durable.
 
-        Meant for a worker thread: it lets other threads run. Raises ``StoreFailed``; it is never
-        retried.
+        Intended for a worker thread: it releases the GIL. Raises ``StoreFailed``, after which the
+        caller must not retry.
         """
         ...
 
     def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
-        """Moves the watermark: the next offsets up to which the log is durable.
+        """Advance the watermark: ``offsets`` are the log end offsets that are now durable.
 
-        Called between ``sync`` and the answers. Raises ``ValueError`` for an offset that no
-        finished ``sync`` covers.
+        Called after ``sync`` and before responses are sent. Raises ``ValueError`` for an offset
+        that no completed ``sync`` covers.
         """
         ...
 
     def sync_watermark(self) -> None:
-        """Makes the watermark durable, once a second; ``close`` does it too."""
+        """Make the watermark durable. Called once a second; ``close`` does it too."""
         ...
 
     def durable_offset(self, partition: LogPartition) -> LogOffset:
-        """The next offset up to which the partition was marked as durable."""
+        """The log end offset up to which the partition is marked as durable."""
         ...
 
     def rewrite(self, rewrite: PartitionRewrite) -> None:
-        """Replaces batches atomically, not yet durably; ``latest`` and ``pending`` are as before.
+        """Replace batches atomically, but not durably; ``latest`` and ``pending`` do not change.
 
-        What goes and comes must lie below the durable offset, and before the last batch of the
-        partition. Raises ``ValueError`` where it does not, else as ``write``.
+        Removed and new batches must end below the durable offset and before the last batch of the
+        partition, or ``ValueError`` is raised. Other errors are those of ``write``.
         """
         ...
 
     def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
-        """What ``rewrite`` was given to keep, in the order of the keys."""
+        """Return the values of keys of ``kept``, in the order of ``keys``."""
         ...
 
     def kept(
         self, partition: LogPartition, key_prefix: bytes = b""
     ) -> Iterator[tuple[bytes, bytes]]:
-        """All that is kept under keys with the prefix, in the order of the keys."""
+        """Iterate over the entries of ``kept`` whose key has the prefix, in key order."""
         ...
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
-        """Record batches in offset order, from the one that holds ``start`` on."""
+        """Iterate over record batches in offset order, from the batch that contains ``start``."""
         ...
 
     def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
-        """The entries whose record key begins with the prefix, in the order of the keys."""
+        """Iterate over the entries whose record key has the prefix, in key order."""
         ...
 
     def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
-        """The entry of a record key; a legacy offset key finds its type-1 twin."""
+        """Return the entry of a record key; a type-0 offset key finds the type-1 entry."""
         ...
 
     def get_many_latest(
         self, partition: LogPartition, keys: Sequence[bytes]
     ) -> list[LatestEntry | None]:
-        """``get_latest`` for many keys, in their order."""
+        """``get_latest`` for many keys; the result is in the order of ``keys``."""
         ...
 
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
     ) -> Iterator[tuple[int, LatestEntry]]:
-        """Producer ids and the entries of their open transactions, in the order of both.
+        """Iterate over the entries of open transactions, ordered by producer id and record key.
 
-        With a ``producer_id`` those of this producer alone.
+        With a ``producer_id``, only the entries of that producer.
         """
         ...
 
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
-        """The groups that have committed offsets, each once, without reading each offset."""
+        """Iterate over the groups that have committed offsets, by seeking from group to group."""
         ...
 
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Side records whose key begins with the prefix, in the order of the keys."""
+        """Iterate over the side records whose key has the prefix, in key order."""
         ...
 
     def close(self) -> None:
-        """Makes everything durable and lets go of the files. Closing twice does nothing."""
+        """Make everything durable and close the files. Idempotent."""
         ...
 
 
 def pack_latest(offset: int, timestamp: int, value: bytes) -> bytes:
-    """What ``latest`` holds for a key: offset, timestamp (wall ms) and value of its record."""
+    """Encode an entry of ``latest``: the record's offset, timestamp (wall-clock ms) and value."""
     return _LATEST_HEAD.pack(offset, timestamp) + value
 
 
 def pack_latest_rows(first: int, timestamp: int, values: NDArray[np.uint8]) -> list[bytes]:
-    """``pack_latest`` of values of one size at consecutive offsets."""
+    """``pack_latest`` for values of equal size at consecutive offsets from ``first``."""
     count, size = values.shape
     packed = np.empty((count, _LATEST_HEAD.size + size), np.uint8)
     packed[:, :8] = np.arange(first, first + count, dtype=">i8").view(np.uint8).reshape(-1, 8)
@@ -233,7 +234,7 @@ def pack_latest_rows(first: int, timestamp: int, values: NDArray[np.uint8]) -> l
 
 
 def unpack_latest(key: bytes, packed: bytes) -> LatestEntry:
-    """The entry of a record key; raises ``StoreCorrupt`` where the bytes are too short."""
+    """Decode an entry of ``latest``; raises ``StoreCorrupt`` if the bytes are too short."""
     if len(packed) < _LATEST_HEAD.size:
         raise StoreCorrupt(f"the entry of record key {key.hex()} has only {len(packed)} bytes")
     offset, timestamp = _LATEST_HEAD.unpack_from(packed)
@@ -241,12 +242,12 @@ def unpack_latest(key: bytes, packed: bytes) -> LatestEntry:
 
 
 def pack_pending_key(producer_id: int, key: bytes) -> bytes:
-    """What ``pending`` keeps a record of an open transaction under, after the partition."""
+    """Encode the key of a ``pending`` entry, without the partition prefix."""
     return _PRODUCER_ID.pack(producer_id) + key
 
 
 def unpack_pending(pending_key: bytes, packed: bytes) -> tuple[int, LatestEntry]:
-    """The producer id and the entry; raises ``StoreCorrupt`` where the bytes are too short."""
+    """Decode a ``pending`` entry; raises ``StoreCorrupt`` if the bytes are too short."""
     if len(pending_key) < _PRODUCER_ID.size:
         raise StoreCorrupt(f"the pending key {pending_key.hex()} has no producer id")
     (producer_id,) = _PRODUCER_ID.unpack_from(pending_key)
@@ -254,15 +255,15 @@ def unpack_pending(pending_key: bytes, packed: bytes) -> tuple[int, LatestEntry]
 
 
 def compute_latest_key(key: bytes) -> bytes:
-    """The key under which ``latest`` keeps a record: legacy offset keys become type 1.
+    """The key of a record in ``latest``: type-0 (legacy) offset keys become type 1.
 
-    Both types lay group, topic and partition out alike, and the later of the two wins.
+    Both types encode group, topic and partition identically, and the later record wins.
     """
     return _OFFSET_TYPE + key[2:] if key[:2] == _LEGACY_OFFSET_TYPE else key
 
 
 def check_append(append: PartitionAppend, next_offset: int) -> None:
-    """Raises ``ValueError`` unless the append continues its partition and is what it says."""
+    """Raise ``ValueError`` unless the append is consistent and starts at ``next_offset``."""
     if append.base_offset != next_offset and not (
         append.may_leave_gap and append.base_offset > next_offset
     ):
@@ -273,8 +274,8 @@ def check_append(append: PartitionAppend, next_offset: int) -> None:
     base_offset, count = read_batch_range(append.batch)
     if base_offset != append.base_offset or count != append.records:
         raise ValueError(
-            f"a batch of {count} offsets from {base_offset} was said to have {append.records} "
-            f"from {append.base_offset}"
+            f"batch has {count} offsets from {base_offset}, but the append declares "
+            f"{append.records} from {append.base_offset}"
         )
     for key in append.latest:
         if key[:2] == _LEGACY_OFFSET_TYPE:
@@ -283,11 +284,11 @@ def check_append(append: PartitionAppend, next_offset: int) -> None:
         if producer_id < 0:
             raise ValueError(f"producer {producer_id} has no transactions")
         if key[:2] != _OFFSET_TYPE:
-            raise ValueError(f"record key {key.hex()} is not that of an offset, it cannot pend")
+            raise ValueError(f"record key {key.hex()} is not an offset key and cannot be pending")
 
 
 def check_rewrite(rewrite: PartitionRewrite, durable: int, log_end: int) -> None:
-    """Raises ``ValueError`` unless the rewrite is within what may be rewritten."""
+    """Raise ``ValueError`` unless the rewrite ends below the durable and log end offsets."""
     ends = [offset + 1 for offset in rewrite.removed]
     ends += [sum(read_batch_range(batch)) for batch in rewrite.batches]
     end = max(ends, default=0)
@@ -299,9 +300,9 @@ def check_rewrite(rewrite: PartitionRewrite, durable: int, log_end: int) -> None
 
 
 def read_batch_range(batch: bytes) -> tuple[int, int]:
-    """The base offset of a RecordBatch v2 and how many offsets it takes."""
+    """Return the base offset of a RecordBatch v2 and the number of offsets it occupies."""
     if len(batch) < _BATCH_RANGE.size:
-        raise ValueError(f"a record batch does not have {len(batch)} bytes")
+        raise ValueError(f"{len(batch)} bytes are too few for a record batch")
     base_offset, last_delta = _BATCH_RANGE.unpack_from(batch)
     return base_offset, last_delta + 1
 
@@ -309,10 +310,10 @@ def read_batch_range(batch: bytes) -> tuple[int, int]:
 def compute_watermark_violation(
     log_ends: Sequence[int], durable: Sequence[int], sequences: tuple[int, int]
 ) -> WatermarkViolation | None:
-    """The error where the log ends below what was marked as durable.
+    """Return the error if the log ends below the watermark, else ``None``.
 
-    ``sequences`` are the store's own count of writes now and at the mark, which also counts what
-    is not in the log.
+    ``sequences`` are the store's write sequence numbers, now and at the watermark. They also count
+    side records, which the log end offsets do not.
     """
     losses = [
         f"log partition {partition} ends at offset {end}, {mark - end} records below {mark}"
@@ -320,7 +321,7 @@ def compute_watermark_violation(
         if end < mark
     ]
     if not losses and sequences[0] < sequences[1]:
-        losses = [f"the store ends at write {sequences[0]} of {sequences[1]}, within side records"]
+        losses = [f"the store ends at write {sequences[0]} of {sequences[1]}, in side records"]
     if not losses:
         return None
     more = f" (and {len(losses) - 3} more partitions)" if len(losses) > 3 else ""
@@ -331,7 +332,7 @@ def compute_watermark_violation(
 
 
 def compute_prefix_end(prefix: bytes) -> bytes | None:
-    """The first key after all keys with the prefix, or ``None`` where there is none."""
+    """The smallest key above every key with the prefix, or ``None`` if there is none."""
     stripped = prefix.rstrip(b"\xff")
     if not stripped:
         return None
@@ -339,7 +340,10 @@ def compute_prefix_end(prefix: bytes) -> bytes | None:
 
 
 def scan_offset_group_ids(seek: Callable[[bytes], bytes | None]) -> Iterator[GroupId]:
-    """Distinct groups of type-1 keys; ``seek`` finds the first record key at or after its own."""
+    """Iterate over the distinct groups of type-1 keys.
+
+    ``seek`` returns the first record key at or after its argument.
+    """
     position: bytes | None = _OFFSET_TYPE
     while position is not None:
         key = seek(position)

@@ -1,4 +1,4 @@
-"""Side records as bytes: the key is a kind and a name, the value a ``muster.store.v1`` message."""
+"""Codec of side records: a key is a kind byte and a name, a value a ``muster.store.v1`` message."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _GROUP_ID_SIZE = struct.Struct(">i")
 
 
 def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as ``LogStore.write`` takes them."""
+    """Encode a record as the key and value that ``LogStore.write`` takes."""
     value = None if record.value is None else encode_side_value(record.value)
     return encode_side_key(record.key), value
 
 
 def decode_side(key: bytes, value: bytes | None) -> SideRecord:
-    """The record; raises ``CodecError`` for an unknown kind or a value that cannot be read."""
+    """Decode a record; raises ``CodecError`` for an unknown kind or an invalid value."""
     try:
         side_key = _decode_key(key)
         return SideRecord(side_key, None if value is None else _decode_value(side_key, value))
@@ -74,23 +74,23 @@ SHARD_KINDS = (
     LOCAL_ASSIGNORS_KIND,
     INSTALLED_METADATA_KIND,
 )
-"""What the keys of records begin with that are of one log partition."""
+"""Key prefixes of the kinds whose records belong to one log partition."""
 
 
 def encode_producer_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
-    """What the keys of all producers of a log partition begin with, alone and in groups."""
+    """The key prefixes of a log partition's producer states and producer groups."""
     packed = _PARTITION.pack(partition)
     return PRODUCER_STATE_KIND + packed, PRODUCER_GROUP_KIND + packed
 
 
 def encode_local_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
-    """What the keys of all members of a log partition begin with that have to do with assignors."""
+    """The key prefixes of a log partition's client-side assignors and installed metadata."""
     packed = _PARTITION.pack(partition)
     return LOCAL_ASSIGNORS_KIND + packed, INSTALLED_METADATA_KIND + packed
 
 
 def encode_side_key(key: SideKey) -> bytes:
-    """Kind and name."""
+    """Encode a key: the kind byte, then the name."""
     match key:
         case TopicSideKey():
             return TOPIC_KIND + key.topic.encode()
@@ -129,13 +129,13 @@ def _decode_member(name: bytes) -> tuple[LogPartition, GroupId, MemberId]:
         raise CodecError(str(error)) from None
     rest = name[_PARTITION.size + _GROUP_ID_SIZE.size :]
     if not 0 < size < len(rest):
-        raise CodecError(f"{len(rest)} bytes of ids, {size} of them the group's")
+        raise CodecError(f"group id of {size} bytes does not fit into {len(rest)} bytes of ids")
     group_id, member_id = rest[:size].decode(), rest[size:].decode()
     return LogPartition(partition), GroupId(group_id), MemberId(member_id)
 
 
 def encode_side_value(value: SideValue) -> bytes:
-    """The message's bytes; raises ``CodecError`` where a field does not fit."""
+    """Encode a value as a message; raises ``CodecError`` if a field is out of range."""
     try:
         return _compute_message(value).SerializeToString(deterministic=True)
     except (ValueError, TypeError) as error:
@@ -223,7 +223,7 @@ def _decode_key(key: bytes) -> SideKey:
         return LocalAssignorsKey(*_decode_member(name))
     if kind == INSTALLED_METADATA_KIND:
         return InstalledMetadataKey(*_decode_member(name))
-    raise CodecError("unknown kind, or a name that this kind cannot have")
+    raise CodecError("unknown kind, or a name that is invalid for its kind")
 
 
 def _decode_value(key: SideKey, data: bytes) -> SideValue:
@@ -232,7 +232,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             topic = side_pb2.Topic.FromString(data)
             if len(topic.topic_id) != _TOPIC_ID_SIZE or topic.partitions < 1:
                 raise CodecError(
-                    f"{len(topic.topic_id)} bytes of topic id and {topic.partitions} partitions"
+                    f"invalid topic: topic id of {len(topic.topic_id)} bytes, "
+                    f"{topic.partitions} partitions"
                 )
             racks = tuple(tuple(each.names) for each in topic.racks)
             return TopicSideValue(TopicId(topic.topic_id), topic.partitions, racks)
@@ -246,9 +247,9 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case ImportGraceKey():
             return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
         case GroupConfigsSideKey():
-            said = side_pb2.GroupConfigs.FromString(data)
-            own = tuple((config.name, config.value) for config in said.configs)
-            return GroupConfigsSideValue(own, said.longest_session_timeout_ms)
+            message = side_pb2.GroupConfigs.FromString(data)
+            own = tuple((config.name, config.value) for config in message.configs)
+            return GroupConfigsSideValue(own, message.longest_session_timeout_ms)
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(
@@ -276,12 +277,12 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             assert_never(key)
 
 
-def _decode_assignor(said: side_pb2.LocalAssignor) -> LocalAssignor:
+def _decode_assignor(message: side_pb2.LocalAssignor) -> LocalAssignor:
     return LocalAssignor(
-        said.name,
-        said.minimum_version,
-        said.maximum_version,
-        said.version,
-        said.metadata,
-        said.reason,
+        message.name,
+        message.minimum_version,
+        message.maximum_version,
+        message.version,
+        message.metadata,
+        message.reason,
     )

@@ -1,1 +1,1 @@
-"""The one entrance of the state machine: which handler takes which command."""
+"""The entry point of the state machine: maps each command to its handler."""

@@ -1,4 +1,4 @@
-"""The table of commands: who takes each, what it waits for at a start, and which handler has it."""
+"""The command table: the route, the loading rule and the handler of each command."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from coordinator.dispatch.shard_handlers import (
     handle_commit,
     handle_consumer_heartbeat,
     handle_consumer_leave,
+    handle_continuation,
     handle_heartbeat_of_classic_protocol,
     handle_join,
-    handle_second_half,
     handle_sync,
     handle_transactional_commit,
 )
@@ -82,38 +82,38 @@ from translator.plan import handle_convert_to_classic
 
 
 class Route(Enum):
-    """Who takes a command."""
+    """The part of the runtime that takes a command."""
 
     MEMBER = auto()
-    """The shard of the group, in the order in which members spoke, so many in a turn."""
+    """The shard of the group, in request order, a bounded number per event-loop iteration."""
     SHARD = auto()
-    """The shard of the group, at once: it is not held up by what members say."""
+    """The shard of the group, at once, ahead of queued requests of members."""
     COMMIT = auto()
-    """The shard of the group, on the short way."""
+    """The shard of the group, on the fast path for offset commits."""
     FETCH = auto()
-    """The store of offsets."""
+    """The committed offsets in the store."""
     TRANSACTION = auto()
-    """The shard of the group, or of the log partition, with its open transactions."""
+    """The shard of the group or of the log partition, and its open transactions."""
     LIST_TRANSACTIONS = auto()
     DELETION = auto()
-    """The shard of the group, and the store of offsets."""
+    """The shard of the group, and the committed offsets in the store."""
     READ = auto()
-    """The groups in memory, of several shards."""
+    """The groups in memory, across shards."""
     TOPICS = auto()
-    """The topics and the configs of groups."""
+    """The topic catalogue, producer ids and group configs."""
 
 
 class Loading(Enum):
-    """What has to be loaded before a command is handled."""
+    """What must be loaded before a command can be handled."""
 
     GROUP = auto()
-    """The shard of its group."""
+    """The shard of the command's group."""
     GROUPS = auto()
-    """The shards of all its groups."""
+    """The shards of all groups in the command."""
     EACH_GROUP = auto()
-    """Of each group its shard: those that are loaded are answered."""
+    """The shard of each group; only groups whose shard is not loaded are refused."""
     LOG_PARTITION = auto()
-    """The shard of its log partition."""
+    """The shard of the command's log partition."""
     ALL = auto()
     """All shards."""
     NOTHING = auto()
@@ -124,8 +124,11 @@ Handler: TypeAlias = Callable[[Shard, Any, Now], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of one type of command. ``handler`` is ``None`` where its route computes the answer: reads,
-    topics, and what is found in the store of offsets."""
+    """The row of one command type.
+
+    ``handler`` is ``None`` if the route itself computes the answer: reads, topics, and commands
+    that need the committed offsets in the store.
+    """
 
     route: Route
     loading: Loading
@@ -145,7 +148,7 @@ def _row(
 
 
 def _at_any_time(handle: Callable[[Shard, C], Outcome]) -> Callable[[Shard, C, Now], Outcome]:
-    """The handler of what does not depend on the time."""
+    """Adapt a handler that does not depend on the time."""
 
     def handler(shard: Shard, command: C, now: Now) -> Outcome:
         return handle(shard, command)
@@ -164,7 +167,7 @@ _ROWS: Final = (
     _row(ExpireClassicDeadline, Route.MEMBER, Loading.GROUP, handle_classic_deadline),
     #
     _row(ConvertToClassicGroup, Route.SHARD, Loading.GROUP, handle_convert_to_classic),
-    _row(ReconcileMember, Route.SHARD, Loading.GROUP, handle_second_half),
+    _row(ReconcileMember, Route.SHARD, Loading.GROUP, handle_continuation),
     _row(PrepareAssignment, Route.SHARD, Loading.GROUP, _at_any_time(handle_prepare_assignment)),
     _row(InstallAssignment, Route.SHARD, Loading.GROUP, handle_install_assignment),
     _row(InstallTarget, Route.SHARD, Loading.GROUP, handle_install_target),
@@ -207,5 +210,4 @@ _ROWS: Final = (
 )
 
 COMMANDS: Final[Mapping[type[Any], Row]] = dict(_ROWS)
-"""Each type of command that there is: those of ``model.commands.Command``, and those that the
-runtime gives its own shards."""
+"""All command types: those of ``model.commands.Command``, and the runtime's own commands."""

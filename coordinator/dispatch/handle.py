@@ -1,4 +1,4 @@
-"""One entrance to the state machine."""
+"""``handle``, the entry point of the state machine."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ ShardCommand: TypeAlias = (
     | ExpireOffsets
     | OffsetCommit
 )
-"""Commands of one group that need nothing but its shard: what ``handle`` takes."""
+"""The commands that ``handle`` takes: those of one group that need only its shard."""
 
 
 def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
-    """What the command comes to. Reads the state and changes nothing.
+    """Compute the outcome of a command, without changing any state.
 
-    Raises the ``GroupError`` that is the answer.
+    Raises ``GroupError`` if the answer is an error.
     """
     if shard.soft.being_deleted and isinstance(command, ConsumerGroupHeartbeat | JoinGroup):
         check_not_being_deleted(shard, command.group_id)

@@ -1,4 +1,4 @@
-"""Handlers of commands that ask for one of two types of group, with the checks before them."""
+"""Handlers that validate a command and select the handler for the type of its group."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from translator.upgrade import find_group_to_upgrade, handle_upgrade
 
 
 def handle_consumer_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) -> Outcome:
-    """A heartbeat of the consumer protocol; one that joins a classic group converts it."""
+    """Handle a ConsumerGroupHeartbeat; one that joins a classic group may upgrade it."""
     check_consumer_protocol(shard)
     check_group_id(shard, command.group_id)
     check_member_request(shard, command)
@@ -59,21 +59,21 @@ def handle_consumer_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now
 
 
 def handle_consumer_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
-    """A heartbeat of the consumer protocol that leaves."""
+    """Handle a ConsumerGroupHeartbeat with a leave epoch (-1 or -2)."""
     check_consumer_protocol(shard)
     check_group_id(shard, command.group_id)
     return handle_leave(shard, command, now)
 
 
-def handle_second_half(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
-    """The rest of a heartbeat, or of a JoinGroup on a consumer group."""
+def handle_continuation(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
+    """Handle the continuation of a heartbeat, or of a JoinGroup on a consumer group."""
     if command.by_join_group:
         return handle_reconcile_by_join_group(shard, command, now)
     return handle_reconcile_member(shard, command, now)
 
 
 def handle_join(shard: Shard, command: JoinGroup, now: Now) -> Outcome:
-    """JoinGroup in a group of either type."""
+    """Handle a JoinGroup on a group of either type."""
     check_member_metadata(shard.settings, command)
     check_subscriptions(command, shard.settings.group_subscriptions_max)
     group = _find_consumer_group(shard, command.group_id)
@@ -88,7 +88,7 @@ def handle_join(shard: Shard, command: JoinGroup, now: Now) -> Outcome:
 
 
 def handle_sync(shard: Shard, command: SyncGroup, now: Now) -> Outcome:
-    """SyncGroup in a group of either type."""
+    """Handle a SyncGroup on a group of either type."""
     group = _find_consumer_group(shard, command.group_id)
     if group is not None:
         return handle_sync_of_classic_member(shard, group, command)
@@ -99,7 +99,7 @@ def handle_sync(shard: Shard, command: SyncGroup, now: Now) -> Outcome:
 def handle_heartbeat_of_classic_protocol(
     shard: Shard, command: ClassicHeartbeat, now: Now
 ) -> Outcome:
-    """Heartbeat in a group of either type."""
+    """Handle a Heartbeat on a group of either type."""
     group = _find_consumer_group(shard, command.group_id)
     if group is not None:
         return handle_heartbeat_of_classic_member(shard, group, command, now)
@@ -108,7 +108,7 @@ def handle_heartbeat_of_classic_protocol(
 
 
 def handle_classic_deadline(shard: Shard, command: ExpireClassicDeadline, now: Now) -> Outcome:
-    """What the deadlines of classic members bring, in a group of either type."""
+    """Handle an expired deadline of classic members, in a group of either type."""
     group = _find_consumer_group(shard, command.group_id)
     if group is not None:
         return handle_expire_classic_member(shard, group, command, now)
@@ -116,7 +116,7 @@ def handle_classic_deadline(shard: Shard, command: ExpireClassicDeadline, now: N
 
 
 def _find_consumer_group(shard: Shard, group_id: GroupId) -> ConsumerGroup | None:
-    """The consumer group that classic members are, or may become, members of."""
+    """The consumer group with this id, if it has members; an empty one may become classic."""
     group = shard.consumer_groups.get(group_id)
     return group if group is not None and group.member_count else None
 
@@ -127,12 +127,12 @@ def _check_classic_group_id(group_id: GroupId) -> None:
 
 
 def handle_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outcome:
-    """OffsetCommit, of a group id that fits into a key."""
+    """Handle an OffsetCommit, after checking the group id."""
     check_group_id_size(shard, command.group_id)
     return handle_offset_commit(shard, command, now)
 
 
 def handle_transactional_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:
-    """TxnOffsetCommit, of a group id that fits into a key."""
+    """Handle a TxnOffsetCommit, after checking the group id."""
     check_group_id_size(shard, command.group_id)
     return handle_txn_offset_commit(shard, command, now)

@@ -46,11 +46,12 @@ SERVICES = (
 
 
 def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSettings) -> int:
-    """How long a session may be silent: thrice fits into the shortest timeout of any group.
+    """The silence (ms) after which a session is sent a Ping.
 
-    A group may have a timeout of its own, and not below the least that is permitted. Unless it is
-    set, it fits six times where heartbeats are not rarer: what becomes of a connection HTTP/2
-    finds out by itself, and a Ping and its answer are all that a stream at rest costs.
+    It is at most a third of the shortest session timeout that a group can have: group configs may
+    lower the timeout down to the permitted minimum. By default it is a sixth of that, or the
+    heartbeat interval if longer. Pings need not be more frequent to detect dead connections, which
+    HTTP/2 keepalive does, and they are the only cost of an idle stream.
     """
     least_ms = min(
         coordinator.group_consumer_min_session_timeout_ms,
@@ -63,7 +64,7 @@ def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSetting
 
 
 class GrpcServer:
-    """Serves a coordinator over gRPC. Made on the loop that it serves on."""
+    """Serves a coordinator over gRPC. Must be created on the event loop that it serves on."""
 
     def __init__(
         self,
@@ -110,7 +111,10 @@ class GrpcServer:
         )
 
     async def start(self, host: str, port: int) -> int:
-        """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""
+        """Start listening, on a free port if ``port`` is 0, and return the bound port.
+
+        Raises ``OSError`` if the server cannot listen there.
+        """
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             bound = self._server.add_insecure_port(address)
@@ -121,7 +125,7 @@ class GrpcServer:
         return bound
 
     async def set_serving(self, is_serving: bool) -> None:
-        """What the health service says, overall and of each service."""
+        """Set the status that the health service reports, overall and for each service."""
         status = (
             health_pb2.HealthCheckResponse.SERVING
             if is_serving
@@ -131,13 +135,13 @@ class GrpcServer:
             await self._health.set(name, status)
 
     async def stop(self, grace_s: float) -> None:
-        """Says NOT_SERVING, takes no more calls, tells sessions, and answers what is owed.
+        """Report NOT_SERVING, refuse new calls, notify sessions, and answer calls in flight.
 
-        Nothing is left after ``grace_s``. The coordinator must still be running.
+        Calls that are left after ``grace_s`` are cancelled. The coordinator must still be running.
         """
         await self._health.enter_graceful_shutdown()
         ending = asyncio.create_task(self._server.stop(grace_s))
-        # It gets to run, and so refuses calls, before clients are told to go elsewhere.
+        # Let it run, so that new calls are refused before clients are told to reconnect elsewhere.
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(grace_s):
@@ -147,6 +151,6 @@ class GrpcServer:
         except TimeoutError:
             pass
         await asyncio.wait((ending,), timeout=_LISTENERS_GRACE_S)
-        # What is left now only listens: health watchers, reflection.
+        # Only listening streams are left now: health watchers and reflection.
         await self._server.stop(None)
         await ending

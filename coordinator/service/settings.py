@@ -1,4 +1,4 @@
-"""Settings of the gRPC door; the names of settings have dots where these have underscores."""
+"""Settings of the gRPC listener; setting names have dots in place of the underscores here."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ ChannelOption: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class GrpcSettings:
-    """Limits are checked before memory is spent on what exceeds them.
+    """Settings of the gRPC listener. Limits are checked before memory is allocated.
 
-    ``grpc_message_max_bytes``: of a message received. ``grpc_metadata_max_bytes``: of the
-    metadata of a call. ``grpc_connections_max``: connections at a time.
-    ``grpc_connection_streams_max``: calls at a time on one connection.
+    ``grpc_message_max_bytes``: size of a received message. ``grpc_metadata_max_bytes``: size of the
+    metadata of a call. ``grpc_connections_max``: concurrent connections.
+    ``grpc_connection_streams_max``: concurrent calls on one connection.
 
     ``grpc_stream_members_max``: members of one session. ``grpc_message_actions_max``: actions in
-    one message of a session. ``grpc_stream_pending_max``: requests of one session that are
-    being handled or whose answers the client has not read; beyond it the session reads no more.
-    ``grpc_request_partitions_max``: partitions that one request or action names.
-    ``grpc_id_max_bytes``: of a member, instance, client or rack id, an assignor's name or a
-    request id.
+    one message of a session. ``grpc_stream_total_bytes``: responses of all sessions held in memory;
+    0 derives the limit from the machine's memory. ``grpc_stream_pending_max``: requests of one
+    session in flight or with responses that the client has not read; at the limit the session stops
+    reading. ``grpc_request_partitions_max``: partitions in one request or action.
+    ``grpc_id_max_bytes``: size of a member, instance, client, rack or request id, or of an assignor
+    name.
 
     ``grpc_ping_interval_ms``: silence after which a session is sent a Ping; 0 for a sixth of the
-    shortest session timeout, or a longer heartbeat interval. ``grpc_keepalive_interval_ms`` and
-    ``grpc_keepalive_timeout_ms``: HTTP/2 pings, which find connections that nobody answers;
-    ``grpc_client_ping_min_interval_ms``: clients that send HTTP/2 pings faster are cut off.
+    shortest session timeout, or the heartbeat interval if longer. ``grpc_keepalive_interval_ms``
+    and ``grpc_keepalive_timeout_ms``: HTTP/2 pings, which detect dead connections;
+    ``grpc_client_ping_min_interval_ms``: clients that send HTTP/2 pings more often are
+    disconnected.
 
-    ``grpc_page_size`` and ``grpc_page_size_max``: entries on one page of a list.
-    ``grpc_request_ids_max``: how many answers are remembered for repeated request ids.
+    ``grpc_page_size`` and ``grpc_page_size_max``: default and maximum page size of lists.
+    ``grpc_request_ids_max``: how many responses are remembered for repeated request ids.
 
-    ``grpc_history_readers_max``: processes at a time that read the log for questions about the
-    past; ``grpc_history_reader_bytes``: the memory that each may take; ``grpc_history_timeout_ms``:
-    how long such a question may take, waiting included.
+    ``grpc_history_readers_max``: concurrent processes that read the log for ``as_of`` requests;
+    ``grpc_history_reader_bytes``: the memory limit of each; ``grpc_history_timeout_ms``: timeout of
+    such a request, including its time in the queue.
     """
 
     # More than 15 attributes: one field is one setting.
@@ -65,9 +67,9 @@ _PENDING_CALLS_MAX: Final = 10_000
 
 
 def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:
-    """Arguments of the gRPC core. It ignores keys that it does not know: test limits by attack."""
+    """The options of the gRPC core, which ignores unknown keys: a test must exceed each limit."""
     return (
-        # Two servers on one port would share its connections and neither would notice.
+        # Otherwise two servers could listen on one port and silently share its connections.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", settings.grpc_message_max_bytes),
         ("grpc.max_send_message_length", -1),
@@ -79,18 +81,18 @@ def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:
         ("grpc.keepalive_timeout_ms", settings.grpc_keepalive_timeout_ms),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
-        # A stopped process still has a kernel that acknowledges TCP; only this cuts it off.
+        # The kernel acknowledges TCP even for a stopped process; only this timeout detects it.
         ("grpc.http2.ping_timeout_ms", settings.grpc_keepalive_timeout_ms),
         (
             "grpc.http2.min_ping_interval_without_data_ms",
             settings.grpc_client_ping_min_interval_ms,
         ),
         ("grpc.http2.max_ping_strikes", 2),
-        # Calls that the server has not taken yet. Above the first number gRPC ends some by chance,
-        # above the second all, with CANCELLED: of whoever calls while one client opens thousands.
+        # Calls that the server has not accepted yet. Above the first limit gRPC cancels some at
+        # random, above the second all: also calls of others, while one client opens thousands.
         ("grpc.server.max_pending_requests", _PENDING_CALLS_MAX),
         ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING_CALLS_MAX),
-        # Probing for bandwidth sends a PING with every other small message, which doubled what a
-        # stream costs at rest; windows of a fixed size do for messages like ours.
+        # Bandwidth probing sends a PING with every other small message and so doubles the cost of
+        # an idle stream. A fixed window suffices for small messages.
         ("grpc.http2.bdp_probe", 0),
     )

@@ -1,5 +1,5 @@
-"""Bytes of the ``__consumer_offsets`` log to the model's records and back; pure.
+"""Codec between the bytes of the ``__consumer_offsets`` log and the model's records; pure.
 
-``records`` has keys and values, ``batches`` the RecordBatch v2 around them, ``to_json`` Kafka's
-JSON. Whatever bytes come in, the only error that comes out is ``CodecError``.
+``record_codec`` has keys and values, ``batches`` and ``batch_encoding`` the RecordBatch v2 around
+them, ``to_json`` Kafka's JSON. ``CodecError`` is the only error that any input bytes can cause.
 """

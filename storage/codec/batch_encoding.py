@@ -1,6 +1,6 @@
-"""Records to RecordBatch v2: batches of the group coordinator, markers, and batches written again.
+"""Encoding of RecordBatch v2: new batches, transaction markers, and rewritten batches.
 
-The format is in ``storage.codec.batches``.
+``storage.codec.batches`` describes the format.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from storage.codec.batches import (
 from storage.codec.errors import UnsupportedCompressionError
 
 _ZIGZAG = tuple(wire.encode_zigzag(value) for value in range(1 << 13))
-"""Lengths and offset deltas up to here are looked up; longer ones are computed."""
+"""Lookup table of small lengths and offset deltas; larger ones are computed."""
 
 
 def encode_batch(
@@ -43,9 +43,9 @@ def encode_batch(
     base_sequence: int = 0,
     is_transactional: bool = False,
 ) -> bytes:
-    """A batch of keys and values at consecutive offsets with one timestamp, not compressed.
+    """Encode keys and values as an uncompressed batch, at consecutive offsets, one timestamp.
 
-    The same bytes as Kafka's group coordinator writes, whose base sequence is always 0.
+    The bytes equal those that Kafka's group coordinator writes; its base sequence is always 0.
     """
     return frame_records(
         base_offset,
@@ -61,7 +61,7 @@ def encode_batch(
 
 
 def encode_records(records: Iterable[tuple[bytes, bytes | None]], first_delta: int = 0) -> bytes:
-    """What a batch has behind its header, or the part of it from its record ``first_delta`` on."""
+    """Encode the records section of a batch, starting with offset delta ``first_delta``."""
     parts: list[bytes] = []
     append = parts.append
     zigzag = _ZIGZAG
@@ -99,7 +99,7 @@ def frame_records(
     base_sequence: int = 0,
     is_transactional: bool = False,
 ) -> bytes:
-    """``encode_batch`` of records that are encoded already."""
+    """``encode_batch`` for records that are already encoded."""
     return _frame(
         base_offset,
         count - 1,
@@ -122,7 +122,7 @@ def encode_marker(
     coordinator_epoch: int,
     leader_epoch: int = 0,
 ) -> bytes:
-    """The control batch that commits or aborts a producer's transaction: one offset."""
+    """Encode a transaction marker: a control batch of one record that commits or aborts."""
     key = struct.pack(">hh", 0, 1 if committed else 0)
     body = _encode_body(0, 0, key, struct.pack(">hi", 0, coordinator_epoch), ())
     return _frame(
@@ -140,9 +140,10 @@ def encode_marker(
 def select_records(
     batch: Batch, records: Sequence[BatchRecord], *, is_transactional: bool
 ) -> bytes:
-    """A batch of some of another's records, at their own offsets and times, not compressed.
+    """Encode some records of a batch as a new uncompressed batch; offsets and times are kept.
 
-    It is of the same producer and sequence, or of none where it is taken out of a transaction.
+    The new batch keeps producer id and epoch and adjusts the base sequence. If it is taken out of
+    a transaction, it has no producer.
     """
     first, last = records[0], records[-1]
     attributes = TRANSACTIONAL if is_transactional else 0
@@ -175,9 +176,9 @@ def select_records(
 
 
 def reencode_batch(batch: Batch) -> bytes:
-    """The bytes of a decoded batch that was not compressed: gaps, headers, times and all."""
+    """Encode a decoded, uncompressed batch back to its bytes, with its offset gaps and headers."""
     if batch.compression:
-        raise UnsupportedCompressionError("a compressed batch cannot be encoded again")
+        raise UnsupportedCompressionError("cannot re-encode a compressed batch")
     parts: list[bytes] = []
     for record in batch.records:
         delta = 0 if batch.is_log_append_time else record.timestamp - batch.base_timestamp
@@ -197,7 +198,10 @@ def reencode_batch(batch: Batch) -> bytes:
 
 
 def replace_records(header: BatchHeader, records: bytes, count: int, max_timestamp: int) -> bytes:
-    """The batch with other records: ``count`` of them, encoded, and compressed as it says."""
+    """Replace the records section of a batch.
+
+    ``records`` holds ``count`` encoded records, compressed by the codec that the header names.
+    """
     return _frame(
         header.base_offset,
         header.last_offset - header.base_offset,

@@ -1,8 +1,8 @@
-"""RecordBatch v2, the frame of Kafka's log: its header, and decoding.
+"""Decoding of RecordBatch v2, the unit of Kafka's log.
 
-Facts of Kafka's ``DefaultRecordBatch`` and ``DefaultRecord``. A batch has a header of 61 bytes,
-then records in varints; the CRC-32C covers everything from the attributes on.
-``storage.codec.batch_encoding`` makes batches.
+The format is that of Kafka's ``DefaultRecordBatch`` and ``DefaultRecord``: a header of 61 bytes,
+then records whose fields are varints. The CRC-32C covers everything from the attributes on.
+``storage.codec.batch_encoding`` encodes batches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PREFIX = struct.Struct(">qiibI")
 BODY_HEAD = struct.Struct(">hiqqqhii")
 CRC_START = PREFIX.size
 LENGTH_OFFSET = 12
-"""Batch length counts from after itself: base offset and length are not in it."""
+"""The batch length field counts the bytes after itself: it excludes base offset and length."""
 
 MAGIC = 2
 _COMPRESSION_MASK = 0x07
@@ -43,11 +43,11 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 
 Decompress = Callable[[int, bytes], bytes]
-"""Records of a batch from a codec number (``compression``) and its bytes."""
+"""Decompresses the records section, given its codec number (``compression``) and bytes."""
 
 
 class BatchRecord(NamedTuple):
-    """A record of a batch; ``timestamp`` in wall ms, a value of ``None`` is a tombstone."""
+    """A record of a batch; ``timestamp`` in wall-clock ms, a value of ``None`` is a tombstone."""
 
     offset: int
     timestamp: int
@@ -58,7 +58,7 @@ class BatchRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """What a batch says of itself. ``size`` is all its bytes; timestamps are wall ms."""
+    """The header of a batch. ``size`` is the batch in bytes; timestamps are wall-clock ms."""
 
     base_offset: int
     last_offset: int
@@ -80,28 +80,28 @@ class BatchHeader:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction of its producer id."""
+        """Whether the batch belongs to a transaction of its producer id."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether its record is a marker that ends a transaction."""
+        """Whether the batch holds control records, such as transaction markers."""
         return bool(self.attributes & CONTROL)
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether every record has the time of the append, ``max_timestamp``."""
+        """Whether the timestamp type is LogAppendTime: every record has ``max_timestamp``."""
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When a cleaner may drop tombstones and markers; it is kept as base timestamp."""
+        """When the log cleaner may drop tombstones and markers; stored as base timestamp."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(BatchHeader):
-    """A batch with its records, of which compaction may have left any number, even none."""
+    """A batch with its records; compaction may have removed some or all of them."""
 
     records: tuple[BatchRecord, ...]
 
@@ -114,14 +114,14 @@ class Marker(NamedTuple):
 
 
 def compute_max_timestamp(batch: BatchHeader, records: Sequence[BatchRecord]) -> int:
-    """What the header of a batch says once it has these of its records and no others, wall ms."""
+    """The max timestamp (wall-clock ms) of a batch that is reduced to ``records``."""
     if batch.is_log_append_time or not records:
         return batch.max_timestamp
     return max(record.timestamp for record in records)
 
 
 def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
-    """The header at a position, of a batch that lies whole in ``data``; no CRC is looked at."""
+    """Read the header of a batch that lies entirely in ``data``, without checking its CRC."""
     left = len(data) - pos
     if left < HEADER_SIZE:
         raise TruncatedError(f"a batch header has {HEADER_SIZE} bytes, {left} left at {pos}")
@@ -131,16 +131,16 @@ def read_batch_header(data: bytes, pos: int = 0) -> BatchHeader:
         raise CodecError(f"batch at {pos} has message format v{magic}, only v2 can be read")
     size = length + LENGTH_OFFSET
     if size < HEADER_SIZE or last_delta < 0 or rest[-1] < 0:
-        raise CodecError(f"batch at {pos} has a header that cannot be")
+        raise CodecError(f"batch at {pos} has an invalid header")
     if size > left:
-        raise TruncatedError(f"batch at {pos} has {size} bytes, {left} are there")
+        raise TruncatedError(f"batch at {pos} has {size} bytes, {left} are left")
     return BatchHeader(
         base_offset, base_offset + last_delta, size, leader_epoch, crc, attributes, *rest
     )
 
 
 def check_crc(data: bytes, pos: int, header: BatchHeader) -> None:
-    """Raises ``ChecksumError`` unless the bytes of the batch are those that were written."""
+    """Raise ``ChecksumError`` unless the bytes of the batch match the CRC in its header."""
     actual = crc32c.crc32c(memoryview(data)[pos + CRC_START : pos + header.size])
     if actual != header.crc:
         raise ChecksumError(
@@ -149,7 +149,7 @@ def check_crc(data: bytes, pos: int, header: BatchHeader) -> None:
 
 
 def decode_batch(data: bytes, pos: int = 0, *, decompress: Decompress | None = None) -> Batch:
-    """The batch at a position, with its CRC verified; the next one begins at its ``size``."""
+    """Decode the batch at a position and verify its CRC; the next batch is ``size`` bytes on."""
     header = read_batch_header(data, pos)
     check_crc(data, pos, header)
     records = data[pos + HEADER_SIZE : pos + header.size]
@@ -178,7 +178,7 @@ def decode_batch(data: bytes, pos: int = 0, *, decompress: Decompress | None = N
 
 
 def decode_marker(record: BatchRecord) -> Marker | None:
-    """What a control record says; ``None`` for control types that end no transaction."""
+    """Decode a transaction marker; ``None`` for control records of other types."""
     key, value = record.key or b"", record.value or b""
     if len(key) < 4:
         raise TruncatedError(f"control record at offset {record.offset} has no type")
@@ -213,7 +213,7 @@ def _decode_records(header: BatchHeader, data: bytes) -> tuple[BatchRecord, ...]
             raise TruncatedError(f"record at byte {pos} has {length} bytes")
         record = _decode_record(header, data, pos, end)
         if not last < record.offset <= header.last_offset:
-            raise CodecError(f"offset {record.offset} of a record is out of order or range")
+            raise CodecError(f"record offset {record.offset} is out of order or out of range")
         last = record.offset
         records.append(record)
         pos = end

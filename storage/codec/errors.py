@@ -1,4 +1,4 @@
-"""What a codec raises: bytes, or JSON, that are not what they should be."""
+"""Errors of the codec: malformed bytes or JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class TruncatedError(CodecError):
 
 
 class ChecksumError(CodecError):
-    """A record batch does not have the CRC-32C that it says it has."""
+    """A record batch does not match the CRC-32C in its header."""
 
 
 class TooLargeError(CodecError):
-    """Compressed records are more than may be held."""
+    """Compressed records exceed the size limit when decompressed."""
 
 
 class UnsupportedCompressionError(CodecError):
-    """A record batch is compressed in a way that cannot be read here."""
+    """A record batch has an unknown compression, or no decompressor was given."""

@@ -1,6 +1,6 @@
-"""The schemas of share and streams groups' records, types 10 to 15, 17 and 19 to 23.
+"""Schemas of the records of share and streams groups: types 10 to 15, 17 and 19 to 23.
 
-Facts of Kafka 4.3.0's group-coordinator messages. Keys have one version, which is their type.
+From the group-coordinator messages of Kafka 4.3.0. The version of a key is its record type.
 """
 
 from __future__ import annotations
@@ -214,4 +214,4 @@ FOREIGN_SCHEMAS: dict[int, RecordSchema] = {
         _of_group(streams.StreamsGroupTopologyKey), _STREAMS_TOPOLOGY
     ),
 }
-"""The schema of each type."""
+"""Schemas by record type."""

@@ -1,6 +1,6 @@
-"""The types that record schemas are made of, apart from structs, each able to become a codec.
+"""Field types of record schemas, except structs; each compiles to a codec.
 
-Kinds of a flexible version have compact lengths: a varint of the length plus one, 0 for null.
+Flexible versions use compact lengths: a varint of the length plus one, 0 for null.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ LengthWriter = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One kind at one version: bytes and JSON, both ways. No value takes under ``min_size``."""
+    """The codec of a type in one version, for bytes and JSON.
+
+    ``min_size`` is the size of the smallest encoded value, in bytes.
+    """
 
     read: Reader
     write: Writer
@@ -38,12 +41,12 @@ class Kind(Protocol):
     """A type of Kafka's message language."""
 
     def compile(self, version: int, *, flexible: bool, nullable: bool = False) -> Compiled:
-        """The codec of this type in a version of a message."""
+        """Compile the codec of this type for a message version."""
         ...
 
 
 def check_json(value: Any, expected: type) -> Any:
-    """The value, which must be of that JSON type."""
+    """Return the value; raises ``CodecError`` unless it has the expected JSON type."""
     if type(value) is not expected:
         raise CodecError(f"{value!r} should be {expected.__name__}")
     return value
@@ -55,7 +58,7 @@ def _identity(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class FixedInt:
-    """An integer of fixed size."""
+    """A fixed-size integer."""
 
     layout: struct.Struct
 
@@ -93,7 +96,7 @@ def _fixed_length(layout: struct.Struct) -> tuple[LengthReader, LengthWriter, in
 
 
 def _length(layout: struct.Struct, flexible: bool) -> tuple[LengthReader, LengthWriter, int]:
-    """How a length is read and written, and the bytes it takes at least; -1 is null."""
+    """The reader and the writer of a length, and its minimum size in bytes; -1 is null."""
     return (_read_compact, _write_compact, 1) if flexible else _fixed_length(layout)
 
 
@@ -108,7 +111,7 @@ def _or_null(convert: Convert, nullable: bool) -> Convert:
 
 @dataclass(frozen=True, slots=True)
 class String:
-    """UTF-8 text; an int16 of length where not compact."""
+    """UTF-8 text; the length is an int16 unless compact."""
 
     def compile(self, version: int, *, flexible: bool, nullable: bool = False) -> Compiled:
         read_length, write_length, min_size = _length(INT16, flexible)
@@ -145,7 +148,7 @@ class String:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Any bytes; an int32 of length where not compact."""
+    """Any bytes; the length is an int32 unless compact."""
 
     def compile(self, version: int, *, flexible: bool, nullable: bool = False) -> Compiled:
         read_length, write_length, min_size = _length(INT32, flexible)
@@ -169,7 +172,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Uuid:
-    """16 bytes; in JSON Kafka's URL-safe base64 without padding."""
+    """16 bytes; in JSON, URL-safe base64 without padding, as in Kafka."""
 
     def compile(self, version: int, *, flexible: bool, nullable: bool = False) -> Compiled:
         def read(data: bytes, pos: int) -> tuple[Any, int]:
@@ -184,22 +187,22 @@ class Uuid:
 
 
 def bytes_to_json(value: bytes) -> str:
-    """Base64, as Kafka's JSON has bytes."""
+    """Encode bytes as base64, as in Kafka's JSON."""
     return base64.b64encode(value).decode()
 
 
 def bytes_from_json(value: Any) -> bytes:
-    """Bytes from base64."""
+    """Decode bytes from base64."""
     return _decode_base64(check_json(value, str), urlsafe=False)
 
 
 def uuid_to_json(value: bytes) -> str:
-    """URL-safe base64 without padding: 22 characters."""
+    """Encode a UUID as URL-safe base64 without padding: 22 characters."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def uuid_from_json(value: Any) -> bytes:
-    """The 16 bytes of a UUID in Kafka's text form."""
+    """Decode a UUID in Kafka's text form to its 16 bytes."""
     decoded = _decode_base64(check_json(value, str) + "==", urlsafe=True)
     if len(decoded) != 16:
         raise CodecError(f"{value!r} is not a UUID of 22 characters")
@@ -218,7 +221,7 @@ def _decode_base64(text: str, *, urlsafe: bool) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A tuple of elements of one kind; an int32 of length where not compact."""
+    """A tuple of elements of one type; the length is an int32 unless compact."""
 
     of: Kind
 

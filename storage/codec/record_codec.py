@@ -1,7 +1,7 @@
-"""Keys and values of coordinator records, as bytes and as the model's records.
+"""Codec of coordinator record keys and values.
 
-A key begins with an int16, its type; a value with an int16, its version. Types and versions that
-are not known here pass through as ``UnknownKey`` and ``UnknownValue`` with all their bytes.
+A key begins with its type (int16), a value with its version (int16). Unknown types and versions
+decode to ``UnknownKey`` and ``UnknownValue``, which hold all their bytes.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ _MEMBER_KEYS: dict[int, Callable[[GroupId, MemberId], RecordKey]] = {
 
 
 def read_type(data: bytes) -> int:
-    """The record type that a key begins with."""
+    """Read the record type at the start of a key."""
     if len(data) < 2:
         raise TruncatedError(f"a record key has at least 2 bytes, not {len(data)}")
     return cast(int, INT16.unpack_from(data)[0])
 
 
 def read_version(data: bytes) -> int:
-    """The version that a value begins with."""
+    """Read the version at the start of a value."""
     if len(data) < 2:
         raise TruncatedError(f"a record value has at least 2 bytes, not {len(data)}")
     return cast(int, INT16.unpack_from(data)[0])
@@ -77,7 +77,7 @@ def read_version(data: bytes) -> int:
 
 
 def encode_key(key: RecordKey) -> bytes:
-    """The key's bytes; raises ``CodecError`` where a field does not fit."""
+    """Encode a key; raises ``CodecError`` if a field is out of range."""
     try:
         if type(key) is OffsetCommitKey:
             return hot.encode_offset_key(key)
@@ -92,7 +92,7 @@ def encode_key(key: RecordKey) -> bytes:
 
 
 def decode_key(data: bytes) -> RecordKey:
-    """The key; ``UnknownKey`` for types that Kafka 4.3 does not have."""
+    """Decode a key; types that Kafka 4.3 does not have give an ``UnknownKey``."""
     type_id = read_type(data)
     compiled = _KEYS.get(type_id)
     if compiled is None:
@@ -113,10 +113,10 @@ def decode_key(data: bytes) -> RecordKey:
 
 
 def encode_value(value: RecordValue, version: int | None = None) -> bytes:
-    """The value's bytes in a version, by default in the one that Kafka 4.3 writes.
+    """Encode a value in a version, by default the version that Kafka 4.3 writes.
 
-    Fields that the version lacks are left out. Raises ``CodecError`` where a field does not fit
-    or the version does not exist.
+    Fields that the version lacks are omitted. Raises ``CodecError`` if a field is out of range or
+    the version does not exist.
     """
     try:
         encoded = _encode_hot(value, version)
@@ -156,10 +156,10 @@ def _encode_hot(value: RecordValue, version: int | None) -> bytes | None:
 
 
 def compute_version(value: RecordValue) -> int:
-    """The version in which Kafka 4.3 writes a value.
+    """The version in which Kafka 4.3 writes a value (``GroupCoordinatorRecordHelpers``).
 
-    An offset with its own expiry is v1, the only version that has one (Kafka's
-    ``GroupCoordinatorRecordHelpers``); group metadata stays at v3 for older readers.
+    An offset commit with an expire timestamp is v1, the only version with that field. Group
+    metadata stays at v3 so that older brokers can read it.
     """
     match type_id := _VALUE_TYPES.get(type(value)):
         case RecordType.OFFSET_COMMIT:
@@ -174,7 +174,7 @@ def compute_version(value: RecordValue) -> int:
 
 
 def decode_value(key_type: int, data: bytes) -> tuple[int, RecordValue]:
-    """The version and the value; ``UnknownValue`` for types and versions not known here."""
+    """Decode a value and its version; unknown types and versions give an ``UnknownValue``."""
     versions = _VALUES.get(key_type)
     if versions is None:
         return (read_version(data) if len(data) > 1 else -1), UnknownValue(data)

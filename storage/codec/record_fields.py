@@ -1,9 +1,9 @@
-"""Structs: the tables that record schemas are, and what turns a table into a codec.
+"""Structs, the declarative form of record schemas, and their compilation to codecs.
 
-A ``Struct`` names a class and its fields, in the order of the class's arguments; a ``Field`` has
-a kind and the versions that have it. A struct of a flexible version ends with tagged fields, of
-which those unknown here go to the class's last argument, ``unknown_tags``. A tagged field that
-has its default is left out, in bytes and in JSON, as Kafka does it.
+A ``Struct`` lists the fields of a class in the order of the class's arguments. A ``Field`` has a
+kind and a range of versions. In a flexible version a struct ends with tagged fields; unknown tags
+go to the class's last argument, ``unknown_tags``. As in Kafka, a tagged field that has its default
+value is omitted from bytes and JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOT_NULL = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: ``attr`` names it in the class, in camel case in JSON.
+    """A field: ``attr`` is its name in the class, and in camel case its name in JSON.
 
     Versions outside ``since`` to ``until`` read ``default`` and write nothing.
     """
@@ -38,14 +38,14 @@ class Field:
 
     @property
     def json_name(self) -> str:
-        """Kafka's name: ``topic_id`` is ``topicId``."""
+        """Kafka's name of the field: ``topicId`` for ``topic_id``."""
         head, *tail = self.attr.split("_")
         return head + "".join(word.capitalize() for word in tail)
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A class and its fields; from version ``flexible_since`` on it has tagged fields."""
+    """A class and its fields, with tagged fields from version ``flexible_since`` on."""
 
     cls: Callable[..., Any]
     fields: tuple[Field, ...]
@@ -54,7 +54,7 @@ class Struct:
     def compile(
         self, version: int, *, flexible: bool | None = None, nullable: bool = False
     ) -> Compiled:
-        """The codec of a version; whether it is flexible an outer struct decides."""
+        """Compile the codec of a version; an outer struct passes its own ``flexible`` flag."""
         is_flexible = version >= self.flexible_since if flexible is None else flexible
         steps = tuple(
             _Step.of(field, index, version, is_flexible)
@@ -75,7 +75,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A field that a version has: where its value goes among the arguments, and its codec."""
+    """A field present in a version: the index of its constructor argument, and its codec."""
 
     field: Field
     index: int
@@ -206,9 +206,10 @@ def _tags_from_json(value: Any) -> wire.TagList:
 
 
 def _compile_nullable(struct: Compiled, null: bytes) -> Compiled:
-    """A struct that may be null: before it 1, or ``null`` alone.
+    """Compile a nullable struct: a marker byte 1 and the struct, or the byte ``null`` alone.
 
-    Null is the varint 0 in a tagged field and the int8 -1 elsewhere (Kafka's generator).
+    As in Kafka's message generator, null is the varint 0 in a tagged field and the int8 -1
+    elsewhere.
     """
     (null_byte,) = null
 

@@ -1,6 +1,6 @@
-"""The schemas of the record types that the coordinator reads and writes: 0 to 8 and 16.
+"""Schemas of the record types that the coordinator reads and writes: 0 to 8 and 16.
 
-Facts of Kafka 4.3.0's group-coordinator messages. Keys have one version, which is their type.
+From the group-coordinator messages of Kafka 4.3.0. The version of a key is its record type.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from storage.codec.kinds import (
 from storage.codec.record_fields import Field, Struct
 
 NEVER_FLEXIBLE = 0x8000
-"""Above every version: such a struct has no tagged fields."""
+"""Above every version, so the struct never has tagged fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """A record type: its key, its value, and the highest version of the value known here."""
+    """A record type: its key, its value, and the highest known version of the value."""
 
     key: Struct
     value: Struct
@@ -143,7 +143,7 @@ _CONSUMER_GROUP_MEMBER_METADATA = Struct(
             "classic_member_metadata",
             _CLASSIC_MEMBER_METADATA,
             tag=0,
-            # Kafka's default is an empty struct, so null is written out and absence is not null.
+            # Kafka's default is an empty struct, so an explicit null must be written.
             default=model.ClassicMemberMetadata(0, ()),
             nullable=True,
         ),
@@ -172,7 +172,7 @@ _ASSIGNED_TOPIC_PARTITIONS = Struct(
     (
         Field("topic_id", UUID),
         Field("partitions", Array(INT32_KIND)),
-        # Left out where empty; null is written out, as with every default that is not null.
+        # Omitted if empty. Null is not the default, so an explicit null must be written.
         Field("assignment_epochs", Array(INT32_KIND), tag=0, default=(), nullable=True),
     ),
 )

@@ -1,8 +1,8 @@
-"""Keys and values of records as the JSON that Kafka's own tools print, and back to bytes.
+"""Record keys and values as the JSON that Kafka's tools print.
 
-All types of Kafka 4.3, also those of groups that are not served here. Bytes are base64,
-UUIDs are Kafka's 22 characters, tagged fields with their defaults are left out. Tagged fields
-that are not known here are added as ``unknownTaggedFields``, so that nothing is lost.
+Covers all record types of Kafka 4.3, including those of share and streams groups. Bytes are
+base64, UUIDs Kafka's 22 characters. Tagged fields with default values are omitted; unknown tagged
+fields are added as ``unknownTaggedFields``, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _SCHEMAS: dict[int, RecordSchema] = {**RECORD_SCHEMAS, **FOREIGN_SCHEMAS}
 
 
 def compute_type_name(type_id: int) -> str | None:
-    """Kafka's name of a record type, such as ``OFFSET_COMMIT``; ``None`` for unknown types."""
+    """Kafka's name for a record type, such as ``OFFSET_COMMIT``; ``None`` for unknown types."""
     return RecordType(type_id).name if type_id in _SCHEMAS else None
 
 
 def key_to_json(data: bytes) -> JsonObject:
-    """A key's fields; raises ``CodecError`` for types that Kafka 4.3 does not have."""
+    """Decode a key to JSON; raises ``CodecError`` for types that Kafka 4.3 does not have."""
     return _to_json("key", _key_codec(read_type(data)), data)
 
 
 def value_to_json(key_type: int, data: bytes) -> JsonObject:
-    """A value's fields; raises ``CodecError`` for types and versions not known here."""
+    """Decode a value to JSON; raises ``CodecError`` for unknown types and versions."""
     return _to_json("value", _value_codec(key_type, read_version(data)), data)
 
 

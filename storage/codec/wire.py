@@ -1,8 +1,8 @@
-"""Primitive types of Kafka's wire: readers take bytes and a position, writers a bytearray.
+"""Primitive types of Kafka's protocol: readers take bytes and a position, writers a bytearray.
 
-They may also raise other exceptions of ``BAD_INPUT``, which the public functions of this package
-turn into ``CodecError`` with ``compute_codec_error``: a context manager would cost more than what
-it guards. No reader allocates more than the input can fill.
+These functions may raise any exception of ``BAD_INPUT``. The public functions of this package
+convert it with ``compute_codec_error``; a context manager would cost more than the code it guards.
+No reader allocates more than the input can fill.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ BAD_INPUT = (
     TypeError,
     AttributeError,
 )
-"""What primitives raise on bytes, values or JSON that are not what they should be."""
+"""Exceptions that the primitives raise for malformed bytes, values or JSON."""
 
 
 def compute_codec_error(what: str, error: Exception) -> CodecError:
-    """The ``CodecError`` for one of ``BAD_INPUT``, naming what was being read or written."""
+    """Convert an exception of ``BAD_INPUT``; ``what`` names the item being read or written."""
     if isinstance(error, CodecError):
         return type(error)(f"{what}: {error}")
     if isinstance(error, IndexError):
@@ -50,7 +50,7 @@ def compute_codec_error(what: str, error: Exception) -> CodecError:
 
 
 def encode_varint(value: int) -> bytes:
-    """An unsigned varint of any size."""
+    """Encode an unsigned varint of any size."""
     if 0 <= value < 1 << 14:
         return _VARINT_BYTES[value]
     if value < 0:
@@ -64,12 +64,12 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_zigzag(value: int) -> bytes:
-    """A signed varint: zigzag of up to 64 bits."""
+    """Encode a signed varint: zigzag, up to 64 bits."""
     return encode_varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits, and the position after it."""
+    """Read an unsigned varint of at most 32 bits; returns it and the position after it."""
     byte = data[pos]
     if byte < 0x80:
         return byte, pos + 1
@@ -89,7 +89,7 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_zigzag(data: bytes, pos: int, max_bytes: int = 5) -> tuple[int, int]:
-    """A signed varint (5 bytes) or varlong (10 bytes), and the position after it."""
+    """Read a signed varint (``max_bytes`` 5) or varlong (10); returns it and the next position."""
     byte = data[pos]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), pos + 1
@@ -108,7 +108,7 @@ def read_zigzag(data: bytes, pos: int, max_bytes: int = 5) -> tuple[int, int]:
 
 
 def take(data: bytes, pos: int, length: int) -> bytes:
-    """``length`` bytes from ``pos`` on, all of them or ``TruncatedError``."""
+    """Return exactly ``length`` bytes from ``pos`` on; raises ``TruncatedError`` otherwise."""
     if length < 0:
         raise CodecError(f"length {length} at byte {pos} is negative")
     if pos + length > len(data):
@@ -117,7 +117,7 @@ def take(data: bytes, pos: int, length: int) -> bytes:
 
 
 def check_count(data: bytes, pos: int, count: int, min_size: int) -> None:
-    """Raises unless ``count`` elements of at least ``min_size`` bytes can follow ``pos``."""
+    """Raise unless ``count`` elements of at least ``min_size`` bytes can follow ``pos``."""
     if count < 0:
         raise CodecError(f"null or negative array at byte {pos}")
     if count * min_size > len(data) - pos:
@@ -128,7 +128,7 @@ def check_count(data: bytes, pos: int, count: int, min_size: int) -> None:
 
 
 def read_tags(data: bytes, pos: int) -> tuple[TagList, int]:
-    """Raw tagged fields in ascending order, and the position after them."""
+    """Read raw tagged fields, which must be in ascending order; returns them and the position."""
     count, pos = read_varint(data, pos)
     if not count:
         return (), pos
@@ -147,7 +147,7 @@ def read_tags(data: bytes, pos: int) -> tuple[TagList, int]:
 
 
 def write_tags(out: bytearray, tags: TagList | list[tuple[int, bytes]]) -> None:
-    """Tagged fields, which must come in ascending order."""
+    """Write tagged fields, which must be in ascending order."""
     out += encode_varint(len(tags))
     previous = -1
     for tag, data in tags:

@@ -1,5 +1,5 @@
-"""Many record batches at once as numpy arrays: bytes in, arrays out, no state.
+"""Columnar decoding of record batches: bytes in, numpy arrays out, no state.
 
-``codec.batches`` reads one batch into objects and says what a batch is; here whole blocks of a
-segment become columns, for whatever goes through a long log: importing, verifying, pipelines.
+``codec.batches`` decodes one batch into objects and defines the format. This package decodes whole
+blocks of batches into columns, for readers of long logs: import, verification, pipelines.
 """

@@ -18,7 +18,7 @@ Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 PADDING = bytes(16)
-"""What ``data`` of columns ends with, so that a varint can be read at the end of the last batch."""
+"""Appended to ``BatchColumns.data``, so that a varint read at its end stays within the buffer."""
 
 _HEADER = np.dtype(
     [
@@ -48,10 +48,10 @@ _CONTROL = 0x20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchColumns:
-    """One entry a batch in every array; ``starts`` and ``sizes`` are bytes of ``data``.
+    """The headers of batches: one element per batch in every array, int64 unless noted.
 
-    ``data`` holds the batches and ``PADDING``. Offsets and timestamps (wall ms) are int64, the
-    flags are bool, everything else int64 too.
+    ``data`` holds the batches, then ``PADDING``. ``starts`` and ``sizes`` are byte positions in
+    ``data``. Timestamps are wall-clock ms. The ``are_*`` flags are bool arrays.
     """
 
     data: bytes
@@ -75,24 +75,24 @@ class BatchColumns:
 
     @property
     def are_log_append_time(self) -> BoolArray:
-        """Whether every record of a batch has the time of its append."""
+        """Whether the timestamp type of a batch is LogAppendTime."""
         return (self.attributes & _LOG_APPEND_TIME).astype(bool)
 
     @property
     def are_transactional(self) -> BoolArray:
-        """Whether a batch belongs to a transaction; so do the markers that end one."""
+        """Whether a batch belongs to a transaction, as its marker does too."""
         return (self.attributes & _TRANSACTIONAL).astype(bool)
 
     @property
     def are_control(self) -> BoolArray:
-        """Whether the record of a batch is a marker."""
+        """Whether a batch holds control records, such as transaction markers."""
         return (self.attributes & _CONTROL).astype(bool)
 
 
 def read_batch_columns(batches: Sequence[bytes]) -> BatchColumns:
-    """The headers of batches that each are whole bytes; no CRC is looked at.
+    """Read the headers of batches, each given as its exact bytes, without checking CRCs.
 
-    Raises ``CodecError`` as ``read_batch_header`` does, for the first batch that is wrong.
+    Raises the ``CodecError`` of ``read_batch_header`` for the first malformed batch.
     """
     starts = np.fromiter(
         accumulate(map(len, batches), initial=0), dtype=np.int64, count=len(batches) + 1
@@ -107,9 +107,9 @@ def read_batch_columns(batches: Sequence[bytes]) -> BatchColumns:
 
 
 def split_block(block: bytes) -> BatchColumns:
-    """The headers of the batches that a block consists of, as a segment file holds them.
+    """Read the headers of a block of consecutive batches, as in a segment file.
 
-    Raises ``CodecError`` as ``read_batch_columns`` does, also where a batch is not whole.
+    Raises ``CodecError`` as ``read_batch_columns`` does, also for an incomplete batch.
     """
     starts, end = _find_batches(block)
     if end != len(block):
@@ -118,13 +118,13 @@ def split_block(block: bytes) -> BatchColumns:
 
 
 def split_beginning(chunk: bytes) -> BatchColumns:
-    """As ``split_block``, of as many whole batches as the chunk begins with, be it none."""
+    """``split_block`` for the complete batches at the start of the chunk, possibly none."""
     starts, end = _find_batches(chunk)
     return _read_columns(chunk[:end] + PADDING, np.array(starts, dtype=np.int64), len(starts))
 
 
 def _find_batches(block: bytes) -> tuple[list[int], int]:
-    """Where whole batches begin, and where the last of them ends."""
+    """Find complete batches; returns their start positions and the end of the last one."""
     starts = []
     position, size = 0, len(block)
     last_start = size - HEADER_SIZE
@@ -140,7 +140,7 @@ def _find_batches(block: bytes) -> tuple[list[int], int]:
 
 
 def check_crcs(columns: BatchColumns) -> None:
-    """Raises ``ChecksumError`` for the first batch that has not the bytes that were written."""
+    """Raise ``ChecksumError`` for the first batch whose bytes do not match its CRC."""
     view = memoryview(columns.data)
     compute = crc32c.crc32c
     begins = (columns.starts + _CRC_START).tolist()
@@ -156,7 +156,7 @@ def _read_columns(data: bytes, starts: Int64Array, count: int) -> BatchColumns:
     room = len(data) - len(PADDING)
     if count and starts[-1] + HEADER_SIZE > room:
         read_batch_header(data[:room], int(starts[-1]))
-    # Every position of the data seen as a header, of which only those at the starts are copied.
+    # A view with a header at every byte of the data; only those at the starts are copied.
     shape = (max(0, room - HEADER_SIZE + 1),)
     heads = np.ndarray(shape, dtype=_HEADER, buffer=data, strides=(1,))[starts]
 

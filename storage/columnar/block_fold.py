@@ -1,8 +1,8 @@
-"""The fold of a partition's log, block by block: what each block changes in ``latest``.
+"""Block-wise fold of a partition's log: computes the changes that each block makes to ``latest``.
 
-The rule is that of ``storage.log.fold.PartitionFold``. Here nothing is kept but open transactions,
-so that a log of any length is folded in the memory of one block, and whoever keeps the state puts
-the changes there.
+Applies the rules of ``storage.log.fold.PartitionFold``, but holds only open transactions in memory:
+a log of any length is folded in the memory of one block, and the caller applies the changes to its
+own state.
 """
 
 from __future__ import annotations
@@ -20,45 +20,46 @@ from storage.log_store import compute_latest_key, pack_latest
 _OFFSET_TYPE = b"\x00\x01"
 
 Changes = dict[bytes, bytes | None]
-"""Record keys, as ``compute_latest_key`` gives them, to ``pack_latest``; ``None`` deletes."""
+"""Record keys (``compute_latest_key``) to entries (``pack_latest``); ``None`` deletes."""
 
 
 class _Waiting(NamedTuple):
-    """An entry of an open transaction."""
+    """A pending entry of an open transaction."""
 
     offset: int
     packed: bytes
 
 
 class BlockFold:
-    """Blocks go in in the order of the log; one object folds one partition."""
+    """Folds one partition; ``apply`` takes its blocks in log order."""
 
     __slots__ = (
         "_changes",
         "_keys",
+        "_latest_offsets",
         "_open",
         "_records",
-        "_standing",
         "_waiting",
         "open_producers",
     )
 
     def __init__(self) -> None:
         self.open_producers: dict[int, int] = {}
-        """Producer ids whose transaction no marker has ended, and their epochs."""
+        """The producer ids of open transactions, and their epochs."""
         self._open: dict[int, dict[bytes, _Waiting]] = {}
         self._waiting: dict[bytes, set[int]] = {}
-        """The producers that have the key in ``_open``."""
-        self._standing: dict[bytes, int] = {}
-        """Of keys in ``_waiting``: where what came to ``latest`` since then was written last.
+        """For each key in ``_open``, the producers that have it."""
+        self._latest_offsets: dict[bytes, int] = {}
+        """For keys in ``_waiting``: the highest offset that has entered ``latest`` since.
 
-        Asked when a transaction ends: producers that hang may be very many for one key.
+        Compared when a transaction commits. One lookup per key, because very many hanging
+        producers may wait with the same key.
         """
         self._changes: dict[bytes, int | bytes] = {}
-        """The index of the record that stands, or what a transaction left of an earlier block."""
+        """Per key, the index of its last record, or a committed entry of an earlier block."""
 
     def apply(self, batches: BatchColumns, records: RecordColumns) -> Changes:
-        """What a block changes. Raises ``CodecError`` for a marker that cannot be read."""
+        """Compute the changes of a block; raises ``CodecError`` for a malformed marker."""
         self._records = records
         self._keys = compute_latest_keys(records)
         self._changes = {}
@@ -80,7 +81,7 @@ class BlockFold:
         return self._compute_changes()
 
     def pending(self) -> dict[tuple[int, bytes], bytes]:
-        """What waits for the markers of open transactions, by producer id and record key."""
+        """The packed pending entries of open transactions, by producer id and record key."""
         return {
             (producer_id, key): entry.packed
             for producer_id, entries in self._open.items()
@@ -103,7 +104,7 @@ class BlockFold:
             self._changes.update(last)
 
     def _apply_one_by_one(self, indices: Iterable[int], producer_id: int) -> None:
-        """Records of which some, or their keys, wait for a marker."""
+        """Apply records individually: some are transactional, or have a key that is pending."""
         records = self._records
         for index in indices:
             key = self._keys[index]
@@ -116,7 +117,7 @@ class BlockFold:
                 self._wait(producer_id, key, index)
             else:
                 self._changes[key] = index
-                self._note_standing(key, int(records.offsets[index]))
+                self._note_latest_offset(key, int(records.offsets[index]))
 
     def _wait(self, producer_id: int, key: bytes, index: int) -> None:
         records = self._records
@@ -126,12 +127,12 @@ class BlockFold:
         self._open.setdefault(producer_id, {})[key] = entry
         self._waiting.setdefault(key, set()).add(producer_id)
 
-    def _note_standing(self, key: bytes, offset: int) -> None:
+    def _note_latest_offset(self, key: bytes, offset: int) -> None:
         if key in self._waiting:
-            self._standing[key] = max(offset, self._standing.get(key, offset))
+            self._latest_offsets[key] = max(offset, self._latest_offsets.get(key, offset))
 
     def _drop_waiting(self, key: bytes) -> None:
-        self._standing.pop(key, None)
+        self._latest_offsets.pop(key, None)
         for producer_id in self._waiting.pop(key, ()):
             entries = self._open[producer_id]
             del entries[key]
@@ -159,28 +160,28 @@ class BlockFold:
         for key, entry in self._open.pop(producer_id, {}).items():
             producers = self._waiting[key]
             producers.discard(producer_id)
-            if committed and self._standing.get(key, entry.offset) <= entry.offset:
+            if committed and self._latest_offsets.get(key, entry.offset) <= entry.offset:
                 self._changes[key] = entry.packed
-                self._note_standing(key, entry.offset)
+                self._note_latest_offset(key, entry.offset)
             if not producers:
                 del self._waiting[key]
-                self._standing.pop(key, None)
+                self._latest_offsets.pop(key, None)
 
     def _compute_changes(self) -> Changes:
         changes: Changes = {}
-        standing: dict[bytes, int] = {}
+        indices_by_key: dict[bytes, int] = {}
         for key, change in self._changes.items():
             if isinstance(change, int):
-                standing[key] = change
+                indices_by_key[key] = change
             else:
                 changes[key] = change
-        indices = np.fromiter(standing.values(), dtype=np.int64, count=len(standing))
-        changes.update(zip(standing, pack_records(self._records, indices), strict=True))
+        indices = np.fromiter(indices_by_key.values(), dtype=np.int64, count=len(indices_by_key))
+        changes.update(zip(indices_by_key, pack_records(self._records, indices), strict=True))
         return changes
 
 
 def pack_records(records: RecordColumns, indices: Int64Array) -> list[bytes | None]:
-    """``pack_latest`` of many records; ``None`` for tombstones."""
+    """``pack_latest`` for many records; ``None`` for tombstones."""
     heads = np.empty((len(indices), 2), dtype=">i8")
     heads[:, 0] = records.offsets[indices]
     heads[:, 1] = records.timestamps[indices]
@@ -195,7 +196,7 @@ def pack_records(records: RecordColumns, indices: Int64Array) -> list[bytes | No
 
 
 def compute_latest_keys(records: RecordColumns) -> list[bytes]:
-    """The key of every record; a legacy offset key is its type-1 twin."""
+    """The ``compute_latest_key`` of every record."""
     keys = records.keys()
     data = np.frombuffer(records.data, dtype=np.uint8)
     legacy = (records.key_lengths >= 2) & (data[records.key_starts] == 0)

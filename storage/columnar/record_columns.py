@@ -1,4 +1,4 @@
-"""The records of many batches as arrays of offsets, times, and slices of keys and values."""
+"""The records of many batches as arrays of offsets, timestamps, and key and value ranges."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Decompress = Callable[[int, bytes], bytes]
 
 RECORD_SIZE_MIN = 7
 NARROW = 100
-"""With fewer batches than this a step over all of them costs more than walking each alone."""
+"""Below this many batches, a vectorized step costs more than walking each batch in Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns:
-    """One entry a record in every array, in the order of the log.
+    """The records of batches: one element per record in every array, in log order.
 
-    ``data`` is that of the batches, and behind it what was compressed in them. ``batches`` is the
-    index of a record's batch, ``timestamps`` are wall ms, starts and lengths bytes of ``data``; a
-    length of -1 is null, so a value of length -1 is a tombstone. ``have_headers`` marks the few
-    records with headers, which are checked but not read.
+    ``data`` is the data of the batches, followed by the decompressed records sections.
+    ``batches`` is the index of a record's batch. ``timestamps`` are wall-clock ms. Starts and
+    lengths are bytes of ``data``; a length of -1 is null, so a value of length -1 is a tombstone.
+    ``have_headers`` marks records with headers, which are validated but not returned.
     """
 
     data: bytes
@@ -48,21 +48,21 @@ class RecordColumns:
     have_headers: BoolArray
 
     def keys(self) -> list[bytes]:
-        """The key of every record; a null key is empty."""
+        """The key of every record; a null key is returned as empty bytes."""
         return slice_bytes(self.data, self.key_starts, self.key_lengths)
 
 
 def slice_bytes(data: bytes, starts: Int64Array, lengths: Int64Array) -> list[bytes]:
-    """Slices of the data; negative lengths give no bytes."""
+    """Slice the data; a negative length gives empty bytes."""
     ends = (starts + np.maximum(lengths, 0)).tolist()
     return [data[start:end] for start, end in zip(starts.tolist(), ends, strict=True)]
 
 
 def read_record_columns(batches: BatchColumns, decompress: Decompress) -> RecordColumns:
-    """The records of the batches, which are those that ``codec.batches.decode_batch`` gives.
+    """Read the records of the batches; equivalent to ``codec.batches.decode_batch`` on each.
 
-    Raises ``CodecError`` as it does, for the first batch that is wrong; CRCs are not looked at
-    (``check_crcs``). ``decompress`` is ``storage.log.compression.decompress`` or one like it.
+    Raises the ``CodecError`` of ``decode_batch`` for a malformed batch. Does not check CRCs: see
+    ``check_crcs``. ``decompress`` is usually ``storage.log.compression.decompress``.
     """
     data, begins, ends = _decompress_all(batches, decompress)
     too_short = np.flatnonzero(batches.counts * RECORD_SIZE_MIN > ends - begins)
@@ -82,16 +82,16 @@ def read_record_columns(batches: BatchColumns, decompress: Decompress) -> Record
 
 
 def _raise_error(batches: BatchColumns, index: int, decompress: Decompress) -> NoReturn:
-    """The reader of one batch knows best what to say."""
+    """Raise the error that ``decode_batch`` raises for this batch."""
     decode_batch(batches.data, int(batches.starts[index]), decompress=decompress)
     offset = int(batches.base_offsets[index])
-    raise CodecError(f"batch at offset {offset}: a timestamp that cannot be")
+    raise CodecError(f"batch at offset {offset}: a record timestamp overflows")
 
 
 def _decompress_all(
     batches: BatchColumns, decompress: Decompress
 ) -> tuple[bytes, Int64Array, Int64Array]:
-    """The data with what was compressed behind it, and where the records of each batch are."""
+    """Append decompressed records to the data; returns where each batch's records lie in it."""
     begins = batches.starts + HEADER_SIZE
     ends = batches.starts + batches.sizes
     compressions = batches.compressions
@@ -113,10 +113,11 @@ def _decompress_all(
 
 
 class _Frames:
-    """Where each record of each batch begins and ends.
+    """Finds where each record of each batch begins and ends.
 
-    A record says only how long it is, so those of one batch are found one after another; but all
-    batches take their steps together. When few are left, each is walked alone.
+    A record only has its length, so the records of a batch must be found one after another. Each
+    step finds the next record of all batches at once; when few batches are left, each is walked
+    separately.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class _Frames:
         self.wrong: BoolArray = np.zeros(len(counts), dtype=bool)
 
     def find(self) -> None:
-        """Fills ``bodies``, ``ends`` and ``wrong``, the batches that have other bytes."""
+        """Fill ``bodies``, ``ends`` and ``wrong``, which marks malformed batches."""
         wrong = np.zeros(len(self._counts), dtype=bool)
         longest = int(self._counts[0]) if len(self._counts) else 0
         step, width = 0, self._find_width(0)
@@ -149,7 +150,7 @@ class _Frames:
         self.wrong[self._order] = wrong
 
     def _find_width(self, step: int) -> int:
-        """How many batches, all at the front, have more records than this."""
+        """The number of batches that have more than ``step`` records; they come first."""
         return int(np.searchsorted(-self._counts, -step, side="left"))
 
     def _take_step(self, step: int, width: int, wrong: BoolArray) -> None:
@@ -165,7 +166,7 @@ class _Frames:
         self._positions[:width] = ends
 
     def _walk(self, index: int, step: int) -> bool:
-        """Goes on with one batch from a step to its end; whether its bytes allow it."""
+        """Find the records of one batch from a step on; returns False if it is malformed."""
         data, count = self._data, int(self._counts[index])
         pos, limit = int(self._positions[index]), int(self._limits[index])
         bodies, ends = [], []
@@ -193,7 +194,7 @@ class _Frames:
 
 
 class _RecordReader:
-    """Reads the fields of all records together, each between its body and its end."""
+    """Reads the fields of all records at once, each between its body start and its end."""
 
     def __init__(self, data: bytes, bodies: Int64Array, ends: Int64Array) -> None:
         self._data = data
@@ -203,7 +204,7 @@ class _RecordReader:
         self.wrong: BoolArray = bodies >= ends
 
     def read(self, batches: BatchColumns) -> RecordColumns:
-        """The columns; ``wrong`` then marks records that are not what they should be."""
+        """Read the columns and mark malformed records in ``wrong``."""
         indices = np.repeat(np.arange(len(batches.counts), dtype=np.int64), batches.counts)
         time_deltas = self._read_zigzags(10)
         offset_deltas = self._read_zigzags(5)

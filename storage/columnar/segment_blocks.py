@@ -1,7 +1,7 @@
-"""Segment files in blocks of batches, much quicker than one batch after another.
+"""Reading segment files in blocks of batches, much faster than batch by batch.
 
-What is unusual in a file (zeros at its end, damage, a torn tail) is left to ``storage.segments``,
-which reads that file again and knows what to say of it.
+If a file has trailing zeros, damage or a torn tail, ``storage.segments`` reads the rest of it and
+raises the precise error.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LENGTH_END = 12
 
 
 class _Unusual(Exception):
-    """Something that this module does not judge."""
+    """The file has something that ``storage.segments`` must handle."""
 
 
 def read_segment_blocks(files: Sequence[SegmentFile]) -> Iterator[BatchColumns]:
-    """The batches of one partition in offset order, their CRCs checked, some MiB at a time.
+    """Iterate over the batches of one partition in offset order, in blocks of a few MiB.
 
-    Raises what ``storage.segments.segment_reader.read_segments`` raises for the same files, after
-    all blocks before it; a block ends at the batch before the one that is wrong.
+    Checks CRCs. Raises what ``storage.segments.segment_reader.read_segments`` raises for the same
+    files, after yielding every batch before the malformed one.
     """
     next_offset = 0
     for index, file in enumerate(files):
@@ -50,7 +50,7 @@ def read_segment_blocks(files: Sequence[SegmentFile]) -> Iterator[BatchColumns]:
 
 
 class _FileReader:
-    """One file: ``position`` is up to where it was read, ``next_offset`` what may come there."""
+    """Reads one file: ``position`` is the next byte, ``next_offset`` the lowest next offset."""
 
     def __init__(self, file: SegmentFile, next_offset: int) -> None:
         self.position = 0
@@ -58,7 +58,7 @@ class _FileReader:
         self._path = file.path
 
     def read(self) -> Iterator[BatchColumns]:
-        """Blocks of whole batches. Raises ``_Unusual`` where ``position`` is no such batch."""
+        """Yield blocks of complete batches; raises ``_Unusual`` if none begins at ``position``."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -93,7 +93,7 @@ class _FileReader:
 
 
 def _compute_size(chunk: bytes, wanted: int) -> int:
-    """How many bytes have to be read for the batch that a chunk begins with."""
+    """The size of the batch at the start of a chunk, which is larger than the chunk."""
     length = int.from_bytes(chunk[_LENGTH_AT], "big") + _LENGTH_END
     if len(chunk) < wanted or not wanted < length <= MAX_BATCH_BYTES:
         raise _Unusual
@@ -103,7 +103,7 @@ def _compute_size(chunk: bytes, wanted: int) -> int:
 def _read_slowly(
     files: Sequence[SegmentFile], index: int, reader: _FileReader
 ) -> Iterator[BatchColumns]:
-    """The rest of a file, from where the reader has come to, and all files after it."""
+    """Read the rest of a file, from the reader's position, and all files after it."""
     held: list[bytes] = []
     size = 0
     try:
@@ -127,7 +127,7 @@ def _read_slowly(
 
 
 def _raise_disorder(files: Sequence[SegmentFile]) -> NoReturn:
-    """A file goes back behind the one before it, which only who reads both can say."""
+    """Raise the error of a file that overlaps the one before; only reading both can find it."""
     for _ in read_segments(files):
         pass
-    raise SegmentError(f"{files[0].path.parent} was changed while it was read")
+    raise SegmentError(f"{files[0].path.parent} changed while it was read")

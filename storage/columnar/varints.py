@@ -1,4 +1,4 @@
-"""Signed varints at many positions at once."""
+"""Vectorized decoding of signed varints."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy.typing as npt
 def read_zigzags(
     data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], max_bytes: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Signed varints (5 bytes) or varlongs (10 bytes), the positions after them, and which are bad.
+    """Read signed varints (``max_bytes`` 5) or varlongs (10) at many positions.
 
-    ``data`` must go on for ``max_bytes`` behind the last position. A bad one is longer than
-    ``max_bytes`` or has more than 32 or 64 bits; its value means nothing.
+    Returns the values, the positions after them, and a mask of malformed ones. A malformed varint
+    is longer than ``max_bytes`` or exceeds 32 or 64 bits; its value is undefined. ``data`` must
+    extend ``max_bytes`` past the last position.
     """
     byte = data[positions]
     values = byte.astype(np.uint64)
@@ -35,7 +36,7 @@ def _read_rest(
     ends: npt.NDArray[np.int64],
     wrong: npt.NDArray[np.bool_],
 ) -> None:
-    """Adds the bytes behind the first to those values that have more."""
+    """Read the bytes after the first of the varints that have more than one byte."""
     values[more] &= np.uint64(0x7F)
     bits = 32 if max_bytes == 5 else 64
     for index in range(1, max_bytes):

@@ -1,1 +1,1 @@
-"""The folder of a store: its lock, its watermark, and what is put in its place."""
+"""The folder of a store: its lock, its watermark, and its atomic replacement."""

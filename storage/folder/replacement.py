@@ -1,12 +1,13 @@
-"""Putting another store in the place of one: whole, or as if nothing had been done.
+"""Atomic replacement of one store by another.
 
-What takes a store's place is built in a folder beside it and renamed when it is complete. The old
-one cannot be renamed over, so there are two steps, and a name that tells what is left to do:
+The new store is built in a folder beside the old one and renamed when it is complete. A folder
+cannot be renamed over a non-empty one, so the swap takes two renames. After a crash, the names of
+the folders tell what remains to be done:
 
-- ``NAME.building``: not complete, worthless once nobody works on it. It is there, durably, before
-  anything else: where no store was it tells that one was to come, and none is opened or made there;
-- ``NAME.ready``: complete. From here on the replacement has happened, whoever finishes it;
-- ``NAME.replaced``: the old one, to be removed.
+- ``NAME.building``: incomplete; garbage unless a process is working on it. It is created durably
+  first. If there was no store before, it prevents others from creating one there meanwhile;
+- ``NAME.ready``: complete. The replacement is committed, and any process may finish it;
+- ``NAME.replaced``: the old store, to be removed.
 """
 
 from __future__ import annotations
@@ -30,29 +31,28 @@ from storage.folder.watermark import sync_folder
 from storage.log_store import StoreCorrupt, StoreError, StoreFailed, StoreLocked
 
 _IMMUTABLE = {".sst", ".blob"}
-"""Files that RocksDB never writes to again."""
+"""Suffixes of files that RocksDB never modifies."""
 _BEFORE_A_STORE = {LOCK_NAME, f"{WATERMARK_NAME}.new"} | HARMLESS
-"""What may be in the folder of a store that was not made yet."""
+"""Files that may be in the folder of a store before the store is created."""
 _STATES = ("building", "ready", "replaced")
 
 
 class StoreUnfinished(StoreError):
-    """The first store of a folder was being put there by what was killed: there is none."""
+    """An import or restore of a folder's first store was killed, so the folder has no store."""
 
 
 class Replacement:
-    """What ``replacing`` gives: ``building`` is the folder for the new store, empty."""
+    """A replacement in progress (``replacing``): ``building`` is the empty new store folder."""
 
     def __init__(self, store: Path, building: Path) -> None:
         self.building = building
         self._store = store
 
     def copy_old(self) -> bool:
-        """Copies the store that is there into ``building``, durably; whether there is one.
+        """Copy the existing store to ``building``, durably; returns False if there is none.
 
-        Tables are shared by hard links where the file system can. Raises ``StoreCorrupt`` where
-        there is what only a store has, and no watermark: it is no store that can be opened, but
-        what it holds may be all that is left.
+        Immutable files are hard-linked if the file system supports it. Raises ``StoreCorrupt`` if
+        the store has no watermark: it cannot be opened, but may be the only copy of its data.
         """
         if not (self._store / WATERMARK_NAME).exists():
             if not is_before_store(self._store):
@@ -68,18 +68,18 @@ class Replacement:
         return True
 
     def discard(self) -> None:
-        """Removes what is in ``building``, to begin again."""
+        """Remove ``building``, to start over."""
         shutil.rmtree(self.building, ignore_errors=True)
 
 
 @contextmanager
 def replacing(store: Path) -> Iterator[Replacement]:
-    """The new store, complete and closed in ``building``, takes the old one's place at the end.
+    """Replace the store at the end of the block by the one that the block built in ``building``.
 
-    Nobody else can open the store meanwhile. An error, or a kill, leaves it as it was; where an
-    error of the disk in the last step cannot be undone, the message says that it will be done.
-    A symbolic link stays one: what it leads to is replaced. Raises ``StoreError``, such as
-    ``StoreLocked``.
+    The block must close the new store. The old store stays locked meanwhile. After an error or a
+    kill it is unchanged; if an I/O error in the last step cannot be rolled back, the error says
+    that the replacement will be completed on the next open. If ``store`` is a symbolic link, its
+    target is replaced. Raises ``StoreError``, such as ``StoreLocked``.
     """
     store = store.resolve()
     building = _compute_path(store, "building")
@@ -91,7 +91,7 @@ def replacing(store: Path) -> Iterator[Replacement]:
         with _disk_errors(store), _parent_locked(store):
             _put_in_place(store, building)
     except BaseException:
-        # The sign that a store was to come goes last.
+        # ``building`` marks a store in the making, so it is removed last.
         if store.exists() and {entry.name for entry in store.iterdir()} <= {LOCK_NAME}:
             shutil.rmtree(store, ignore_errors=True)
         shutil.rmtree(building, ignore_errors=True)
@@ -101,11 +101,11 @@ def replacing(store: Path) -> Iterator[Replacement]:
 
 
 def lock_store(store: Path) -> FolderLock:
-    """The lock on a store, for whoever opens it; makes the folder where there is none.
+    """Lock a store before opening it; creates the folder if needed.
 
-    Does first what ``finish_replacement`` does. Both are one step: between two names of a store
-    there is a moment without any, in which nobody may make another one. Raises ``StoreError``,
-    such as ``StoreUnfinished``.
+    First finishes a replacement, as ``finish_replacement`` does, under the same lock of the parent
+    folder: between the two renames no folder has the store's name, and no other process may create
+    one then. Raises ``StoreError``, such as ``StoreUnfinished``.
     """
     store = store.resolve()
     with _disk_errors(store, "opened"):
@@ -116,10 +116,10 @@ def lock_store(store: Path) -> FolderLock:
 
 
 def finish_replacement(store: Path) -> None:
-    """Does what a process that was killed within ``replacing`` had left to do.
+    """Finish or undo the replacement of a process that was killed within ``replacing``.
 
-    Called before a store is looked at; where nothing is left to do it does nothing. Raises
-    ``StoreFailed``, ``StoreLocked`` where the old store is open, and ``StoreUnfinished``.
+    Call it before reading a store; it does nothing if no replacement is pending. Raises
+    ``StoreFailed``, ``StoreLocked`` if the old store is open, and ``StoreUnfinished``.
     """
     store = store.resolve()
     if not store.parent.exists():
@@ -129,14 +129,14 @@ def finish_replacement(store: Path) -> None:
 
 
 def is_before_store(store: Path) -> bool:
-    """Whether a store has still to be made in a folder, which is there or not."""
+    """Whether a folder does not exist, or has no store yet."""
     return not store.exists() or (
         store.is_dir() and {entry.name for entry in store.iterdir()} <= _BEFORE_A_STORE
     )
 
 
 def _lock_and_begin(store: Path, building: Path) -> FolderLock:
-    """As ``lock_store``; ``building`` is there and empty, also where a killed process left one."""
+    """``lock_store``, and create ``building`` empty, even if a killed process left one."""
     with _disk_errors(store, "opened"):
         store.parent.mkdir(parents=True, exist_ok=True)
         with _parent_locked(store):
@@ -144,7 +144,7 @@ def _lock_and_begin(store: Path, building: Path) -> FolderLock:
                 _finish_for_others(store)
             lock = FolderLock(store) if store.exists() else None
             try:
-                # Before there is a folder for the store: a server would make an empty one in it.
+                # Before the store folder exists: a server would create an empty store in it.
                 _make_empty(building)
                 sync_folder(store.parent)
                 return lock or FolderLock(store)
@@ -156,7 +156,7 @@ def _lock_and_begin(store: Path, building: Path) -> FolderLock:
 
 
 def _make_empty(folder: Path) -> None:
-    """Never takes away the folder itself: see ``StoreUnfinished``."""
+    """Empty a folder without ever removing the folder itself: see ``StoreUnfinished``."""
     if not folder.is_dir():
         _remove(folder)
         folder.mkdir()
@@ -165,9 +165,9 @@ def _make_empty(folder: Path) -> None:
 
 
 def _put_in_place(store: Path, building: Path) -> None:
-    """All or nothing, also where a step fails."""
+    """Swap the stores; a step that fails is rolled back."""
     ready, replaced = _compute_path(store, "ready"), _compute_path(store, "replaced")
-    # First: from `ready` on each start would fail for it.
+    # Before ``ready`` exists: from then on, a leftover that cannot be removed fails every start.
     _remove(replaced)
     sync_folder(building)
     try:
@@ -179,8 +179,8 @@ def _put_in_place(store: Path, building: Path) -> None:
             _undo(store, building)
         except OSError:
             raise StoreFailed(
-                f"{store} cannot be replaced now: {error}; what is to take its place is complete "
-                "and will be put in place when the store is next opened"
+                f"{store} cannot be replaced now: {error}; the new store is complete and will "
+                "replace it when the store is next opened"
             ) from error
         raise
 
@@ -210,8 +210,8 @@ def _finish_for_others(store: Path) -> None:
         _finish(store)
         if building.exists() and is_before_store(store):
             raise StoreUnfinished(
-                f"{store} was being restored or imported by a command that was cut off: run it "
-                f"again, or remove {building} to begin with an empty store"
+                f"{store}: a restore or import was interrupted: run it again, or remove {building} "
+                "to start with an empty store"
             )
         shutil.rmtree(building, ignore_errors=True)
     finally:
@@ -228,14 +228,14 @@ def _finish(store: Path) -> None:
         ready.rename(store)
         sync_folder(store.parent)
     elif replaced.exists() and not store.exists():
-        # Nothing has taken its place.
+        # The swap did not complete: put the old store back.
         replaced.rename(store)
         sync_folder(store.parent)
     shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _remove(path: Path) -> None:
-    """Whatever is there. Raises ``OSError`` where it stays."""
+    """Remove a file, link or folder, if it exists; raises ``OSError`` on failure."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -247,7 +247,7 @@ def _compute_path(store: Path, state: str) -> Path:
 
 
 def _copy(file: Path, target: Path) -> None:
-    """By a link to what is on the disk already, or by a copy that is synced."""
+    """Copy a file durably: by a hard link if it is immutable, else by content."""
     if file.suffix in _IMMUTABLE:
         try:
             os.link(file, target)
@@ -264,7 +264,7 @@ def _copy(file: Path, target: Path) -> None:
 
 @contextmanager
 def _parent_locked(store: Path) -> Iterator[None]:
-    """Between processes that finish the same replacement."""
+    """Lock the parent folder against processes that finish the same replacement."""
     folder = os.open(store.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The folder that a store lives in: what may be in it, and who has it."""
+"""The data folder of a store: its files and its lock."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ROCKSDB_NAME = "rocksdb"
 WATERMARK_NAME = "watermark"
 LOCK_NAME = "lock"
 STORE_NAME = "store"
-"""What a server calls the folder of its store in its data folder."""
+"""Name of the store's folder within the data folder of a server."""
 
 _OURS = {ROCKSDB_NAME, WATERMARK_NAME, LOCK_NAME, "watermark.new"}
 HARMLESS = {"lost+found"}
 
 
 def find_store(path: Path) -> Path | None:
-    """The store at a path, which may be a data folder; ``None`` where there is none."""
+    """Find the store at a path, which may be a server's data folder; ``None`` if there is none."""
     for folder in (path / STORE_NAME, path):
         if (folder / WATERMARK_NAME).is_file() or (folder / ROCKSDB_NAME).is_dir():
             return folder
@@ -30,10 +30,10 @@ def find_store(path: Path) -> Path | None:
 
 
 class FolderLock:
-    """A data folder that no other store object has, here or in another process.
+    """The exclusive lock on a store folder, across processes and within this one.
 
-    Makes the folder where there is none. Raises ``StoreLocked`` with the process that has it,
-    and ``StoreCorrupt`` for a folder that holds other things than a store.
+    Creates the folder if needed. Raises ``StoreLocked``, whose message names the owning process,
+    and ``StoreCorrupt`` for a folder that holds something other than a store.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class FolderLock:
             raise
 
     def release(self) -> None:
-        """Lets others have the folder."""
+        """Release the lock."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -78,14 +78,14 @@ def _check_ours(folder: Path) -> None:
 
 
 def check_files(folder: Path, *, is_pristine: bool) -> None:
-    """Raises ``StoreCorrupt`` where RocksDB's files are missing though the store was finished."""
+    """Raise ``StoreCorrupt`` if RocksDB's files are missing although the store was created."""
     current = folder / ROCKSDB_NAME / "CURRENT"
     if not is_pristine and not current.exists():
         raise StoreCorrupt(f"{current} is missing: restore the data folder from a backup")
 
 
 def open_or_create_watermark(folder: Path, partitions: int, cluster_id: str | None) -> Watermark:
-    """The watermark of the store in the folder; a new one where there is no store yet."""
+    """Open the watermark of the store in the folder, or create it if there is no store yet."""
     path = folder / WATERMARK_NAME
     if path.exists():
         return open_watermark(path)
@@ -95,7 +95,7 @@ def open_or_create_watermark(folder: Path, partitions: int, cluster_id: str | No
 
 
 def compute_missing_watermark(folder: Path) -> str:
-    """What to say of a store without its watermark."""
+    """The error message for a store whose watermark is missing."""
     return f"{folder / WATERMARK_NAME} is missing: restore the data folder from a backup"
 
 

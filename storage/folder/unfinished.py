@@ -1,7 +1,7 @@
-"""Folders that are being made, or are only for a while: who dies within leaves none for good.
+"""Temporary folders that do not outlive a crash of their process for long.
 
-Each is locked by who has it. The next one that is made beside it removes those that nobody has any
-more: a lock ends with its process, however that ends.
+The owner holds a lock on its folder, and the lock ends with the process. Each new folder removes
+the abandoned ones beside it, which are no longer locked.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 UNFINISHED_PREFIX = ".muster-unfinished-"
-"""Of a backup or an export that has no name yet, beside where it will be."""
+"""Prefix of the temporary folder of a backup or export, beside its target."""
 
 
 @contextmanager
 def make_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder of one's own, that is gone at the end where it has not been renamed.
+    """Create a locked temporary folder, removed at the end of the block unless it was renamed.
 
     Raises ``OSError``.
     """
@@ -34,7 +34,7 @@ def make_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Those folders that nobody has any more, as far as they may be removed."""
+    """Remove the folders whose owner has died, ignoring those that cannot be removed."""
     for folder in sorted(parent.glob(f"{prefix}*")):
         with suppress(OSError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -51,10 +51,10 @@ def _make_locked(parent: Path, prefix: str) -> tuple[Path, int]:
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            # Somebody took it for abandoned before it was locked.
+            # Another process took it for abandoned before it was locked.
             continue
         with suppress(OSError):
-            # Where folders cannot be locked (NFS) nobody can take it for abandoned either.
+            # If folders cannot be locked (NFS), no other process can take it for abandoned.
             fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.exists():
             return folder, lock

@@ -1,17 +1,16 @@
-"""The watermark: a file beside the store that says how far the log has been acknowledged.
+"""The watermark: a file beside the store that records how far the log has been acknowledged.
 
-RocksDB may lose the tail of its write-ahead log to a crash, which is right where that tail was
-never acknowledged and a disaster where it was; nothing within the store can tell the two apart.
-So the next durable offset of each partition, and RocksDB's sequence number for what is not in
-the log, are kept outside: written after the fsync of the log and before the answers, so that they
-may lag behind the log and never lead it.
+A crash may cost RocksDB the tail of its WAL. That is harmless if the tail was never acknowledged
+and data loss if it was, and nothing within the store can tell the two apart. So the durable offset
+of each partition, and RocksDB's sequence number, which also covers side records, are stored
+outside. They are written after the fsync of the log and before responses are sent, so they may lag
+behind the log but never lead it.
 
-The file is a header (format, cluster id, number of partitions), a sector of its own that is written
-again only where a newer version takes the store over, and two slots. Each slot is one sector of 512
-bytes up to 61 partitions, more sectors beyond, and has a counter and a CRC-32C; the valid slot with
-the higher counter counts. A slot of many sectors can be torn by a power cut, therefore only one
-slot is written between two fsyncs of the file: the other one holds what the last fsync made
-durable.
+The file has a header (format, cluster id, number of partitions) and two slots. The header is one
+sector, rewritten only when a newer version upgrades the store. A slot has a counter and a CRC-32C
+and takes one sector of 512 bytes for up to 61 partitions, more sectors beyond; the valid slot with
+the higher counter is current. A power cut can tear a slot of many sectors, so only one slot is
+written between two fsyncs of the file: the other slot holds what the last fsync made durable.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _CLUSTER_ID_LENGTH = 22
 
 @dataclass(frozen=True, slots=True)
 class WatermarkHeader:
-    """What a store was made as; ``cluster_id`` has 22 ASCII characters."""
+    """The fixed properties of a store; ``cluster_id`` has 22 ASCII characters."""
 
     partitions: int
     cluster_id: str
@@ -59,8 +58,8 @@ class _Slot(NamedTuple):
 class Watermark:
     """An open watermark file. ``mark`` and ``sync`` may run in different threads.
 
-    ``sequence`` is the store's sequence number and ``offsets`` the next offset of each partition
-    that were durable at the last mark. Methods raise ``StoreFailed`` where the disk fails.
+    ``sequence`` is the store's sequence number and ``offsets`` the log end offset of each partition
+    that were durable at the last mark. Methods raise ``StoreFailed`` on I/O errors.
     """
 
     def __init__(self, file: int, header: WatermarkHeader, slots: Sequence[_Slot | None]) -> None:
@@ -80,11 +79,11 @@ class Watermark:
 
     @property
     def is_pristine(self) -> bool:
-        """Whether nothing was ever marked: the store beside it was not finished."""
+        """Whether nothing was ever marked: the creation of the store did not complete."""
         return self._counter == 0
 
     def mark(self, offsets: Mapping[LogPartition, LogOffset], sequence: int) -> None:
-        """Writes what is durable now, without an fsync: a few microseconds."""
+        """Record what is durable now, without an fsync: takes a few microseconds."""
         with self._lock:
             for partition, offset in offsets.items():
                 self.offsets[partition] = offset
@@ -96,7 +95,7 @@ class Watermark:
                 self._write_slot()
 
     def raise_format(self) -> None:
-        """Says, durably, that this version has written to the store."""
+        """Durably raise the format in the header to that of this version."""
         if self.header.format_version == FORMAT_VERSION:
             return
         header = replace(self.header, format_version=FORMAT_VERSION)
@@ -106,7 +105,7 @@ class Watermark:
         self.header = header
 
     def sync(self) -> None:
-        """Makes the last mark durable. Marks wait in memory meanwhile: see the module's text."""
+        """Make the last mark durable. Marks made meanwhile wait in memory: see the module."""
         with self._lock:
             self._is_syncing = True
         with _disk_errors("fsync"):
@@ -119,7 +118,7 @@ class Watermark:
                 self._write_slot()
 
     def close(self) -> None:
-        """Makes the last mark durable and closes the file; a second time does nothing."""
+        """Make the last mark durable and close the file. Idempotent."""
         if self._file < 0:
             return
         try:
@@ -143,7 +142,7 @@ class Watermark:
 
 
 def create_watermark(path: Path, header: WatermarkHeader) -> Watermark:
-    """Makes the file, whole and durable or not at all, with nothing marked."""
+    """Create the file atomically and durably, with nothing marked."""
     empty = _SLOT_HEAD.pack(0, 0) + bytes(_OFFSET.size * header.partitions)
     slot_size = _compute_slot_size(header.partitions)
     content = _encode_header(header)
@@ -161,14 +160,14 @@ def create_watermark(path: Path, header: WatermarkHeader) -> Watermark:
 
 
 def open_watermark(path: Path) -> Watermark:
-    """Opens the file; raises ``StoreCorrupt`` where neither slot is whole, ``FormatTooNew``."""
+    """Open the file; raises ``StoreCorrupt`` if neither slot is valid, and ``FormatTooNew``."""
     with _disk_errors("open"):
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         header = _read_header(path, file)
         slots = [_read_slot(file, header.partitions, index) for index in (0, 1)]
         if slots == [None, None]:
-            raise StoreCorrupt(f"{path} is damaged: neither of its slots is whole")
+            raise StoreCorrupt(f"{path} is damaged: neither of its slots is valid")
         with _disk_errors("fsync"):
             os.fdatasync(file)
         return Watermark(file, header, slots)
@@ -178,7 +177,7 @@ def open_watermark(path: Path) -> Watermark:
 
 
 def read_watermark_header(path: Path) -> WatermarkHeader:
-    """What the store beside the file was made as; nothing is written."""
+    """Read the header; nothing is written."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -192,7 +191,7 @@ def read_watermark_header(path: Path) -> WatermarkHeader:
 
 
 def read_watermark_offsets(path: Path) -> tuple[int, ...]:
-    """Up to where each partition was acknowledged at the last mark; nothing is written.
+    """Read the offset up to which each partition was acknowledged; nothing is written.
 
     Raises ``StoreCorrupt`` as ``open_watermark`` does.
     """
@@ -207,12 +206,12 @@ def read_watermark_offsets(path: Path) -> tuple[int, ...]:
         os.close(file)
     whole = [slot for slot in slots if slot is not None]
     if not whole:
-        raise StoreCorrupt(f"{path} is damaged: neither of its slots is whole")
+        raise StoreCorrupt(f"{path} is damaged: neither of its slots is valid")
     return max(whole, key=lambda slot: slot.counter).offsets
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder durable."""
+    """Make the entries of a folder durable (fsync of the folder)."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
@@ -244,7 +243,7 @@ def _compute_slot_size(partitions: int) -> int:
 def _encode_header(header: WatermarkHeader) -> bytes:
     cluster_id = header.cluster_id.encode("ascii")
     if len(cluster_id) != _CLUSTER_ID_LENGTH:
-        raise ValueError(f"cluster id {header.cluster_id!r} has not {_CLUSTER_ID_LENGTH} letters")
+        raise ValueError(f"cluster id {header.cluster_id!r} is not {_CLUSTER_ID_LENGTH} characters")
     content = _HEADER.pack(_MAGIC, header.format_version, header.partitions, cluster_id)
     return (content + _CRC.pack(crc32c.crc32c(content))).ljust(SECTOR_SIZE, b"\0")
 
@@ -253,7 +252,7 @@ def _read_header(path: Path, file: int) -> WatermarkHeader:
     with _disk_errors("read"):
         content = os.pread(file, SECTOR_SIZE, 0)
     if len(content) < SECTOR_SIZE or content[: len(_MAGIC)] != _MAGIC:
-        raise StoreCorrupt(f"{path} is not the watermark of a store")
+        raise StoreCorrupt(f"{path} is not a watermark file")
     _, version, partitions, cluster_id = _HEADER.unpack_from(content)
     if version > FORMAT_VERSION:
         raise FormatTooNew(

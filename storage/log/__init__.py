@@ -1,1 +1,1 @@
-"""What is read out of a partition's log: the fold, its past, its compaction and trimming."""
+"""Operations on a partition's log: folding, reads of a past state, compaction and trimming."""

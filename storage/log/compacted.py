@@ -1,7 +1,7 @@
-"""A log with only the records that count, as Kafka's cleaner leaves it: batches with gaps.
+"""Log compaction: batches reduced to the records that are still live, with offset gaps.
 
-What transactions have settled is written as if it had never been in one, so no markers are needed;
-what is open stays open.
+Records of completed transactions are written as non-transactional ones, so no markers are needed.
+Records of open transactions stay transactional.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ _TRANSACTIONAL = 0x10
 
 
 class Kept(NamedTuple):
-    """Of a block: ``records`` that are kept, how many of each batch, and batches that are open."""
+    """What to keep of a block.
+
+    ``records`` masks the records to keep, ``counts`` is how many each batch keeps, and ``are_open``
+    masks the batches of open transactions.
+    """
 
     records: BoolArray
     counts: Int64Array
@@ -38,7 +42,7 @@ class Kept(NamedTuple):
 
 
 def select_kept(block: Sequence[bytes], batches: BatchColumns, kept: Kept) -> Iterator[bytes]:
-    """The batches of a block with only these records, at their offsets; the others are left out."""
+    """Reduce the batches of a block to the kept records, at their offsets; skip empty batches."""
     starts = np.cumsum(batches.counts) - batches.counts
     is_changed = kept.counts != batches.counts
     is_changed |= batches.are_transactional & ~kept.are_open
@@ -52,7 +56,7 @@ def select_kept(block: Sequence[bytes], batches: BatchColumns, kept: Kept) -> It
 
 
 def _rebuild(data: bytes, keep: Sequence[bool], *, is_open: bool) -> bytes:
-    """A batch of fewer records, of the same offsets, and out of its transaction unless open."""
+    """Re-encode a batch with the kept records; transactional only if its transaction is open."""
     batch = decode_batch(data, decompress=decompress)
     records = tuple(compress(batch.records, keep))
     batch = replace(
@@ -74,7 +78,7 @@ def _rebuild(data: bytes, keep: Sequence[bool], *, is_open: bool) -> bytes:
 
 
 def make_empty_batch(offset: int, time_ms: int) -> bytes:
-    """A batch without records, as Kafka's cleaner leaves at the end of a log."""
+    """Encode a batch without records, as Kafka's cleaner leaves it at the end of a log."""
     no_producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
     return reencode_batch(
         Batch(offset, offset, 0, 0, 0, 0, time_ms, time_ms, *no_producer, 0, records=())

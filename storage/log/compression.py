@@ -1,6 +1,6 @@
-"""Decompression of record batches that others compressed, bounded whatever the input claims.
+"""Decompression of record batches with a bound on the output size, and compression.
 
-And compression, for batches of which some records go.
+Muster compresses only when it rewrites a compressed batch with fewer records.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _BUFFER_TOO_SMALL = "failed to write whole buffer"
 
 
 def decompress(codec: int, data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """The records of a batch whose attributes name this codec (1 gzip, 2 snappy, 3 lz4, 4 zstd).
+    """Decompress the records section of a batch (codec 1 gzip, 2 snappy, 3 lz4, 4 zstd).
 
-    Raises ``CodecError`` where the data is damaged, and ``TooLargeError`` where it would be more
-    than ``max_bytes``, without ever holding more than that.
+    Raises ``CodecError`` if the data is damaged, and ``TooLargeError`` if the output would exceed
+    ``max_bytes``; it never allocates more than that.
     """
     match codec:
         case 1:
@@ -48,7 +48,7 @@ def decompress(codec: int, data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """What ``decompress`` makes these records of, as any client reads it. Quick before small."""
+    """Compress a records section so that any Kafka client can read it; favors speed over size."""
     match codec:
         case 1:
             return bytes(cramjam.gzip.compress(data, level=1))
@@ -66,7 +66,7 @@ def compress(codec: int, data: bytes) -> bytes:
 def _decompress_frame(
     decompress_into: Callable[[Any, Any], int], data: bytes, max_bytes: int
 ) -> bytes:
-    """Frames do not have to say how long their content is, so the buffer grows as needed."""
+    """Decompress a frame into a buffer that grows: frames need not declare their content size."""
     size = min(max(_FIRST_BUFFER, _GROWTH * len(data)), max_bytes)
     while True:
         buffer = bytearray(size)
@@ -82,7 +82,7 @@ def _decompress_frame(
 
 
 def _decompress_snappy(data: bytes, max_bytes: int) -> bytes:
-    """Java writes blocks behind a header of its own (xerial), other clients one bare block."""
+    """Decompress snappy: the Java client writes xerial-framed blocks, others one raw block."""
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _decompress_block(data, 0, max_bytes)
     parts = []

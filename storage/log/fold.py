@@ -1,20 +1,20 @@
-"""Folding a partition's log: the one rule for what ``latest`` and ``pending`` hold after it.
+"""Folding a partition's log into ``latest`` and ``pending``: the reference definition.
 
-Facts of Kafka's ``OffsetMetadataManager.replay`` and ``replayEndTransactionMarker``:
+The rules are those of Kafka's ``OffsetMetadataManager.replay`` and ``replayEndTransactionMarker``:
 
-- A record stands in ``latest`` until one with its key comes; a tombstone deletes. A legacy offset
-  key (type 0) and its type-1 twin are one key.
-- A commit in a transactional batch waits in ``pending`` for its producer's marker. An abort drops
-  it. A commit moves it to ``latest``, at the offset and time of its own record, unless an offset
-  stands there that was written later: what is visible is the committed write with the highest
-  log position.
-- A tombstone of an offset also drops what waits for that key, of every producer. So nothing comes
-  back that a compaction of the log, which keeps only the tombstone, would not bring back.
-- Only commits wait: every other record of a transactional batch counts at once. A batch with a
-  producer id that is not transactional is an idempotent write like any other.
-- Types that are not known are kept as they are; records without a key are in the log alone.
-- Markers end the producer's transaction whatever epoch they carry, and do nothing where none is
-  open. Control records of other types, and control batches that a cleaner emptied, do nothing.
+- A record stays in ``latest`` until the next record with its key; a tombstone deletes it. A
+  legacy offset key (type 0) and the type-1 key of the same partition are one key.
+- An offset commit in a transactional batch waits in ``pending`` for its producer's marker. An
+  abort marker drops it. A commit marker moves it to ``latest``, with the offset and timestamp of
+  its own record, unless ``latest`` has a commit with a higher log offset: the visible commit is
+  the committed write with the highest log offset.
+- A tombstone of an offset also drops the pending commits of that key, of every producer. A
+  compacted log keeps only the tombstone, so replaying it must give the same result.
+- Only offset commits wait: every other record of a transactional batch applies at once. A
+  non-transactional batch with a producer id is an idempotent write and applies at once.
+- Records of unknown types are kept as they are. Records without a key are in the log only.
+- A marker ends the producer's transaction whatever its epoch, and has no effect if none is open.
+  Other control records, and control batches emptied by a cleaner, have no effect.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ _OFFSET_TYPE = b"\x00\x01"
 
 
 class PartitionFold:
-    """The state of one partition's log, batch by batch.
+    """The state of one partition's log, updated batch by batch.
 
-    ``latest`` maps record keys, as ``compute_latest_key`` gives them, to their entries, and
-    ``pending`` producer ids to the same of their open transactions. ``next_offset`` is where the
-    log goes on.
+    ``latest`` maps record keys (``compute_latest_key``) to entries, ``pending`` maps producer ids
+    to such a map of their open transaction. ``next_offset`` is the log end offset.
     """
 
     __slots__ = ("_waiting", "latest", "next_offset", "pending")
@@ -44,18 +43,18 @@ class PartitionFold:
         self.pending: dict[int, dict[bytes, LatestEntry]] = {}
         self.next_offset = LogOffset(0)
         self._waiting: dict[bytes, set[int]] = {}
-        """The producers that have the key in ``pending``."""
+        """For each key in ``pending``, the producers that have it."""
 
     def apply(self, batch: bytes) -> None:
-        """One RecordBatch v2, in any compression.
+        """Apply one RecordBatch v2, compressed or not.
 
-        Raises ``CodecError`` where it is damaged or does not come after what was folded before;
-        nothing is changed then.
+        Raises ``CodecError``, without changing any state, if the batch is damaged or its base
+        offset is below ``next_offset``.
         """
         self.apply_batch(decode_batch(batch, decompress=decompress))
 
     def apply_batch(self, batch: Batch) -> None:
-        """As ``apply``, for a batch that was decoded already."""
+        """``apply`` for a decoded batch."""
         if batch.base_offset < self.next_offset:
             raise CodecError(
                 f"the batch at offset {batch.base_offset} does not come after offset "
@@ -102,13 +101,13 @@ class PartitionFold:
                 del self.pending[producer_id]
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """What a marker of the producer does."""
+        """Apply a transaction marker of the producer."""
         for key, entry in self.pending.pop(producer_id, {}).items():
             producers = self._waiting[key]
             producers.discard(producer_id)
             if not producers:
                 del self._waiting[key]
             if committed:
-                standing = self.latest.get(key)
-                if standing is None or standing.offset < entry.offset:
+                current = self.latest.get(key)
+                if current is None or current.offset < entry.offset:
                     self.latest[key] = entry

@@ -1,11 +1,11 @@
-"""One group at a position in the past: its records, folded from the partition's log.
+"""The past state of one group at a log position, folded from the partition's log.
 
-The log is streamed and only the group's records are kept. Batches are told apart by their bytes
-first, so that those of other groups are not decoded.
+The log is streamed and only the group's records are kept in memory. A batch that does not contain
+the group's key bytes is skipped without decoding it.
 
-A position can be answered from the history start on (``storage.log.trim``). A log that came from
-Kafka may have been compacted there, which shows by offsets that are missing: of such a log the
-positions behind the last missing offset are answered, and those before which none is missing.
+Positions from the history start on can be answered (``storage.log.trim``). A log imported from
+Kafka may have been compacted there, which leaves offset gaps. In such a log, a position can be
+answered if no offset before it is missing, or if it lies above the last missing offset.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _NEVER = 1 << 63
 
 
 class LogReads(Protocol):
-    """The log of a store, of any kind."""
+    """Read access to the log of any store."""
 
     def read_log(self, partition: LogPartition, start: LogOffset, /) -> Iterable[bytes]:
-        """Record batches in offset order, from the one that holds ``start`` on."""
+        """Iterate over record batches in offset order, from the batch that contains ``start``."""
 
 
 class BeyondHistory(Exception):
-    """The position lies before what is kept; ``start`` is the first that does not."""
+    """The position is below the retained history; ``start`` is the first retained position."""
 
     def __init__(self, start: HistoryStart) -> None:
         super().__init__(start)
@@ -46,7 +46,7 @@ class BeyondHistory(Exception):
 
 
 class InFuture(Exception):
-    """The position lies behind the end of the log; ``last`` is the last there is."""
+    """The position is past the end of the log; ``last`` is the last position of the log."""
 
     def __init__(self, last: LogPosition) -> None:
         super().__init__(last)
@@ -54,12 +54,12 @@ class InFuture(Exception):
 
 
 class LogTooShort(Exception):
-    """What was read ends before the position, and before where the log is known to end."""
+    """The log that was read ends below ``GroupQuestion.end``."""
 
 
 @value
 class GroupHistory:
-    """The group's entries by record key, and those that wait for a marker by producer id."""
+    """The entries of a group by record key, and its pending transactional ones by producer id."""
 
     group_id: GroupId
     position: LogPosition
@@ -68,7 +68,10 @@ class GroupHistory:
 
 
 class GroupQuestion(NamedTuple):
-    """``end`` is the offset up to which the partition counts at all, ``now_ms`` the wall time."""
+    """Which group to read, and as of when.
+
+    Batches at or above offset ``end`` are ignored. ``now_ms`` is the wall-clock time.
+    """
 
     partition: LogPartition
     group_id: GroupId
@@ -80,9 +83,9 @@ class GroupQuestion(NamedTuple):
 def fold_group(
     log: LogReads, question: GroupQuestion, start: HistoryStart = NO_HISTORY_START
 ) -> GroupHistory:
-    """Reads the log up to the position; ``start`` is where its history begins.
+    """Fold the log up to the position; ``start`` is the history start of the partition.
 
-    Raises ``BeyondHistory``, ``InFuture``, ``LogTooShort``, and ``CodecError`` for damage.
+    Raises ``BeyondHistory``, ``InFuture``, ``LogTooShort``, and ``CodecError`` for damaged batches.
     """
     check_within_history(question.as_of, start)
     _check_reached(log, question)
@@ -97,7 +100,7 @@ def fold_group(
 
 
 def check_within_history(as_of: AsOf, start: HistoryStart) -> None:
-    """Raises ``BeyondHistory``."""
+    """Raise ``BeyondHistory`` if the position is below the history start."""
     match as_of:
         case AsOfOffset(offset):
             is_kept = offset >= start.offset - 1
@@ -110,7 +113,10 @@ def check_within_history(as_of: AsOf, start: HistoryStart) -> None:
 
 
 def _check_reached(log: LogReads, question: GroupQuestion) -> None:
-    """Raises ``InFuture``; the time of the last batch may be ahead of the wall."""
+    """Raise ``InFuture`` if the log has not reached the position.
+
+    The timestamp of the last batch may be ahead of the wall clock, for example after an import.
+    """
     partition, end = question.partition, question.end
     last = LogPosition(partition, LogOffset(end - 1), -1)
     if end > 0:
@@ -130,7 +136,7 @@ def _check_reached(log: LogReads, question: GroupQuestion) -> None:
 
 
 def _compute_bounds(as_of: AsOf) -> tuple[int, int]:
-    """The last base offset and the last timestamp that count."""
+    """The highest base offset and the highest timestamp to include."""
     match as_of:
         case AsOfOffset(offset):
             return offset, _NEVER
@@ -141,7 +147,7 @@ def _compute_bounds(as_of: AsOf) -> tuple[int, int]:
 
 
 class _Head(NamedTuple):
-    """What is read of every batch, of which there may be millions: a part of its header."""
+    """The header fields needed of each batch. A log may have millions, so no more are read."""
 
     base_offset: int
     attributes: int
@@ -161,7 +167,7 @@ def _read_head(data: bytes) -> _Head:
 
 
 class _Walk:
-    """The batches up to a position, and what is missing before it and behind it."""
+    """Iterates over the batches up to a position and tracks missing offsets around it."""
 
     def __init__(
         self, batches: Iterable[bytes], question: GroupQuestion, start: HistoryStart
@@ -172,13 +178,13 @@ class _Walk:
         self._last_ms = start.before_ms
         self._next_offset = int(start.offset)
         self._whole_from = start
-        """Behind the last missing offset that was met."""
+        """The position after the last missing offset seen so far."""
         self._first_later: _Head | None = None
         self.position = LogPosition(question.partition, LogOffset(-1), -1)
-        """Of the last batch that counts, once all were seen."""
+        """The position of the last included batch; set when ``until_position`` is exhausted."""
 
     def until_position(self) -> Iterator[tuple[_Head, bytes]]:
-        """The batches that count, in their order."""
+        """Iterate over the batches to include, in offset order."""
         question, start_offset = self._question, self._start.offset
         offset_max, time_max = _compute_bounds(question.as_of)
         for data in self._batches:
@@ -197,7 +203,7 @@ class _Walk:
         self.position = LogPosition(question.partition, last, self._last_ms)
 
     def _note(self, head: _Head) -> None:
-        """Sees whether offsets are missing before a batch, or in it."""
+        """Track whether offsets are missing before or within a batch."""
         next_offset = head.base_offset + head.last_delta + 1
         if head.base_offset > self._next_offset or head.records <= head.last_delta:
             before_ms = max(head.max_timestamp, self._whole_from.before_ms)
@@ -205,11 +211,11 @@ class _Walk:
         self._next_offset = next_offset
 
     def check_whole(self) -> None:
-        """Raises ``BeyondHistory`` where something that counts at the position may be missing.
+        """Raise ``BeyondHistory`` if the state at the position may be incomplete.
 
-        What a cleaner removes leaves its offset empty. Where none is empty up to the position, all
-        is there; else what was superseded behind the position may be missing before it, unless
-        the cleaner had not come so far.
+        A cleaner that removes a record leaves an offset gap. If there is no gap up to the position,
+        the state is complete. Otherwise the cleaner may have removed records that were superseded
+        only after the position, unless the last gap lies before the position.
         """
         if self._whole_from == self._start or self._first_later is None:
             return
@@ -223,12 +229,12 @@ class _Walk:
 
 
 class _GroupFold:
-    """``PartitionFold`` of the records of one group."""
+    """A ``PartitionFold`` restricted to the records of one group."""
 
     def __init__(self, group_id: GroupId) -> None:
         name = group_id.encode()
         self._prefix = len(name).to_bytes(2, "big") + name
-        """What follows the type in each key of the group."""
+        """The bytes that follow the record type in every key of the group."""
         self.partition = PartitionFold()
 
     def apply(self, head: _Head, data: bytes) -> None:

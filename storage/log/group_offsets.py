@@ -1,4 +1,4 @@
-"""The committed offsets of one group, out of a log that is of many, in little memory."""
+"""Extraction of one group's committed offsets from a shared log, in bounded memory."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _OFFSET_TYPES = (b"\x00\x00", b"\x00\x01")
 
 @value
 class GroupOffset:
-    """A committed offset of a group, times in wall ms.
+    """A committed offset of a group; timestamps in wall-clock ms.
 
-    ``log_offset`` is where its record lies; ``leader_epoch`` is -1 where the commit had none.
+    ``log_offset`` is the offset of its record in the log; ``leader_epoch`` is -1 if unset.
     """
 
     topic: TopicName
@@ -48,7 +48,7 @@ class GroupOffset:
 class GroupOffsetsFold:
     """Folds the batches of a partition, in order, into one group's committed offsets.
 
-    The rule is ``PartitionFold``'s; batches that cannot concern the group are not decoded.
+    Applies the rules of ``PartitionFold``; batches without the group's key are not decoded.
     """
 
     def __init__(self, group_id: GroupId) -> None:
@@ -57,7 +57,7 @@ class GroupOffsetsFold:
         self._fold = PartitionFold()
 
     def apply(self, batch: bytes) -> None:
-        """One RecordBatch v2; raises ``CodecError`` where it is damaged."""
+        """Apply one RecordBatch v2; raises ``CodecError`` if it is damaged."""
         header = read_batch_header(batch)
         if not header.is_control and not header.compression and self._group not in batch:
             return
@@ -68,37 +68,40 @@ class GroupOffsetsFold:
         self._fold.apply_batch(decoded)
 
     def apply_committed(self, record: BatchRecord) -> None:
-        """One record that counts, as a consumer is given it, without its batch."""
+        """Apply one record as a read_committed consumer receives it, without its batch."""
         if self.concerns(record.key):
             self._fold.apply_batch(_compute_plain_batch(record))
 
     def concerns(self, key: bytes | None) -> bool:
-        """Whether a record with this key sets or removes an offset of the group."""
+        """Whether a record with this key sets or deletes an offset of the group."""
         return key is not None and key.startswith(self._prefixes)
 
     def compute_offsets(self) -> list[GroupOffset]:
-        """What is committed after all batches so far, by topic and partition."""
+        """The committed offsets after all batches so far, sorted by topic and partition."""
         return compute_group_offsets(self._fold.latest.values())
 
     @property
     def pending_count(self) -> int:
-        """How many offsets wait for the end of a transaction."""
+        """The number of offsets pending in open transactions."""
         return sum(map(len, self._fold.pending.values()))
 
 
 def compute_group_part(group_id: GroupId) -> bytes:
-    """What a key of the group holds behind its type: the id and, before it, its length."""
+    """The bytes that follow the record type in every key of the group: id length and id."""
     name = group_id.encode("utf-8", "surrogatepass")
     return len(name).to_bytes(2, "big") + name
 
 
 def compute_offset_prefix(group_id: GroupId) -> bytes:
-    """What the keys of all committed offsets of the group begin with, in ``latest``."""
+    """The prefix of the keys of the group's committed offsets in ``latest``."""
     return _OFFSET_TYPES[1] + compute_group_part(group_id)
 
 
 def compute_group_offsets(entries: Iterable[LatestEntry]) -> list[GroupOffset]:
-    """Offset entries of ``latest`` as values, by topic and partition; raises ``CodecError``."""
+    """Decode offset entries of ``latest``, sorted by topic and partition.
+
+    Raises ``CodecError`` for damaged entries and unknown versions.
+    """
     offsets = [_compute_group_offset(entry) for entry in entries]
     return sorted(offsets, key=lambda found: (found.topic, found.partition))
 

@@ -1,16 +1,16 @@
-"""Trimming: how an old part of a partition's log is compacted, in small steps.
+"""Trimming: compaction of the old part of a partition's log, in small steps.
 
-The history of a partition begins at its *history start*. Below it only what the state at that
-position is made of is left, each record at its own offset: the last record of every key, and what
-waits for the end of a transaction. Tombstones, markers and aborted offsets are gone, and what a
-transaction committed stands in batches of no transaction. So folding the log gives the same at
-every position from the history start on, and the log of one step is as good as that of another.
+The history of a partition begins at its *history start*. Below it, the log keeps only the records
+that make up the state at that position, each at its own offset: the last record of every key, and
+the pending records of open transactions. Tombstones, markers and aborted offsets are removed, and
+committed transactional records are rewritten as non-transactional ones. So for every position from
+the history start on, folding the log gives the same state as before the trim.
 
-One step takes the next batches from the history start on. For each of their records the one that
-it supersedes must be found: ``kept`` of the store holds the offset of every record that is left
-below the history start, by its key. A step is made in three parts, for reading must be where the
-store is, while decoding and encoding may be elsewhere: ``decode_old``, ``compute_plan``,
-``compute_rewrite``.
+Each step trims the next batches from the history start on. For each of their records, the step
+must find the record that it supersedes: ``kept`` in the store maps the key of every record below
+the history start to its offset. A step has three parts (``decode_old``, ``compute_plan``,
+``compute_rewrite``): only ``compute_plan`` reads the store, so decoding and encoding may run in
+another thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from storage.log_store import (
 )
 
 RECORDS_PER_BATCH_MAX = 100
-"""Of a batch that is written again: the next record of it that goes has the others written too."""
+"""Records per rewritten batch. When one of them is superseded, the whole batch is rewritten."""
 
 _START_KEY = b""
 _LATEST_TAG = b"\x00"
@@ -49,10 +49,10 @@ _OFFSET_TYPE = b"\x00\x01"
 
 
 class HistoryStart(NamedTuple):
-    """The position from which on a partition's log is whole, and what is older than that.
+    """The position from which on a partition's log is complete.
 
-    ``before_ms`` is the timestamp (wall ms) of the last batch below it, -1 where there is none:
-    the state at any later time is known.
+    ``before_ms`` is the highest timestamp (wall-clock ms) of the batches below ``offset``, -1 if
+    there are none. The state at that time and at any later time can be read.
     """
 
     offset: LogOffset
@@ -60,7 +60,7 @@ class HistoryStart(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """The bytes of a partition's batches from its history start up to an offset."""
+    """``size``: the bytes of a partition's batches from its history start up to ``end``."""
 
     end: LogOffset
     size: int
@@ -70,7 +70,7 @@ NO_HISTORY_START = HistoryStart(LogOffset(0), -1)
 
 
 def read_history_start(store: LogStore, partition: LogPartition) -> HistoryStart:
-    """Where the history of a partition begins: at 0 until something was trimmed."""
+    """Read the history start of a partition; offset 0 if it was never trimmed."""
     (packed,) = store.get_kept(partition, [_START_KEY])
     if packed is None:
         return NO_HISTORY_START
@@ -79,7 +79,7 @@ def read_history_start(store: LogStore, partition: LogPartition) -> HistoryStart
 
 
 def read_measure(store: LogStore, partition: LogPartition) -> Measure:
-    """The last measure that was kept: nothing, up to the history start, where none was."""
+    """Read the stored measure; by default size 0 at the history start."""
     (packed,) = store.get_kept(partition, [_MEASURE_KEY])
     if packed is None:
         return Measure(read_history_start(store, partition).offset, 0)
@@ -88,7 +88,7 @@ def read_measure(store: LogStore, partition: LogPartition) -> Measure:
 
 
 def decode_history_start(kept: Mapping[bytes, bytes]) -> HistoryStart:
-    """``read_history_start`` from all that is kept; raises ``struct.error`` for other bytes."""
+    """Decode the history start from entries of ``kept``; raises ``struct.error`` if malformed."""
     packed = kept.get(_START_KEY)
     if packed is None:
         return NO_HISTORY_START
@@ -97,14 +97,14 @@ def decode_history_start(kept: Mapping[bytes, bytes]) -> HistoryStart:
 
 
 def is_kept_record(key: bytes) -> bool:
-    """Whether a key of ``kept`` is that of a record below the history start."""
+    """Whether a key of ``kept`` refers to a record below the history start."""
     return key[:1] in (_LATEST_TAG, _PENDING_TAG)
 
 
 def pack_kept_records(
     latest: Mapping[bytes, int], pending: Mapping[tuple[int, bytes], int]
 ) -> dict[bytes, bytes]:
-    """What ``kept`` has of these records, given with their offsets."""
+    """Encode entries of ``kept`` for records, which are given with their offsets."""
     kept = {_LATEST_TAG + key: _OFFSET.pack(offset) for key, offset in latest.items()}
     for (producer_id, key), offset in pending.items():
         kept[_PENDING_TAG + _PRODUCER_ID.pack(producer_id) + key] = _OFFSET.pack(offset)
@@ -112,12 +112,12 @@ def pack_kept_records(
 
 
 def pack_measure(measure: Measure) -> dict[bytes, bytes | None]:
-    """What ``PartitionRewrite.kept`` takes to keep a measure."""
+    """Encode a measure for ``PartitionRewrite.kept``."""
     return {_MEASURE_KEY: _MEASURE.pack(*measure)}
 
 
 def compute_trim_limit(store: LogStore, partition: LogPartition) -> LogOffset:
-    """The end of what may be trimmed: it is durable, and the last batch always stays."""
+    """The offset up to which the log may be trimmed: durable, and below the last batch."""
     end = store.next_offset(partition)
     last = next(store.read_log(partition, LogOffset(end - 1)), None) if end else None
     if last is None:
@@ -132,9 +132,9 @@ def read_old(
     bytes_max: int,
     is_old: Callable[[bytes], bool],
 ) -> list[bytes]:
-    """The next batches to trim: those that end below the limit, as long as they are old.
+    """Read the next batches to trim: those that end below the limit, as long as they are old.
 
-    Together at most ``bytes_max``, but for one that has more.
+    Reads at most ``bytes_max``, but always at least one batch that qualifies.
     """
     found: list[bytes] = []
     size = 0
@@ -148,7 +148,7 @@ def read_old(
 
 
 def decode_old(batches: Iterable[bytes]) -> list[Batch]:
-    """The batches that a step takes. Raises ``CodecError`` for one that is damaged."""
+    """Decode the batches of a step; raises ``CodecError`` for a damaged batch."""
     return [decode_batch(batch, decompress=decompress) for batch in batches]
 
 
@@ -157,16 +157,20 @@ def decode_old(batches: Iterable[bytes]) -> list[Batch]:
 
 @dataclass(slots=True)
 class TrimPlan:
-    """What one step comes to. ``left`` are the batches below the history start that it changes."""
+    """The changes of one trim step.
+
+    ``old`` are the batches to trim, ``left`` the batches below the previous history start that the
+    step changes, ``start`` the new history start.
+    """
 
     partition: LogPartition
     start: HistoryStart
     old: Sequence[Batch]
     left: Sequence[bytes]
     gone: set[int]
-    """Offsets of records that are superseded, or never counted."""
+    """Offsets of the records to remove: superseded, aborted, tombstones and markers."""
     waiting: set[int]
-    """Offsets of records of these batches that wait for the end of a transaction."""
+    """Offsets of the records of these batches that are pending in open transactions."""
     kept: dict[bytes, bytes | None]
 
 
@@ -176,10 +180,10 @@ def compute_plan(
     old: Sequence[Batch],
     waiting: WaitingOffsets | None = None,
 ) -> TrimPlan:
-    """Folds the batches onto what is kept, and reads those that lose records by it.
+    """Fold the old batches onto ``kept``, and read the older batches that lose records by it.
 
-    ``waiting`` is of the partition; the plan is applied to it, so that it holds once that is
-    written. It is read where it is not given.
+    ``waiting`` holds the pending records of the partition, and is read from the store if not
+    given. It is updated in place, so it is valid once the plan is written.
     """
     before = read_history_start(store, partition)
     known = read_waiting(store, partition) if waiting is None else waiting
@@ -196,7 +200,7 @@ def compute_plan(
 
 
 def read_waiting(store: LogStore, partition: LogPartition) -> WaitingOffsets:
-    """What waits below the history start of a partition."""
+    """Read the pending records below the history start of a partition."""
     waiting = WaitingOffsets()
     for key, packed in store.kept(partition, _PENDING_TAG):
         (producer_id,) = _PRODUCER_ID.unpack_from(key, 1)
@@ -208,7 +212,7 @@ def read_waiting(store: LogStore, partition: LogPartition) -> WaitingOffsets:
 def _read_holders(
     store: LogStore, partition: LogPartition, offsets: Sequence[int]
 ) -> Iterator[bytes]:
-    """Each batch that holds any of the offsets, which ascend."""
+    """Read the batches that contain any of the offsets, which must be ascending."""
     end = 0
     for offset in offsets:
         if offset < end:
@@ -217,15 +221,15 @@ def _read_holders(
         base_offset, count = (offset + 1, 0) if batch is None else read_batch_range(batch)
         if batch is None or base_offset > offset:
             raise StoreCorrupt(
-                f"log partition {partition} has no record at offset {offset}, which it should have "
-                "kept: restore the data folder from a backup"
+                f"log partition {partition} has lost the record at offset {offset}: "
+                "restore the data folder from a backup"
             )
         yield batch
         end = base_offset + count
 
 
 class _OffsetFold:
-    """``PartitionFold`` on offsets alone, over what is kept of the log below the history start."""
+    """``PartitionFold`` on record offsets only, starting from ``kept``."""
 
     def __init__(
         self,
@@ -240,7 +244,7 @@ class _OffsetFold:
         self.latest: dict[bytes, int | None] = {}
         self.gone: set[int] = set()
         self.settled: set[int] = set()
-        """Offsets that waited, and count now."""
+        """Offsets of records that were pending and are now committed."""
         self._changed_pending: set[tuple[int, bytes]] = set()
         self._read_latest(old)
 
@@ -260,7 +264,7 @@ class _OffsetFold:
             self.latest[key] = None if packed is None else _OFFSET.unpack(packed)[0]
 
     def apply(self, batch: Batch) -> None:
-        """One batch, by the rules of ``storage.log.fold``."""
+        """Apply one batch by the rules of ``storage.log.fold``."""
         if batch.is_control:
             for record in batch.records:
                 self.gone.add(record.offset)
@@ -290,9 +294,9 @@ class _OffsetFold:
             self._replace(key, offset)
 
     def _replace(self, key: bytes, offset: int | None) -> None:
-        standing = self.latest[key]
-        if standing is not None:
-            self.gone.add(standing)
+        current = self.latest[key]
+        if current is not None:
+            self.gone.add(current)
         self.latest[key] = offset
 
     def _drop_pending(self, key: bytes) -> None:
@@ -303,15 +307,15 @@ class _OffsetFold:
     def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
         for key, offset in self._waiting.end(producer_id).items():
             self._changed_pending.add((producer_id, key))
-            standing = self.latest[key]
-            if committed and (standing is None or standing < offset):
+            current = self.latest[key]
+            if committed and (current is None or current < offset):
                 self._replace(key, offset)
                 self.settled.add(offset)
             else:
                 self.gone.add(offset)
 
     def compute_kept(self) -> dict[bytes, bytes | None]:
-        """The entries of ``kept`` that are other than before, and some that are not."""
+        """The changed entries of ``kept``; may include unchanged ones."""
         kept = {
             _LATEST_TAG + key: None if offset is None else _OFFSET.pack(offset)
             for key, offset in self.latest.items()
@@ -333,7 +337,7 @@ class _Changes:
 
 
 def compute_rewrite(plan: TrimPlan) -> PartitionRewrite:
-    """The step as the store takes it."""
+    """Encode the plan as a rewrite for the store."""
     changes, gone = _Changes(), sorted(plan.gone)
     for data in plan.left:
         header = read_batch_header(data)

@@ -1,4 +1,4 @@
-"""Records that wait for the end of a transaction, while the log before them is trimmed."""
+"""Offsets of records that are pending in open transactions while their log is trimmed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from storage.log_store import read_batch_range
 
 
 class WaitingOffsets:
-    """Where the records lie that wait for the end of a transaction, by producer and by key."""
+    """Offsets of the records pending in open transactions, by producer and by key."""
 
     __slots__ = ("_by_producer", "_offsets", "_producers")
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[bytes, int]] = {}
         self._producers: dict[bytes, set[int]] = {}
-        """Those that wait with a key: a tombstone of it asks no others."""
+        """For each key, the producers that have it pending: a tombstone drops only theirs."""
         self._offsets: set[int] = set()
 
     def put(self, producer_id: int, key: bytes, offset: int) -> int | None:
-        """A record waits; the offset of the one whose place it takes."""
+        """Add a pending record; returns the offset of the record that it supersedes."""
         entries = self._by_producer.setdefault(producer_id, {})
         before = entries.get(key)
         entries[key] = offset
@@ -31,15 +31,15 @@ class WaitingOffsets:
         return before
 
     def get(self, producer_id: int, key: bytes) -> int | None:
-        """The offset of what waits, if something does."""
+        """The offset of the producer's pending record with this key, if there is one."""
         return self._by_producer.get(producer_id, {}).get(key)
 
     def keys_of(self, producer_id: int) -> Collection[bytes]:
-        """The keys with which a producer waits."""
+        """The keys of a producer's pending records."""
         return self._by_producer.get(producer_id, {}).keys()
 
     def drop(self, key: bytes) -> list[tuple[int, int]]:
-        """Nobody waits with this key any more; the producers that did, and the offsets."""
+        """Drop the pending records of a key; returns their producers and offsets."""
         dropped = []
         for producer_id in sorted(self._producers.pop(key, ())):
             entries = self._by_producer[producer_id]
@@ -50,7 +50,7 @@ class WaitingOffsets:
         return dropped
 
     def end(self, producer_id: int) -> dict[bytes, int]:
-        """A producer waits no more; the keys with which it did, and the offsets."""
+        """End a producer's transaction; returns the keys and offsets of its pending records."""
         ended = self._by_producer.pop(producer_id, {})
         for key in ended:
             producers = self._producers[key]
@@ -61,7 +61,7 @@ class WaitingOffsets:
         return ended
 
     def select(self, old: Iterable[Batch], left: Iterable[bytes]) -> set[int]:
-        """Of these batches."""
+        """The offsets of the pending records in these batches, decoded or encoded."""
         offsets = self._offsets
         found = {record.offset for batch in old for record in batch.records} & offsets
         for data in left:

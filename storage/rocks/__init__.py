@@ -1,1 +1,1 @@
-"""The store on RocksDB; two modules know rocksdict."""
+"""The store on RocksDB, its recovery, and read-only access beside a running server."""

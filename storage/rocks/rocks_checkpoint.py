@@ -1,4 +1,4 @@
-"""Checkpoints of an open RocksDB: what it holds at one moment, as files of their own."""
+"""Checkpoints of an open RocksDB: a consistent snapshot as separate files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _UNWRITTEN = "rocksdb.num-immutable-mem-table"
 
 
 class RocksCheckpoint:
-    """An open store's parts; ``RocksLogStore.begin_checkpoint`` makes it.
+    """Makes a checkpoint of an open store; obtained from ``RocksLogStore.begin_checkpoint``.
 
-    Methods raise ``StoreError``, also once the store is closed.
+    Methods raise ``StoreError``, also after the store is closed.
     """
 
     def __init__(
@@ -26,20 +26,21 @@ class RocksCheckpoint:
         self._create = create
 
     def begin_flush(self) -> None:
-        """Has what is in memory written to files, by RocksDB's threads: see ``is_flushed``."""
+        """Start flushing the memtables in RocksDB's background threads; see ``is_flushed``."""
         with errors_of(self._folder):
             for family in self._open_families():
                 family.flush(False)
 
     def is_flushed(self) -> bool:
-        """Whether RocksDB has written what it was asked to."""
+        """Whether the flush that ``begin_flush`` started is complete."""
         with errors_of(self._folder):
             return not any(f.property_int_value(_UNWRITTEN) for f in self._open_families())
 
     def make(self, path: Path) -> None:
-        """A RocksDB of all that was written, in a new folder of the same disk, by hard links.
+        """Write a checkpoint to a new folder on the same disk, mostly by hard links.
 
-        Nothing else is done by this process meanwhile, so ``begin_flush`` comes first.
+        The call blocks the whole process, because rocksdict holds the GIL. Call ``begin_flush``
+        first, so that little is left to flush.
         """
         with errors_of(self._folder):
             self._create(str(path))

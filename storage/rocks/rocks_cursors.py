@@ -1,4 +1,4 @@
-"""Reading through rocksdict: cursors that do not outlive the store, and errors in our words."""
+"""Cursors over rocksdict iterators that do not outlive the store, and translation of errors."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from storage.log_store import StoreCorrupt, StoreError, StoreFailed, StoreLocked
 
 
 class Scan:
-    """Keys and values from where the iterator stands while they have a prefix.
+    """Iterates over keys and values from the iterator's position while they have a prefix.
 
-    ``about`` says for an error what is read. It is over with the store. Damage raises
-    ``StoreCorrupt``: an iterator of RocksDB that meets it looks as if it had come to the end, and
-    only its status tells the two apart.
+    ``about`` names what is read, for error messages. Once the store is closed, it raises
+    ``StoreError``. Damage raises ``StoreCorrupt``: on damage, a RocksDB iterator becomes invalid as
+    at its end, and only its status tells the two apart.
 
-    The prefix is looked at here and not given to RocksDB as an upper bound: rocksdict 0.3.29 lets
-    go of the bound's memory while the iterator still reads it.
+    The prefix is checked here instead of being set as RocksDB's upper bound, because rocksdict
+    0.3.29 frees the bound's memory while the iterator still reads it.
     """
 
     __slots__ = ("__weakref__", "_about", "_folder", "_iterator", "_prefix")
@@ -35,7 +35,7 @@ class Scan:
     def __next__(self) -> tuple[bytes, bytes]:
         iterator = self._iterator
         if iterator is None:
-            raise StoreError(f"{self._folder} was closed while it was read")
+            raise StoreError(f"{self._folder} was closed during a read")
         try:
             if iterator.valid():
                 key: bytes = iterator.key()
@@ -49,12 +49,12 @@ class Scan:
         raise StopIteration
 
     def drop(self) -> None:
-        """Lets go of RocksDB."""
+        """Release the RocksDB iterator."""
         self._iterator = None
 
 
 class Seek:
-    """Finds keys next to others, until the store is closed."""
+    """Finds the nearest key to a given one, until the store is closed."""
 
     __slots__ = ("__weakref__", "_folder", "_iterator")
 
@@ -63,17 +63,17 @@ class Seek:
         self._iterator = iterator
 
     def find_at_or_after(self, key: bytes) -> bytes | None:
-        """The first key that is not below this one."""
+        """The first key at or after this one."""
         return self._find(lambda iterator: iterator.seek(key))
 
     def find_at_or_before(self, key: bytes) -> bytes | None:
-        """The last key that is not above this one."""
+        """The last key at or before this one."""
         return self._find(lambda iterator: iterator.seek_for_prev(key))
 
     def _find(self, move: Any) -> bytes | None:
         iterator = self._iterator
         if iterator is None:
-            raise StoreError(f"{self._folder} was closed while it was read")
+            raise StoreError(f"{self._folder} was closed during a read")
         try:
             move(iterator)
             if iterator.valid():
@@ -85,13 +85,13 @@ class Seek:
         return None
 
     def drop(self) -> None:
-        """Lets go of RocksDB."""
+        """Release the RocksDB iterator."""
         self._iterator = None
 
 
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Turns what rocksdict raises into a ``StoreError`` that names the path."""
+    """Convert exceptions of rocksdict to a ``StoreError`` that names the path."""
     try:
         yield
     except (StoreError, ValueError):
@@ -101,14 +101,14 @@ def errors_of(path: Path) -> Iterator[None]:
 
 
 _LOCKED = ("IO error: While lock file: ", "IO error: lock hold by current process")
-"""Not whatever has the word in it: paths have, and so has a block that could not be read."""
+"""Matched in full: the word "lock" alone also occurs in paths and in errors about blocks."""
 
 
 def compute_store_error(path: Path, error: Exception, about: str = "") -> StoreError:
-    """rocksdict raises plain ``Exception``s with RocksDB's status as text."""
+    """Map RocksDB's status to a ``StoreError``; rocksdict raises it as a plain ``Exception``."""
     text = " ".join(str(error).split()) + (about and f" ({about})")
     if text.startswith("Result incomplete"):
-        return StoreStalled(f"{path}: the store is behind with its background work, try again")
+        return StoreStalled(f"{path}: RocksDB has stalled writes for now, try again")
     if text.startswith(_LOCKED):
         return StoreLocked(f"{path} is in use by another process: stop it or use another folder")
     if text.startswith("Corruption") or "No such file" in text or "does not exist" in text:

@@ -1,4 +1,4 @@
-"""What a damaged RocksDB has left, for the line that says why a store is refused."""
+"""Detection and description of damage to RocksDB, for the error of a store that cannot open."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NAMED_MAX = 3
 
 
 def check_blobs(path: Path, log: Any) -> None:
-    """Raises ``StoreCorrupt`` where files with batches are gone or cut.
+    """Raise ``StoreCorrupt`` if blob files, which hold the batches, are missing or truncated.
 
-    RocksDB would notice only when one of those batches is read.
+    RocksDB itself notices only when such a batch is read.
     """
     sizes = [file.stat().st_size for file in path.glob("*.blob")]
     with errors_of(path):
@@ -25,16 +25,16 @@ def check_blobs(path: Path, log: Any) -> None:
         size: int = log.property_int_value("rocksdb.total-blob-file-size") or 0
     if len(sizes) < count or sum(sizes) < size:
         raise StoreCorrupt(
-            f"{path} is damaged, restore the data folder from a backup: of {count} *.blob files "
-            f"with {size} bytes there are {len(sizes)} with {sum(sizes)}"
+            f"{path} is damaged, restore the data folder from a backup: {len(sizes)} *.blob files "
+            f"of {sum(sizes)} bytes found, expected {count} of {size} bytes"
         )
 
 
 def describe_readable(path: Path, reopen: Callable[[], Any], durable: Sequence[int]) -> str:
-    """How far each log partition can be read before the damage, as the end of a sentence.
+    """Describe how far each log partition can be read, as a suffix of the error message.
 
-    ``reopen`` opens what comes before the damage, and ``durable`` are the next offsets of the
-    watermark. Empty where the damage is elsewhere than in the write-ahead log.
+    ``reopen`` opens the database up to the damage, and ``durable`` are the offsets of the
+    watermark. Empty if the damage is not in the WAL.
     """
     try:
         with errors_of(path):
@@ -56,7 +56,7 @@ def describe_readable(path: Path, reopen: Callable[[], Any], durable: Sequence[i
 
 
 def _read_ends(path: Path, db: Any, partitions: int) -> list[int]:
-    """The next offset of each partition, 0 for those without batches."""
+    """Read the log end offset of each partition; 0 for those without batches."""
     ends = []
     log = db.get_column_family("log")
     iterator = log.iter()

@@ -1,8 +1,8 @@
-"""Loading a long log into a store that nobody else uses: for importing, in bounded memory.
+"""Bulk loading of a log into a store without other users, in bounded memory, for imports.
 
-Batches come in the order of ``log``'s keys and go into SST files that RocksDB takes as they are;
-``latest`` is written block by block and merged by RocksDB. Nothing is logged ahead: the store is
-whole when ``RocksLogStore.end_load`` has returned, and worthless before.
+Batches arrive in key order and are written to SST files that RocksDB ingests. ``latest`` is written
+block by block and compacted by RocksDB. The WAL is disabled: the store is complete when
+``RocksLogStore.end_load`` returns, and unusable before.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LOG_KEY = np.dtype([("partition", ">u2"), ("base_offset", ">u8")])
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """The open store's parts: ``families`` and ``handles`` are its column families by name.
+    """The parts of the open store: ``families`` and ``handles`` are its column families by name.
 
-    ``write`` writes a batch, not logged ahead; ``make_sst`` makes a writer of files for ``log``,
-    and ``ingest`` takes such files into a family, as they are or as copies.
+    ``write`` writes a batch without the WAL, ``make_sst`` makes an SST writer for ``log``, and
+    ``ingest`` adds SST files to a family by moving or copying them.
     """
 
     families: Mapping[str, Any]
@@ -41,10 +41,9 @@ class LoadTarget:
 
 
 class RocksLoad:
-    """What is being loaded. ``RocksLogStore.begin_load`` makes it, ``end_load`` ends it.
+    """A bulk load in progress, from ``RocksLogStore.begin_load`` to ``end_load``.
 
-    ``ends`` are the next offsets of the partitions that it has batches of. Methods raise
-    ``StoreError``.
+    ``ends`` are the log end offsets of the loaded partitions. Methods raise ``StoreError``.
     """
 
     def __init__(self, folder: Path, target: LoadTarget) -> None:
@@ -61,9 +60,9 @@ class RocksLoad:
         batches: Sequence[bytes],
         next_offset: int,
     ) -> None:
-        """Batches for ``log``; partitions come in their order, batches in that of offsets.
+        """Add batches to ``log``, in order of partition and offset.
 
-        ``next_offset`` is where the partition goes on after them.
+        ``next_offset`` is the log end offset of the partition after them.
         """
         keys = np.empty(len(batches), dtype=_LOG_KEY)
         keys["partition"] = partition
@@ -81,16 +80,16 @@ class RocksLoad:
         self.ends[partition] = next_offset
 
     def take_files(self, family: str, files: Sequence[Path], *, is_moved: bool) -> None:
-        """SST files whose keys no other file and no batch has; ``ends`` is the caller's to set.
+        """Ingest SST files whose keys do not overlap other files or batches.
 
-        ``is_moved``: the files are not needed where they are any more.
+        The caller sets ``ends``. ``is_moved`` allows RocksDB to move the files away.
         """
         if files:
             with errors_of(self._folder):
                 self._target.ingest(family, [str(file) for file in files], is_moved)
 
     def change_latest(self, partition: LogPartition, changes: Mapping[bytes, bytes | None]) -> None:
-        """``pack_latest`` by record key; ``None`` deletes."""
+        """Apply changes to ``latest``: ``pack_latest`` entries by record key; ``None`` deletes."""
         prefix = partition.to_bytes(2, "big")
         family, batch = self._target.handles["latest"], self._target.make_batch()
         put, delete = batch.put, batch.delete
@@ -105,7 +104,7 @@ class RocksLoad:
     def put_pending(
         self, partition: LogPartition, entries: Mapping[tuple[int, bytes], bytes]
     ) -> None:
-        """``pack_latest`` of open transactions by producer id and record key."""
+        """Add ``pending`` entries (``pack_latest``) by producer id and record key."""
         prefix = partition.to_bytes(2, "big")
         family, batch = self._target.handles["pending"], self._target.make_batch()
         for (producer_id, key), packed in entries.items():
@@ -114,7 +113,7 @@ class RocksLoad:
             self._target.write(batch)
 
     def put_kept(self, partition: LogPartition, kept: Mapping[bytes, bytes | None]) -> None:
-        """What ``PartitionRewrite.kept`` would take."""
+        """Add entries to ``kept``; a value of ``None`` is ignored."""
         prefix = partition.to_bytes(2, "big")
         family, batch = self._target.handles["kept"], self._target.make_batch()
         for key, packed in kept.items():
@@ -124,7 +123,7 @@ class RocksLoad:
             self._target.write(batch)
 
     def finish(self) -> None:
-        """All of it in RocksDB's files, durable."""
+        """Write all loaded data to RocksDB's files, durably."""
         with errors_of(self._folder):
             if self._writer is not None:
                 self._ingest()

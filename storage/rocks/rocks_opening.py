@@ -1,6 +1,6 @@
-"""How a store on RocksDB is opened: made where there is none, mended after a crash, or refused.
+"""Opening of a RocksDB store: creation, recovery after a crash, and checks for damage.
 
-What lies in its folder is in ``storage.rocks.rocks_store``.
+``storage.rocks.rocks_store`` describes the layout of the data folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from storage.rocks.rocks_store import RocksLogStore
 from storage.rocks.wal_tail import cut_torn_tail
 
 MAX_PARTITIONS = 1 << 16
-"""Partitions are two bytes of a key."""
+"""A key encodes the partition in two bytes."""
 
 _FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
 
@@ -47,11 +47,11 @@ _FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"part
 def open_store(
     path: str | Path, *, partitions: int, cluster_id: str | None = None
 ) -> RocksLogStore:
-    """Opens the store in a data folder, or makes one there if the folder is new or empty.
+    """Open the store in a data folder, or create one if the folder is new or empty.
 
-    ``partitions`` and ``cluster_id`` (22 characters, random by default) are for a new store; an
+    ``partitions`` and ``cluster_id`` (22 characters, random by default) apply to a new store; an
     existing one keeps its own. Raises ``StoreLocked``, ``StoreCorrupt``, ``FormatTooNew`` and
-    ``WatermarkViolation``, each with one line for the operator.
+    ``WatermarkViolation``, each with a one-line message for the operator.
     """
     if not 0 < partitions <= MAX_PARTITIONS:
         raise ValueError(f"a store has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
@@ -62,7 +62,7 @@ def open_store(
         watermark = open_or_create_watermark(folder, partitions, cluster_id)
         undo.callback(watermark.close)
         check_files(folder, is_pristine=watermark.is_pristine)
-        # First, so that an older version refuses the store before it meets a family unknown to it.
+        # First, so that an older version rejects the store by its format, not by unknown families.
         watermark.raise_format()
         db, cut_bytes = _open_rocksdb(folder / ROCKSDB_NAME, watermark)
         undo.callback(db.close)
@@ -76,7 +76,7 @@ def open_store(
 
 
 def _open_rocksdb(path: Path, watermark: Watermark) -> tuple[Rdict, int]:
-    """The database, and how many bytes of a torn tail had to be cut off for it to open."""
+    """Open the database; also returns how many bytes of a torn tail were cut off the WAL."""
     try:
         return _open_rocksdb_as_is(path, create=watermark.is_pristine), 0
     except StoreCorrupt as damage:
@@ -96,7 +96,7 @@ def _open_rocksdb_as_is(path: Path, *, create: bool) -> Rdict:
 
 
 def _open_rocksdb_before_damage(path: Path) -> Rdict:
-    """What comes before the first damage of the write-ahead log. Changes nothing on disk."""
+    """Open the database read-only, up to the first damage in the WAL."""
     options, families = make_options(path.parent, create=False)
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     access = AccessType.read_only(error_if_log_file_exist=False)
@@ -104,9 +104,10 @@ def _open_rocksdb_before_damage(path: Path) -> Rdict:
 
 
 def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
-    """The database at a path as it is now, which may be that of a running server.
+    """Open a snapshot of the database at a path, which may belong to a running server.
 
-    Not as a secondary: reading blobs in one ends the process (RocksDB 9.8 as of rocksdict 0.3.29).
+    It is not opened as a secondary instance: reading blobs in one aborts the process (RocksDB 9.8
+    in rocksdict 0.3.29).
     """
     (path / "rocksdict-config.json").write_text(RAW_MODE)
     options = make_reading_options(path)

@@ -1,4 +1,4 @@
-"""The options of RocksDB: of the database, and of each of its column families."""
+"""RocksDB options of the database and of its column families."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rocksdict import (
 
 FAMILIES: Final = ("log", "latest", "pending", "kept", "side", "meta")
 RAW_MODE: Final = '{"raw_mode":true,"prefix_extractors":{}}'
-"""What rocksdict finds in its own file of a database whose keys and values are bytes."""
+"""Content of rocksdict's own config file for a database whose keys and values are bytes."""
 
 _WRITE_BUFFER_SIZE = 32 << 20
 _LOG_FILE_SIZE: Final = 4 << 20
-"""Of RocksDB's own log, of which four files are kept."""
+"""Maximum size of RocksDB's info log, of which four files are kept."""
 _MAX_TOTAL_WAL_SIZE = 64 << 20
-"""What a start after a kill replays at most, and so how long it takes."""
+"""Bounds what a start after a kill must replay, and so how long it takes."""
 OPEN_FILES_MAX: Final = 1_024
 
 _BASE_OPTIONS = """\
@@ -40,12 +40,12 @@ _BASE_OPTIONS = """\
 
 
 def compute_open_files_max(limit: int) -> int:
-    """How many files RocksDB may hold open where the process may open ``limit`` (-1: any)."""
+    """How many files RocksDB may hold open, given the process's limit (-1: unlimited)."""
     return OPEN_FILES_MAX if limit == RLIM_INFINITY else min(OPEN_FILES_MAX, limit // 4)
 
 
 def make_options(folder: Path, *, create: bool) -> tuple[Options, dict[str, Options]]:
-    """Those of the database and of its families; ``folder`` is for a file that is gone after."""
+    """The options of the database and its families; ``folder`` takes a temporary file."""
     options, log_options = _load_base_options(folder)
     _set_options(options, create=create)
     names = ("default", *FAMILIES)
@@ -54,11 +54,11 @@ def make_options(folder: Path, *, create: bool) -> tuple[Options, dict[str, Opti
 
 
 def make_reading_options(folder: Path) -> Options:
-    """Those of the database for opening it read-only; ``folder`` is as for ``make_options``.
+    """The options for opening the database read-only; ``folder`` is as for ``make_options``.
 
-    A database that notes its WAL files must be opened with the option for it, also read-only:
-    without it RocksDB 9.8 would strike them off, which read-only it has no place for, and the
-    process ends.
+    A database that tracks WALs in its manifest must be opened with that option even read-only.
+    Otherwise RocksDB 9.8 tries to remove them from the manifest, which it cannot write in read-only
+    mode, and the process aborts.
     """
     options, _ = _load_base_options(folder)
     return options
@@ -67,7 +67,7 @@ def make_reading_options(folder: Path) -> Options:
 def _set_options(options: Options, *, create: bool) -> None:
     options.create_if_missing(create)
     options.create_missing_column_families(True)
-    # A torn record at the end of the WAL was never acknowledged; any other damage is refused.
+    # A torn record at the end of the WAL was never acknowledged. Other damage is an error.
     options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_paranoid_checks(True)
     options.set_max_total_wal_size(_MAX_TOTAL_WAL_SIZE)
@@ -82,11 +82,12 @@ def _set_options(options: Options, *, create: bool) -> None:
 
 
 def _load_base_options(folder: Path) -> tuple[Options, Options]:
-    """Options of the database and of ``log`` that rocksdict has no setters for.
+    """Options of the database and of ``log`` for which rocksdict has no setters.
 
-    It reads any option from a file. The first notices a WAL file that is gone or cut though a
-    newer one is there; without it RocksDB opens such a store as if nothing were missing. The second
-    keeps the place of the last key of each partition, behind which the next one goes.
+    rocksdict can read any option from an options file. ``track_and_verify_wals_in_manifest``
+    detects a missing or truncated WAL file that is older than another one; without it RocksDB opens
+    such a store silently. ``memtable_insert_with_hint_prefix_extractor`` remembers where the last
+    key of each partition was inserted, next to which the following one goes.
     """
     with TemporaryDirectory(prefix="options-", dir=folder) as name:
         (Path(name) / "OPTIONS-000001").write_text(_BASE_OPTIONS)
@@ -96,12 +97,12 @@ def _load_base_options(folder: Path) -> tuple[Options, Options]:
 
 
 def compute_family_options(name: str) -> Options:
-    """Those of one family, for what is read or made beside the database."""
+    """The options of one family, for read-only access and for SST files."""
     return _set_family_options(name, Options(raw_mode=True))
 
 
 def make_sst_writer(name: str) -> SstFileWriter:
-    """What writes an SST file that a family takes as it is, its keys in ascending order."""
+    """Make a writer of an SST file that the family can ingest; keys must be ascending."""
     options = compute_family_options(name)
     options.set_compression_type(DBCompressionType.lz4())
     return SstFileWriter(options=options)
@@ -110,8 +111,8 @@ def make_sst_writer(name: str) -> SstFileWriter:
 def _set_family_options(name: str, options: Options) -> Options:
     table = BlockBasedOptions()
     if name == "log":
-        # Batches go to blob files and are never rewritten: only their keys are compacted. (FIFO
-        # compaction would do as well, but RocksDB gives it a time to live of 30 days.)
+        # Batches go to blob files, so that compaction only rewrites their keys. (FIFO compaction
+        # would also do, but RocksDB applies a TTL of 30 days to it.)
         options.set_enable_blob_files(True)
         options.set_min_blob_size(0)
         options.set_blob_compression_type(DBCompressionType.lz4())

@@ -1,7 +1,7 @@
-"""Reading a store beside whoever writes it, or though it is damaged: nothing in it is changed.
+"""Read-only access to a store, even while a server writes to it or when it is damaged.
 
-A reader sees the log as it was when it was opened. It takes no lock, recovers nothing and does not
-hold the log against the watermark: it shows what is there, for tools and for rescue.
+A reader sees the log as of the time it was opened. It takes no lock, recovers nothing and does not
+check the log against the watermark: it is for tools and for data recovery.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOG_START = LogOffset(0)
 _FAMILIES = ("log", "latest", "side", "meta", "pending", "kept")
 _FAMILIES_OF_FORMAT_1 = _FAMILIES[:4]
 _ATTEMPTS = 5
-"""A live server may remove a file between the moment it was listed and the one it is opened."""
+"""A running server may delete a file between its listing and its opening."""
 
 _OWN_FILES = Path("/proc/self/fd")
 READER_PREFIX = "muster-reader-"
@@ -44,9 +44,9 @@ _WRITTEN_ON_OPENING = {"LOG", "LOCK", "rocksdict-config.json"}
 
 
 def open_store_reader(folder: Path) -> RocksLogReader:
-    """Opens the store in a folder as it is now; raises ``StoreError`` where that cannot be."""
+    """Open a snapshot of the store in a folder; raises ``StoreError`` if it cannot be opened."""
     header = read_watermark_header(folder / WATERMARK_NAME)
-    # Before the log is opened: what was acknowledged by now must be found there.
+    # Read before the log is opened, so that the log contains everything acknowledged by now.
     durable = _read_durable(folder / WATERMARK_NAME)
     path = folder / ROCKSDB_NAME
     if not (path / "CURRENT").exists():
@@ -61,7 +61,7 @@ def open_store_reader(folder: Path) -> RocksLogReader:
 
 
 def _read_durable(watermark: Path) -> Sequence[int] | StoreError:
-    """The error is for who asks: the log can be read without."""
+    """Read the watermark offsets; ``durable_offset`` raises the error, as the log needs none."""
     try:
         return read_watermark_offsets(watermark)
     except StoreError as error:
@@ -82,10 +82,10 @@ def _open(
 
 
 def _hold(file: Path, undo: ExitStack) -> Path:
-    """A path under which a file can be opened as long as the reader lives.
+    """A path under which the file can be opened during the lifetime of the reader.
 
-    RocksDB opens tables with the database and blob files when they are read, which a live server
-    may have removed by then.
+    RocksDB opens table files with the database, but blob files only when they are read. By then a
+    running server may have deleted them, so the reader holds them open.
     """
     if file.suffix != ".blob" or not _OWN_FILES.is_dir():
         return file
@@ -95,7 +95,7 @@ def _hold(file: Path, undo: ExitStack) -> Path:
 
 
 class RocksLogReader:
-    """A store, read-only, with the methods of ``LogStore``; ``open_store_reader`` makes it."""
+    """A read-only store with read methods of ``LogStore``, opened by ``open_store_reader``."""
 
     def __init__(
         self,
@@ -115,13 +115,13 @@ class RocksLogReader:
         self._files = files
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
-        """Record batches in offset order, from the one that holds ``start`` on."""
+        """See ``LogStore.read_log``."""
         prefix = _PARTITION.pack(partition)
         for _, batch in self._scan("log", self._find_batch(partition, start), prefix):
             yield batch
 
     def read_batch_before(self, partition: LogPartition, offset: LogOffset) -> bytes | None:
-        """The last batch that begins before an offset; ``None`` where there is none."""
+        """The last batch that begins before an offset; ``None`` if there is none."""
         prefix = _PARTITION.pack(partition)
         with errors_of(self._folder):
             cursor = self._families["log"].iter()
@@ -132,21 +132,21 @@ class RocksLogReader:
         return None
 
     def log_entries(self, partition: LogPartition) -> Iterator[tuple[LogOffset, bytes]]:
-        """All batches, in the order of the offsets that they are kept under, with these."""
+        """Iterate over all batches with the base offsets in their keys, in key order."""
         prefix = _PARTITION.pack(partition)
         for key, batch in self._scan("log", prefix, prefix):
             if len(key) != _LOG_KEY.size:
-                raise StoreCorrupt(f"{self._folder}: {key.hex()} is no key of a batch")
+                raise StoreCorrupt(f"{self._folder}: {key.hex()} is not the key of a batch")
             yield LogOffset(_LOG_KEY.unpack(key)[1]), batch
 
     @property
     def sequence(self) -> int:
-        """RocksDB's count of writes, as the watermark has it."""
+        """RocksDB's write sequence number, to compare with that of the watermark."""
         sequence: int = self._db.latest_sequence_number()
         return sequence
 
     def next_offset(self, partition: LogPartition) -> LogOffset:
-        """The offset at which the partition goes on."""
+        """See ``LogStore.next_offset``."""
         prefix = _PARTITION.pack(partition)
         with errors_of(self._folder):
             cursor = self._families["log"].iter()
@@ -157,7 +157,7 @@ class RocksLogReader:
             return LogOffset(sum(read_batch_range(cursor.value())))
 
     def durable_offset(self, partition: LogPartition) -> LogOffset:
-        """Up to where the partition had been acknowledged when the store was opened."""
+        """The offset up to which the partition was acknowledged when the reader was opened."""
         if isinstance(self._durable, StoreError):
             raise self._durable
         return LogOffset(self._durable[partition])
@@ -172,11 +172,11 @@ class RocksLogReader:
                 yield key[_PARTITION.size :], packed
 
     def meta(self) -> dict[bytes, bytes]:
-        """What the store says of itself beside the watermark's header."""
+        """The store's metadata: format, cluster id and partition count."""
         return dict(self._scan("meta", b"", b""))
 
     def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
-        """The entries whose record key begins with the prefix, in the order of the keys."""
+        """See ``LogStore.latest``."""
         prefix = _PARTITION.pack(partition) + key_prefix
         for key, packed in self._scan("latest", prefix, prefix):
             yield unpack_latest(key[_PARTITION.size :], packed)
@@ -184,7 +184,7 @@ class RocksLogReader:
     def get_many_latest(
         self, partition: LogPartition, keys: Sequence[bytes]
     ) -> list[LatestEntry | None]:
-        """The entries of record keys, in their order; a legacy offset key finds its twin."""
+        """See ``LogStore.get_many_latest``."""
         prefix = _PARTITION.pack(partition)
         canonical = [compute_latest_key(key) for key in keys]
         with errors_of(self._folder):
@@ -195,14 +195,14 @@ class RocksLogReader:
         ]
 
     def pending(self, partition: LogPartition) -> Iterator[tuple[int, LatestEntry]]:
-        """Producer ids and the entries of their open transactions, in the order of both."""
+        """See ``LogStore.pending``."""
         prefix = _PARTITION.pack(partition)
         if "pending" in self._families:
             for key, packed in self._scan("pending", prefix, prefix):
                 yield unpack_pending(key[_PARTITION.size :], packed)
 
     def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
-        """What trimming has kept (``storage.log.trim``), in the order of the keys."""
+        """See ``LogStore.get_kept``."""
         if "kept" not in self._families:
             return [None] * len(keys)
         prefix = _PARTITION.pack(partition)
@@ -210,11 +210,11 @@ class RocksLogReader:
             return list(self._families["kept"].get([prefix + key for key in keys]))
 
     def side(self) -> Iterator[tuple[bytes, bytes]]:
-        """All side records, in the order of their keys."""
+        """Iterate over all side records, in key order."""
         return self._scan("side", b"", b"")
 
     def close(self) -> None:
-        """Lets go of the files. Closing twice does nothing."""
+        """Close the files. Idempotent."""
         for family in self._families.values():
             family.close()
         self._families.clear()

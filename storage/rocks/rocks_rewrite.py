@@ -1,4 +1,4 @@
-"""A rewrite of old batches as entries of RocksDB's write."""
+"""Conversion of a ``PartitionRewrite`` to a RocksDB write batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OFFSET = struct.Struct(">Q")
 def put_rewrite(
     batch: Any, prefix: bytes, families: Mapping[str, Any], rewrite: PartitionRewrite
 ) -> None:
-    """Put a rewrite of the partition with this key prefix into a RocksDB ``WriteBatch``."""
+    """Add a rewrite of the partition with this key prefix to a RocksDB ``WriteBatch``."""
     log, kept = families["log"], families["kept"]
     for offset in rewrite.removed:
         batch.delete(prefix + _OFFSET.pack(offset), log)

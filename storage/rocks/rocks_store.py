@@ -1,17 +1,17 @@
 """``LogStore`` on RocksDB.
 
-With ``rocks_opening``, which opens it, and ``rocks_options`` it is all that knows rocksdict.
+Only this module, ``rocks_opening`` and ``rocks_options`` import rocksdict.
 
-A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. Column families, all in raw
-mode: ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
+A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. The column families, all in raw
+mode, are ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
 ``pending`` (partition, producer id, record key -> entry), ``kept`` (partition, key of
 ``storage.log.trim`` -> value), ``side`` (key -> value) and ``meta`` (format, cluster id,
-partitions). Format 1 had no ``pending`` and no ``kept``: opening such a store makes it one of
+partitions). Format 1 had neither ``pending`` nor ``kept``; opening such a store upgrades it to
 format 2.
 
-rocksdict holds the GIL through every call but ``flush_wal``, so writes are not synced where they
-are made but by ``sync``, in a worker thread. It also keeps RocksDB open as long as an iterator
-lives, so every iterator is known here and dropped on ``close``.
+rocksdict holds the GIL during every call except ``flush_wal``. Writes are therefore unsynced, and
+``sync`` flushes the WAL in a worker thread. rocksdict also keeps RocksDB open while any iterator
+lives, so the store tracks its iterators and drops them on ``close``.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ _LOG_START = LogOffset(0)
 
 
 class RocksLogStore:
-    """A ``LogStore`` in a data folder; ``open_store`` makes it.
+    """A ``LogStore`` in a data folder, opened by ``open_store``.
 
-    ``cut_bytes`` is how much of a write torn by a crash ``open_store`` had to cut off.
+    ``cut_bytes`` is the size of the torn write that ``open_store`` cut off the WAL after a crash.
     """
 
     cut_bytes = 0
@@ -102,7 +102,7 @@ class RocksLogStore:
     def next_offset(self, partition: LogPartition) -> LogOffset:
         """See ``LogStore``."""
         if not 0 <= partition < self.partitions:
-            raise ValueError(f"there is no log partition {partition} of {self.partitions}")
+            raise ValueError(f"no log partition {partition}: the store has {self.partitions}")
         return LogOffset(self._ends[partition])
 
     def write(
@@ -176,7 +176,7 @@ class RocksLogStore:
     def sync(self) -> None:
         """See ``LogStore``."""
         self._check_open()
-        # Whatever was written before these two lines is in the WAL that is synced after them.
+        # Read both before the flush: it covers every write that came before these two lines.
         sequence = self._db.latest_sequence_number()
         ends = self._ends.copy()
         with errors_of(self._folder):
@@ -190,7 +190,7 @@ class RocksLogStore:
         for partition, offset in offsets.items():
             if not self._watermark.offsets[partition] <= offset <= ends[partition]:
                 raise ValueError(
-                    f"partition {partition} is durable up to {ends[partition]} and marked up to "
+                    f"partition {partition} is synced up to {ends[partition]} and marked up to "
                     f"{self._watermark.offsets[partition]}: {offset} is not between them"
                 )
         self._watermark.mark(offsets, sequence)
@@ -201,16 +201,16 @@ class RocksLogStore:
         self._watermark.sync()
 
     def begin_checkpoint(self) -> RocksCheckpoint:
-        """For ``storage.transfer.backup``, which may use it in a worker thread."""
+        """Begin a checkpoint for ``storage.transfer.backup``; usable in a worker thread."""
         self._check_open()
         create = Checkpoint(self._db).create_checkpoint
         return RocksCheckpoint(self._folder, self._families, create)
 
     def begin_load(self) -> RocksLoad:
-        """For a store without a log that nobody else uses, until ``end_load``."""
+        """Begin a bulk load into a store with an empty log; no other calls until ``end_load``."""
         self._check_open()
         write_options = WriteOptions()
-        # A property, which rocksdict's stub takes for a method.
+        # A property, but rocksdict's stub declares a method.
         write_options.disable_wal = True  # type: ignore[method-assign, assignment]
         target = LoadTarget(
             self._families,
@@ -228,7 +228,7 @@ class RocksLogStore:
         self._families[family].ingest_external_file(paths, options)
 
     def end_load(self, load: RocksLoad) -> None:
-        """Makes durable what was loaded, and moves the watermark to its end."""
+        """Make the loaded data durable and advance the watermark to its end."""
         load.finish()
         ends = {partition: LogOffset(end) for partition, end in load.ends.items()}
         for partition, end in ends.items():
@@ -347,10 +347,10 @@ class RocksLogStore:
         return seek
 
     def _read_end(self, partition: int) -> int:
-        """The next offset of a partition: what its last batch ends at.
+        """Read the log end offset of a partition.
 
-        What lies above the watermark was written in the last moments before a crash, and must
-        have no hole: the disk may have kept a later write and lost an earlier one.
+        Raises ``StoreCorrupt`` for a gap above the watermark: in a crash the disk may have kept a
+        later write and lost an earlier one.
         """
         prefix = self._prefixes[partition]
         key = self._seek("log").find_at_or_before(prefix + b"\xff" * _OFFSET.size)
@@ -363,7 +363,7 @@ class RocksLogStore:
             for batch in self.read_log(LogPartition(partition), LogOffset(marked)):
                 base_offset, count = read_batch_range(batch)
                 if base_offset > expected:
-                    raise self._compute_damage(partition, f"nothing from offset {expected} on")
+                    raise self._compute_damage(partition, f"no batch at offset {expected}")
                 expected = base_offset + count
         return end
 
@@ -371,7 +371,7 @@ class RocksLogStore:
         partition, base_offset = _LOG_KEY.unpack(key)
         batch_base, count = read_batch_range(self._get("log", key))
         if batch_base != base_offset or count < 1:
-            raise self._compute_damage(partition, f"another batch at offset {base_offset}")
+            raise self._compute_damage(partition, f"a wrong batch at offset {base_offset}")
         return batch_base + count
 
     def _compute_damage(self, partition: int, what: str) -> StoreCorrupt:
@@ -389,6 +389,6 @@ class RocksLogStore:
 
 
 def _read_number(key: bytes) -> int:
-    """The partition that a key begins with."""
+    """Read the partition at the start of a key."""
     number: int = _PARTITION.unpack_from(key)[0]
     return number

@@ -1,12 +1,12 @@
-"""Cutting a torn tail off RocksDB's write-ahead log where RocksDB itself will not.
+"""Truncation of a torn tail of RocksDB's write-ahead log (WAL) that RocksDB itself does not accept.
 
-A power cut may leave the last record of the log half written. RocksDB accepts that where the file
-simply ends, and refuses to open where zeros or old bytes fill up the rest, for it cannot know that
-nothing acknowledged is among them. The watermark can: ``cut_torn_tail`` cuts the file where all
-that was marked lies before the damage and nothing readable comes after it.
+A power cut may leave the last record of the WAL half written. RocksDB accepts this if the file
+simply ends there. If zeros or stale bytes follow, it refuses to open, because they might hide
+acknowledged records. The watermark rules that out: ``cut_torn_tail`` truncates the file if
+everything marked durable lies before the damage and no readable record follows it.
 
-Facts of RocksDB's log format: blocks of 32 KiB; a record is one full fragment or a first, middle
-ones and a last; a fragment has a masked CRC-32C over type and content, a length and a type.
+RocksDB's log format: blocks of 32 KiB. A record is one full fragment, or a first, middle and last
+fragments. A fragment has a masked CRC-32C over type and content, a length and a type.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class _Fragment(NamedTuple):
 
 
 def cut_torn_tail(folder: Path, marked_sequence: int) -> int:
-    """Cuts the newest log file in RocksDB's folder before its torn end.
+    """Truncate the newest WAL file in RocksDB's folder before its torn tail.
 
-    Returns how many bytes went: 0, and nothing was done, where there is no damage, where readable
-    records follow it or where what is whole ends before the marked sequence number.
+    Returns the number of bytes removed. Returns 0 and changes nothing if there is no damage, if
+    readable records follow the damage, or if the intact part ends before ``marked_sequence``.
     """
     path = _find_newest(folder)
     if path is None:
@@ -52,13 +52,13 @@ def cut_torn_tail(folder: Path, marked_sequence: int) -> int:
 
 
 def _find_newest(folder: Path) -> Path | None:
-    """The log file with the highest number that has anything in it."""
+    """The non-empty WAL file with the highest number."""
     files = [path for path in folder.glob("*.log") if path.stem.isdigit() and path.stat().st_size]
     return max(files, key=lambda path: int(path.stem), default=None)
 
 
 def _find_damage(data: bytes) -> tuple[int, int]:
-    """Where the whole records end, and the last sequence number in them."""
+    """Find where the intact records end; also returns their last sequence number."""
     end = sequence = 0
     content = b""
     start = 0
@@ -75,7 +75,7 @@ def _find_damage(data: bytes) -> tuple[int, int]:
 
 
 def _has_readable(data: bytes, damage: int) -> bool:
-    """Whether a record begins behind the damaged one, in its block or a later one."""
+    """Whether a record begins after the damaged one, in its block or a later one."""
     starts = list(range((damage // _BLOCK_SIZE + 1) * _BLOCK_SIZE, len(data), _BLOCK_SIZE))
     if damage + _FRAGMENT_HEAD.size <= len(data):
         _, length, _ = _FRAGMENT_HEAD.unpack_from(data, damage)
@@ -88,7 +88,7 @@ def _has_readable(data: bytes, damage: int) -> bool:
 
 
 def _read_fragments(data: bytes, pos: int) -> Iterator[_Fragment]:
-    """Fragments from a position on, up to the first that is not whole."""
+    """Iterate over fragments from a position on, up to the first that is not intact."""
     while pos + _FRAGMENT_HEAD.size <= len(data):
         left = _BLOCK_SIZE - pos % _BLOCK_SIZE
         if left < _FRAGMENT_HEAD.size:

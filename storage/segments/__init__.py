@@ -1,4 +1,4 @@
-"""Kafka's segment files: a partition's record batches in plain files, read and written.
+"""Kafka's segment files: the record batches of a partition in plain files.
 
-`folder` finds them, `reader` reads them, `writer` writes them, `errors` says what can be wrong.
+``folder`` finds them, ``segment_reader`` reads them, ``segment_writer`` writes them.
 """

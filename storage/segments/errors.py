@@ -1,4 +1,4 @@
-"""What can be wrong with segment files; each message is one line for people."""
+"""Errors of segment files; each message is one line for the operator."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ class SegmentError(Exception):
 
 
 class NotSegments(SegmentError):
-    """The path holds no segment, or something that is none."""
+    """The path holds no segments, or a file that is not a segment."""
 
 
 class UnfinishedCleaning(SegmentError):
-    """A folder as a broker's cleaner, or its deletion of segments, has it for a moment.
+    """The folder is in an intermediate state of the broker's log cleaner or segment deletion.
 
-    Where the broker runs it passes; where it has stopped, or the folder was copied, it stays.
+    While the broker runs, the state is transient. It persists if the broker stopped, or if the
+    folder was copied, at that moment.
     """
 
 
 class TargetInUse(SegmentError):
-    """The folder to be written is there already and holds something."""
+    """The folder to be written already exists and is not empty."""
 
 
 class SegmentDamage(SegmentError):
-    """A segment is not what Kafka wrote.
+    """A segment is damaged.
 
-    ``position`` is the byte in ``file`` at which the bad batch begins, ``offset`` the log offset
-    that would come next there, where it is known.
+    ``position`` is the byte in ``file`` at which the damaged batch begins, ``offset`` the log
+    offset expected there, if known.
     """
 
     def __init__(
@@ -46,9 +47,9 @@ class SegmentDamage(SegmentError):
 
 
 class TornTail(SegmentDamage):
-    """The last batch of a partition was not written whole, as a crash leaves it.
+    """The last batch of a partition is incomplete, as after a crash during a write.
 
-    It was never acknowledged, and Kafka cuts it off when it starts.
+    It was never acknowledged, and Kafka truncates it when it starts.
     """
 
 

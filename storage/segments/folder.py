@@ -1,4 +1,4 @@
-"""Finding segment files: in a broker's log folder, in the folder of a partition, or one alone."""
+"""Finding segment files: in a broker's log folder, in a partition folder, or a single file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _UNFINISHED_SUFFIX = ".log.swap"
 
 @dataclass(frozen=True, slots=True)
 class SegmentFolder:
-    """The segments found below a path, by partition, each partition's in offset order.
+    """The segments found at a path: by partition, and in offset order within each.
 
-    ``notes`` are lines about what was found and is worth knowing, but no error.
+    ``notes`` are one-line warnings about what was found.
     """
 
     path: Path
@@ -34,30 +34,30 @@ class SegmentFolder:
 
     @property
     def partitions(self) -> tuple[LogPartition, ...]:
-        """The partitions that have a folder here, in their order."""
+        """The partitions that were found, in ascending order."""
         return tuple(self.segments)
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has at least: one more than the highest found."""
+        """The least possible partition count of the topic: one more than the highest found."""
         return max(self.segments) + 1
 
     def read(self, partition: LogPartition, *, verify_crc: bool = True) -> Iterator[RawBatch]:
-        """The batches of a partition in offset order; errors are those of ``read_segments``."""
+        """Iterate over the batches of a partition in offset order; see ``read_segments``."""
         return read_segments(self.segments[partition], verify_crc=verify_crc)
 
 
 def compute_segment_name(base_offset: int) -> str:
-    """The name of the segment that begins at an offset."""
+    """The file name of the segment with this base offset."""
     return f"{base_offset:020}{SEGMENT_SUFFIX}"
 
 
 def open_segments(path: Path) -> SegmentFolder:
-    """Finds the segments of ``__consumer_offsets`` at a path, without reading them.
+    """Find the segments of ``__consumer_offsets`` at a path, without reading them.
 
-    The path is a folder with ``__consumer_offsets-N`` folders (what else is in it is left alone),
-    the folder of one partition, or one segment file. Raises ``NotSegments`` where there are
-    none, and ``SegmentError`` where some are missing or cannot be read.
+    The path is a folder with ``__consumer_offsets-N`` folders (other entries are ignored), the
+    folder of one partition, or one segment file. Raises ``NotSegments`` if there are none, and
+    ``SegmentError`` if some are missing or cannot be read.
     """
     try:
         if path.is_file():
@@ -96,7 +96,7 @@ def _open_folder(path: Path) -> SegmentFolder:
     }
     notes += tuple(
         f"{files[0].path} begins at offset {files[0].base_offset}: segments before it are missing, "
-        "unless the topic was trimmed"
+        "unless Kafka has deleted them"
         for files in segments.values()
         if files[0].base_offset
     )
@@ -107,7 +107,7 @@ def _compute_partition(folder: Path, path: Path) -> tuple[LogPartition, tuple[st
     match = _NUMBERED.fullmatch(folder.name)
     if match:
         return LogPartition(int(match[1])), ()
-    note = f"{path} does not tell its partition, as {TOPIC}-N would: it counts as 0"
+    note = f"{path} does not name its partition, as {TOPIC}-N would: partition 0 is assumed"
     return LogPartition(0), (note,)
 
 
@@ -119,18 +119,18 @@ def _find_segments(partition: LogPartition, folder: Path) -> tuple[SegmentFile, 
         if match:
             files[match[1]] = SegmentFile(folder / name, partition, int(match[1]))
         elif name.endswith(SEGMENT_SUFFIX):
-            raise NotSegments(f"{folder / name} is not a segment: its name has not 20 digits")
+            raise NotSegments(f"{folder / name} is not a segment: its name is not 20 digits")
         elif name.endswith(_UNFINISHED_SUFFIX):
             raise UnfinishedCleaning(
-                f"{folder / name}: the broker stopped while it cleaned this log; start it once, or "
-                "copy the folder again"
+                f"{folder / name}: the broker was cleaning this log when it stopped; start it once "
+                "more, or copy the folder again"
             )
     if not files:
-        raise NotSegments(f"{folder} holds no segment: its files are missing")
+        raise NotSegments(f"{folder} holds no segment files")
     for name in names:
         match = _INDEX.fullmatch(name)
         if match and match[1] not in files:
             raise UnfinishedCleaning(
-                f"{folder / match[1]}{SEGMENT_SUFFIX} is missing: its index is there"
+                f"{folder / match[1]}{SEGMENT_SUFFIX} is missing, but its index exists"
             )
     return tuple(files.values())

@@ -1,4 +1,4 @@
-"""Reading the batches of a partition from its segment files, a few MiB in memory at a time."""
+"""Reading the batches of a partition from its segment files, a few MiB at a time."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from storage.segments.errors import (
 
 CHUNK_BYTES = 4 << 20
 MAX_BATCH_BYTES = 100 << 20
-"""A batch that claims more is damaged; Kafka's own limit is 1 MiB by default."""
+"""A batch that declares more is damaged; Kafka's default limit is 1 MiB."""
 
 _MAGIC = 2
 _MAGIC_AT = 16
 _LENGTH_AT = slice(8, 12)
 _LENGTH_END = 12
 _PREFIX_SIZE = 17
-"""Base offset, length, leader epoch and magic: what tells the formats apart."""
+"""Base offset, length, leader epoch and magic, which identify the message format."""
 
 MAX_TORN_BYTES = 16 << 20
-"""More than this behind the last whole batch is no torn write, but damage."""
+"""More bytes than this after the last complete batch are damage, not a torn write."""
 
 _MAX_OFFSET_GAP = 1 << 40
 _MAX_CANDIDATES = 10_000
-"""What looks so often like a batch was not torn, but made."""
+"""A tail that looks like a batch at this many positions is crafted, not torn."""
 
 _ZERO_RUN = 32
-"""So many zeros at the end of a batch with a wrong CRC mean that its end was never written."""
+"""If a batch with a wrong CRC ends with this many zeros, its end was never written."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A segment and the partition that it belongs to.
+    """A segment file and its partition.
 
-    ``base_offset`` is what its name says, 0 for a file with a name of its own.
+    ``base_offset`` is taken from the file name; 0 if the name is not that of a segment.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class SegmentFile:
 
 
 class RawBatch(NamedTuple):
-    """A batch as it lies in a file: all its bytes are ``data``, from byte ``position`` on."""
+    """An encoded batch: ``data`` are its bytes, ``position`` is where it begins in the file."""
 
     partition: LogPartition
     file: Path
@@ -67,12 +67,12 @@ class RawBatch(NamedTuple):
 def read_segments(
     files: Sequence[SegmentFile], *, start_offset: int = 0, verify_crc: bool = True
 ) -> Iterator[RawBatch]:
-    """The batches of one partition in offset order, over its segments in their order.
+    """Iterate over the batches of one partition in offset order; ``files`` are in offset order.
 
-    Gaps between offsets are what compaction leaves; a tail of zeros is what preallocation does.
-    ``start_offset`` is the lowest that the first batch may have.
-    Raises ``SegmentDamage`` where a batch is not whole, has another CRC or does not come after
-    the one before, and, when all that is whole has been given, ``TornTail``.
+    Accepts offset gaps, which compaction leaves, and trailing zeros, which preallocation leaves.
+    ``start_offset`` is the lowest offset that the first batch may have. Raises ``SegmentDamage``
+    if a batch is malformed, has a wrong CRC or does not follow the batch before it, and
+    ``TornTail``, after all complete batches, if the last batch is incomplete.
     """
     next_offset = start_offset
     for index, file in enumerate(files):
@@ -82,7 +82,7 @@ def read_segments(
 
 
 class _SegmentReader:
-    """Walks one file; ``next_offset`` is the lowest offset that the next batch may have."""
+    """Reads one file; ``next_offset`` is the lowest offset that the next batch may have."""
 
     def __init__(self, file: SegmentFile, next_offset: int, is_last: bool) -> None:
         self.next_offset = next_offset
@@ -116,7 +116,7 @@ class _SegmentReader:
             os.close(handle)
 
     def _fill(self, handle: int, wanted: int) -> int:
-        """Where the current position is in the buffer, with ``wanted`` bytes behind it."""
+        """Buffer ``wanted`` bytes from the current position; returns their index in the buffer."""
         start = self._position - self._buffer_start
         if start + wanted > len(self._buffer):
             self._buffer = _read_exactly(handle, self._position, max(wanted, CHUNK_BYTES))
@@ -127,7 +127,7 @@ class _SegmentReader:
         return start
 
     def _fill_header(self, handle: int) -> int | None:
-        """Where the next batch begins in the buffer; ``None`` where the log ends."""
+        """Buffer the next batch header; returns its index, or ``None`` at the end of the log."""
         left = self._size - self._position
         if left <= 0:
             return None
@@ -138,11 +138,11 @@ class _SegmentReader:
                 raise self._compute_damage("zeros up to the end, though more segments follow")
             return None
         if left < _PREFIX_SIZE:
-            raise self._compute_cut(handle, f"a batch of which only {left} bytes are there")
+            raise self._compute_cut(handle, f"an incomplete batch of {left} bytes")
         if (magic := prefix[_MAGIC_AT]) != _MAGIC:
             raise self._compute_foreign(handle, magic)
         if left < HEADER_SIZE:
-            raise self._compute_cut(handle, f"a batch of which only {left} bytes are there")
+            raise self._compute_cut(handle, f"an incomplete batch of {left} bytes")
         return start
 
     def _read_header(self, handle: int, start: int) -> BatchHeader:
@@ -152,7 +152,7 @@ class _SegmentReader:
         if not HEADER_SIZE <= size <= MAX_BATCH_BYTES:
             raise self._compute_damage(f"a batch cannot have {size} bytes")
         if size > left:
-            raise self._compute_cut(handle, f"a batch of {size} bytes, of which {left} are there")
+            raise self._compute_cut(handle, f"a batch of {size} bytes, of which {left} are left")
         start = self._fill(handle, size)
         try:
             header = read_batch_header(self._buffer, start)
@@ -174,9 +174,7 @@ class _SegmentReader:
                 and not any(data[-_ZERO_RUN:])
                 and (end == self._size or self._is_zero_from(handle, end))
             ):
-                raise self._compute_error(
-                    TornTail, "a batch of which the end was not written"
-                ) from None
+                raise self._compute_error(TornTail, "a batch whose end was not written") from None
             raise self._compute_damage(str(error)) from None
 
     def _is_zero_from(self, handle: int, position: int) -> bool:
@@ -187,7 +185,7 @@ class _SegmentReader:
         return True
 
     def _compute_cut(self, handle: int, what: str) -> SegmentDamage:
-        """A batch that is longer than the file: torn only if nothing whole follows its start."""
+        """The error for a batch that ends past the file: torn only if no whole batch follows."""
         if not self._is_last:
             return self._compute_damage(f"{what}, though more segments follow")
         left = self._size - self._position
@@ -209,7 +207,7 @@ class _SegmentReader:
         return self._compute_damage("no batch begins here")
 
     def _is_old_message(self, handle: int) -> bool:
-        """Whether the CRC-32 of message formats v0 and v1 is right; it begins at the magic."""
+        """Whether a message of format v0 or v1 begins here: its CRC-32 covers magic to end."""
         head = _read_exactly(handle, self._position, _MAGIC_AT)
         size = int.from_bytes(head[_LENGTH_AT], "big", signed=True) + _LENGTH_END
         if not _MAGIC_AT < size <= min(MAX_BATCH_BYTES, self._size - self._position):
@@ -226,7 +224,7 @@ class _SegmentReader:
 
 
 def _read_exactly(handle: int, position: int, wanted: int) -> bytes:
-    """So many bytes, fewer only at the end of the file."""
+    """Read ``wanted`` bytes; fewer only at the end of the file."""
     parts = []
     while wanted and (part := os.pread(handle, wanted, position)):
         parts.append(part)
@@ -236,7 +234,7 @@ def _read_exactly(handle: int, position: int, wanted: int) -> bytes:
 
 
 def _holds_batch(tail: bytes, next_offset: int) -> bool:
-    """Whether a whole batch, with its CRC right, begins at any byte."""
+    """Whether a complete batch with a correct CRC begins anywhere in the tail."""
     candidates = 0
     found = tail.find(_MAGIC, _MAGIC_AT)
     while found >= 0:

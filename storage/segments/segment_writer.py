@@ -1,4 +1,4 @@
-"""Writing segment files: whole and durable under their names, or not there at all."""
+"""Atomic writing of segment files: complete and durable under their names, or absent."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from storage.segments.errors import SegmentError, TargetInUse
 from storage.segments.folder import TOPIC, compute_segment_name
 
 SEGMENT_BYTES = 100 << 20
-"""Kafka's default for this topic, ``offsets.topic.segment.bytes``."""
+"""Kafka's default of ``offsets.topic.segment.bytes``."""
 
 _MAX_OFFSET_SPAN = (1 << 31) - 1
-"""Kafka's indexes count from a segment's base offset in 31 bits."""
+"""Kafka's indexes store offsets relative to the segment's base offset, in 31 bits."""
 
 _BUFFER_BYTES = 1 << 20
 
@@ -37,11 +37,11 @@ class SegmentFolderWriter:
         *,
         start_offset: int | None = None,
     ) -> tuple[Path, ...]:
-        """Writes batches, which come in offset order, and returns the files, durable by then.
+        """Write batches, given in offset order, and return the files, which are durable.
 
-        Each file is named by the base offset of its first batch, the first one by
-        ``start_offset`` where that is given; Kafka takes this for the start of the log. Without
-        any batch there is one empty file. Raises ``ValueError`` for a batch that goes back.
+        Each file is named by the base offset of its first batch; the first file by
+        ``start_offset`` if given, which Kafka then takes as the log start offset. Without batches,
+        one empty file is written. Raises ``ValueError`` for a batch out of offset order.
         """
         folder = self._folder / f"{TOPIC}-{partition}"
         folder.mkdir()
@@ -58,7 +58,7 @@ class SegmentFolderWriter:
         return tuple(files)
 
     def write_file(self, name: str, content: bytes) -> None:
-        """Another file beside the partitions."""
+        """Write another file beside the partition folders."""
         path = self._folder / name
         with _write_errors(path), path.open("xb") as file:
             file.write(content)
@@ -70,14 +70,13 @@ class SegmentFolderWriter:
 def create_segments(
     target: Path, *, segment_bytes: int = SEGMENT_BYTES
 ) -> Iterator[SegmentFolderWriter]:
-    """A writer of a new folder that is at ``target`` once the block ends, and only then.
+    """Create a folder of segments that appears at ``target`` when the block ends without error.
 
-    Until then all of it is in a temporary folder beside it, which an error removes. Raises
-    ``TargetInUse`` where the target is there and not empty, and ``SegmentError`` where the disk
-    fails.
+    Until then the files are in a temporary folder beside it, which is removed on error. Raises
+    ``TargetInUse`` if the target exists and is not empty, and ``SegmentError`` on I/O errors.
     """
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise TargetInUse(f"{target} is there already and not empty: use another folder")
+        raise TargetInUse(f"{target} already exists and is not empty: use another folder")
     with ExitStack() as folders:
         with _write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +90,7 @@ def create_segments(
 
 
 class _Segments:
-    """The files of one partition, the last of them open."""
+    """The segment files of one partition; the last one is open for appending."""
 
     def __init__(self, folder: Path, segment_bytes: int, start_offset: int | None) -> None:
         self._folder = folder
@@ -108,7 +107,7 @@ class _Segments:
         base_offset, count = read_batch_range(batch)
         if base_offset < self._next_offset:
             raise ValueError(
-                f"a batch at offset {base_offset} cannot follow offset {self._next_offset - 1}"
+                f"batch at offset {base_offset} cannot follow offset {self._next_offset - 1}"
             )
         self._next_offset = base_offset + count
         if self._handle < 0 or self._is_full(len(batch)):

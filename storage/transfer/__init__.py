@@ -1,1 +1,1 @@
-"""Logs and stores that come from elsewhere or go there: import, export, bulk, backup."""
+"""Import and export of logs, bulk imports, backup and restore."""

@@ -1,12 +1,12 @@
-"""Backups: a store as it was at one moment, in a folder of its own that says what must be in it.
+"""Backup and restore of a store.
 
-A backup has ``store``, which can be read as any store, and ``backup.json``: the cluster id, the
-next offset of every partition, and the size and CRC-32C of every file. It is there whole under
-its name, or not at all.
+A backup is a folder with ``store``, a consistent snapshot that can be read like any store, and
+``backup.json``: the cluster id, the log end offset of every partition, and the size and CRC-32C of
+every file. The folder appears under its name atomically.
 
-What a store has in memory is written to files first, by RocksDB's own threads; then a checkpoint
-links them in some milliseconds. So a server goes on meanwhile, and all that was acknowledged
-before the call is in the backup.
+RocksDB's background threads flush the memtables first; then a checkpoint hard-links the files in a
+few milliseconds. So a server keeps running, and everything acknowledged before the call is in the
+backup.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from storage.rocks.rocks_store import RocksLogStore
 MANIFEST = "backup.json"
 STORE_NAME = "store"
 CHECKPOINT_NAME = "checkpoint"
-"""In the folder of a store, while a backup is made of it."""
+"""Folder of the checkpoint within the store's folder, while a backup is made."""
 
 _VERSION = 1
 _FLUSH_TIMEOUT_S = 60.0
@@ -48,20 +48,20 @@ _FLUSH_POLL_S = 0.01
 _CHUNK_BYTES = 1 << 20
 _HARMLESS = {"lost+found"}
 _UNFINISHED = {f"{STORE_NAME}.building"}
-"""What a restore or an import that was killed has left; the next one clears it."""
+"""Left by a restore or import that was killed; the next one removes it."""
 
 
 class BackupRefused(StoreError):
-    """There is something in the way, or a backup is being made."""
+    """The target cannot be used, or another backup is running."""
 
 
 class NoBackup(StoreError):
-    """A folder holds no backup."""
+    """The folder is not a backup."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a file must be."""
+    """The expected size and checksum of a file."""
 
     bytes: int
     crc32c: int
@@ -69,7 +69,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What ``backup.json`` says. ``files`` are named from the backup's folder on."""
+    """The contents of ``backup.json``; paths of ``files`` are relative to the backup's folder."""
 
     cluster_id: str
     made_at_ms: int
@@ -78,7 +78,7 @@ class Backup:
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """The total size of all files."""
         return sum(facts.bytes for facts in self.files.values())
 
 
@@ -86,16 +86,16 @@ class Backup:
 
 
 def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: int) -> Backup:
-    """A backup of an open store, which lives in ``folder``, under a name that is not taken.
+    """Back up an open store, whose folder is ``folder``, to a new folder ``target``.
 
-    May run in a worker thread while the store is written to; one at a time. Raises
-    ``BackupRefused`` and other ``StoreError``s, and leaves nothing then.
+    May run in a worker thread while the store is written to, one backup at a time. Raises
+    ``BackupRefused`` and other ``StoreError``s; ``target`` does not exist then.
     """
     checkpoint = folder / CHECKPOINT_NAME
     check_free(target)
     home = folder.resolve()
     if home in (target.parent, *target.parent.parents):
-        raise BackupRefused(f"{target} is within the store: use another folder")
+        raise BackupRefused(f"{target} is inside the store's folder: use another folder")
     durable = [store.durable_offset(LogPartition(p)) for p in range(store.partitions)]
     with _disk_errors(target):
         remove_checkpoint(folder)
@@ -113,35 +113,36 @@ def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: in
 
 
 def check_free(target: Path) -> None:
-    """Raises ``BackupRefused`` unless a folder can be made there, under this very name.
+    """Raise ``BackupRefused`` unless a folder can be created at exactly this path.
 
-    A server writes with rights of its own: whoever may make a link must not choose where.
+    Links are refused: a server writes with its own rights, and a user who can create a link must
+    not redirect the write.
     """
     try:
         os.fsencode(target)
         parent = target.parent.resolve(strict=True)
         if not parent.is_dir():
-            raise BackupRefused(f"{target.parent} is no folder: make it first")
+            raise BackupRefused(f"{target.parent} is not a folder: make it first")
         if parent != target.parent:
-            raise BackupRefused(f"a link leads to {parent}: name that folder itself")
+            raise BackupRefused(f"{target.parent} resolves to {parent}: use that path")
         if target.is_symlink():
             raise BackupRefused(f"{target} is a link: use another name")
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise BackupRefused(f"{target} is there already and not empty: use another name")
+            raise BackupRefused(f"{target} already exists and is not empty: use another name")
     except (FileNotFoundError, NotADirectoryError):
-        raise BackupRefused(f"{target.parent} is no folder: make it first") from None
+        raise BackupRefused(f"{target.parent} is not a folder: make it first") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise BackupRefused(f"no folder can be made at {str(target)[:300]!a}: {reason}") from None
+        raise BackupRefused(f"cannot make a folder at {str(target)[:300]!a}: {reason}") from None
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """What a backup that was cut off has left in the folder of a store."""
+    """Remove the checkpoint that an interrupted backup left in a store's folder."""
     shutil.rmtree(folder / CHECKPOINT_NAME, ignore_errors=True)
 
 
 def _flush(parts: RocksCheckpoint) -> None:
-    """Makes the checkpoint quick; where the disk is too slow it takes what it takes."""
+    """Flush the memtables, so that the checkpoint is quick; after a timeout, go on without."""
     parts.begin_flush()
     deadline = time.monotonic() + _FLUSH_TIMEOUT_S
     while not parts.is_flushed() and time.monotonic() < deadline:
@@ -150,7 +151,7 @@ def _flush(parts: RocksCheckpoint) -> None:
 
 @contextmanager
 def _making(target: Path) -> Iterator[Path]:
-    """A folder beside the target that takes its name at the end, durably; its owner's alone."""
+    """Create a private folder beside the target and rename it to the target at the end, durably."""
     with make_folder(target.parent, UNFINISHED_PREFIX) as unfinished:
         yield unfinished
         sync_folder(unfinished)
@@ -159,7 +160,7 @@ def _making(target: Path) -> Iterator[Path]:
 
 
 def _fill(checkpoint: Path, unfinished: Path, partitions: int, cluster_id: str) -> None:
-    """The store of a backup, with a watermark at its very end."""
+    """Copy a checkpoint into the backup's store, with a watermark at the end of its log."""
     store = unfinished / STORE_NAME
     rocksdb = store / ROCKSDB_NAME
     rocksdb.mkdir(parents=True)
@@ -188,8 +189,8 @@ def _describe(unfinished: Path, durable: list[LogOffset], made_at_ms: int) -> Ba
     for partition, (end, mark) in enumerate(zip(ends, durable, strict=True)):
         if end < mark:
             raise StoreCorrupt(
-                f"the checkpoint ends at offset {end} of log partition {partition}, which was "
-                f"acknowledged up to {mark}"
+                f"the checkpoint of log partition {partition} ends at offset {end}, but records up "
+                f"to {mark} were acknowledged"
             )
     files = {
         file.relative_to(unfinished).as_posix(): read_facts(file)
@@ -200,7 +201,7 @@ def _describe(unfinished: Path, durable: list[LogOffset], made_at_ms: int) -> Ba
 
 
 def _link_or_copy(file: Path, target: Path) -> None:
-    """Files of a checkpoint are never written to again, so another name for them will do."""
+    """Hard-link a file of a checkpoint, which is immutable, or copy it; durably."""
     try:
         os.link(file, target)
     except OSError:
@@ -220,7 +221,7 @@ def _sync(path: Path) -> None:
 
 
 def read_facts(path: Path) -> FileFacts:
-    """What a file is now."""
+    """Compute the size and checksum of a file."""
     size = crc = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -246,7 +247,7 @@ def _write_manifest(folder: Path, backup: Backup) -> None:
 
 
 def read_backup(folder: Path) -> Backup:
-    """What a backup says of itself. Raises ``NoBackup``, ``FormatTooNew`` and ``StoreCorrupt``."""
+    """Read ``backup.json``; raises ``NoBackup``, ``FormatTooNew`` and ``StoreCorrupt``."""
     path = folder / MANIFEST
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -263,21 +264,21 @@ def read_backup(folder: Path) -> Backup:
             files,
         )
     except (FileNotFoundError, NotADirectoryError):
-        raise NoBackup(f"{folder} is no backup: it has no {MANIFEST}") from None
+        raise NoBackup(f"{folder} is not a backup: it has no {MANIFEST}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreCorrupt(f"{path} cannot be read: {error!r}") from None
 
 
 def _check_name(name: str) -> str:
-    """Raises ``ValueError`` unless it is of a file of the store, where stores have files."""
+    """Raise ``ValueError`` unless the name is that of a store file, within the backup."""
     first, *rest = name.split("/")
     if first != STORE_NAME or rest[:-1] not in ([], [ROCKSDB_NAME]) or rest[-1:] in ([], [".."]):
-        raise ValueError(f"{name!r} is no file of a store")
+        raise ValueError(f"{name!r} is not a file of a store")
     return name
 
 
 def check_files(folder: Path, backup: Backup) -> None:
-    """Raises ``StoreCorrupt`` unless all files of a backup are there as they were written."""
+    """Raise ``StoreCorrupt`` unless every file of a backup has its recorded size and checksum."""
     for name, facts in backup.files.items():
         path = folder / name
         try:
@@ -295,10 +296,10 @@ def check_files(folder: Path, backup: Backup) -> None:
 
 
 def restore_backup(folder: Path, backup: Backup, data: Path) -> None:
-    """Copies the store of a backup, which has been checked, into an empty data folder.
+    """Copy the store of a verified backup to an empty data folder, atomically.
 
-    All of it is there, or nothing; a kill leaves a folder in which no store is opened or made
-    (``StoreUnfinished``) until this is done again. Raises ``BackupRefused`` where it is not empty.
+    If it is killed, no store can be opened or created in the folder (``StoreUnfinished``) until the
+    restore is run again. Raises ``BackupRefused`` if the folder is not empty.
     """
     check_empty(data)
     is_new = not data.exists()
@@ -314,10 +315,10 @@ def restore_backup(folder: Path, backup: Backup, data: Path) -> None:
 
 
 def is_restored(backup: Backup, data: Path) -> bool:
-    """Whether the folder has the store of a backup and nothing else, byte for byte.
+    """Whether the folder holds exactly the store of a backup, byte for byte.
 
-    So it is where a restore was killed when all was done, which this finishes where it was not
-    quite. A server that has opened the store since has changed its files. Raises ``StoreError``.
+    That is so if a restore was killed after it was committed; a pending last step is finished here.
+    It is false once a server has opened the store, which changes its files. Raises ``StoreError``.
     """
     with suppress(StoreUnfinished):
         finish_replacement(data / STORE_NAME)
@@ -337,9 +338,9 @@ def is_restored(backup: Backup, data: Path) -> bool:
 
 
 def check_empty(data: Path) -> None:
-    """Raises ``BackupRefused`` unless a store can be put there."""
+    """Raise ``BackupRefused`` unless the data folder is empty, so that a store can go there."""
     if data.exists() and not data.is_dir():
-        raise BackupRefused(f"{data} is no folder")
+        raise BackupRefused(f"{data} is not a folder")
     names = {entry.name for entry in data.iterdir()} - _HARMLESS if data.exists() else set()
     names -= _UNFINISHED
     if (data / STORE_NAME).is_dir() and is_before_store(data / STORE_NAME):
@@ -355,7 +356,7 @@ def _copy_store(folder: Path, backup: Backup, building: Path) -> None:
         shutil.copyfile(folder / name, copy)
         _sync(copy)
         if read_facts(copy) != facts:
-            raise StoreCorrupt(f"{folder / name} was changed while it was copied")
+            raise StoreCorrupt(f"{folder / name} changed while it was copied")
     sync_folder(building / ROCKSDB_NAME)
 
 

@@ -1,7 +1,7 @@
-"""A bulk: a log that many processes have folded, as sorted files and a description of them.
+"""Bulks: a log folded by many processes, as a folder of SST files and their description.
 
-``bulk.json`` comes last, so a folder that has it is whole. ``storage.transfer.import_bulk`` makes a
-store of one.
+``bulk.json`` is written last, so a folder that has it is complete. ``storage.transfer.import_bulk``
+imports a bulk into a store.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ VERSION = 1
 
 
 class BulkError(SegmentError):
-    """A folder is no bulk, or not a whole one."""
+    """The folder is not a bulk, or an incomplete one."""
 
 
 class NewerBulk(BulkError):
-    """A newer version wrote the bulk."""
+    """The bulk was written by a newer version."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkPartition:
     """A partition of the log.
 
-    ``next_offset`` is where it goes on, ``records`` how many ``log`` has, ``last_offset`` the last
-    that a batch of ``log`` reaches to, -1 for none. ``last_ms`` is the time (wall) of the last
-    batch that there was, ``highest_ms`` the highest of all. ``open_producers`` are those of
-    transactions that no marker has ended, and their epochs; if ``aborts_open`` the import is to
-    end them.
+    ``next_offset`` is its log end offset, ``records`` the number of records in ``log``, and
+    ``last_offset`` the last offset of a batch in ``log``, or -1. ``last_ms`` is the max timestamp
+    (wall-clock ms) of the last batch that was read, ``highest_ms`` that of all batches.
+    ``open_producers`` are the producer ids of open transactions and their epochs; with
+    ``aborts_open`` the import aborts them.
     """
 
     partition: int
@@ -51,10 +51,10 @@ class BulkPartition:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """What a folder has. ``partition_count`` is how many the topic has.
+    """The description of a bulk. ``partition_count`` is that of the topic.
 
-    ``is_compacted``: ``log`` has only the records that count. ``batches``, ``records``, ``bytes``
-    and ``highest_producer_id`` are of the log that was read.
+    With ``is_compacted``, ``log`` is compacted. ``batches``, ``records``, ``bytes`` and
+    ``highest_producer_id`` describe the log that was read.
     """
 
     partition_count: int
@@ -69,12 +69,12 @@ class Bulk:
 
 
 def is_bulk(folder: Path) -> bool:
-    """Whether a folder says that it holds one."""
+    """Whether a folder has a ``bulk.json``."""
     return (folder / BULK_FILE).is_file()
 
 
 def write_bulk(folder: Path, bulk: Bulk) -> None:
-    """Says what the folder has, last of all, durably; raises ``OSError``."""
+    """Write ``bulk.json`` durably, after all files of the bulk; raises ``OSError``."""
     text = json.dumps({"version": VERSION, **asdict(bulk)}, indent=1) + "\n"
     writing = folder / f"{BULK_FILE}.new"
     with writing.open("w", encoding="utf-8") as file:
@@ -90,13 +90,16 @@ def write_bulk(folder: Path, bulk: Bulk) -> None:
 
 
 def read_bulk(folder: Path) -> Bulk:
-    """What a folder has; raises ``BulkError`` where it is not whole, also for missing files."""
+    """Read ``bulk.json``; raises ``BulkError`` if it is malformed or if files are missing."""
     file = folder / BULK_FILE
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
         version = int(content.pop("version"))
         if version > VERSION:
-            raise NewerBulk(f"{file} has version {version}, this reads {VERSION}: use a newer one")
+            raise NewerBulk(
+                f"{file} has version {version}, this version reads up to {VERSION}: "
+                "use a newer version"
+            )
         files = {family: tuple(content["files"][family]) for family in FAMILIES}
         partitions = tuple(map(_read_partition, content["partitions"]))
         notes = tuple(content["notes"])

@@ -1,12 +1,13 @@
-"""Exporting a store as segment files that a Kafka broker takes for its own.
+"""Export of a store as segment files that a Kafka broker can load.
 
-The whole history is the batches as they are stored, but for the leader epoch, which is not in
-their CRC: an imported log has those of its own cluster. A new cluster's leaders begin at 0; where
-the log had a higher one they would forget it, and followers ask for it for ever.
+An export of the whole history has the batches as stored, except that the leader epoch, which the
+CRC does not cover, is reset to 0. An imported log has the leader epochs of its source cluster, but
+in a new cluster leader epochs begin at 0: the leader would drop a higher epoch from its cache, and
+followers would ask for it forever.
 
-The present is the log compacted as Kafka's cleaner does it: the records that still count, at their
-own offsets, in batches with gaps. What transactions have settled is written as if it had never been
-in one, so no markers are needed; what is open stays open.
+An export of the current state is the log compacted as by Kafka's cleaner: the live records, at
+their own offsets, in batches with gaps. Records of completed transactions are written as
+non-transactional, so no markers are needed. Open transactions stay open.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from storage.segments.segment_writer import create_segments
 from storage.transfer.import_side import Pair
 
 SIDE_FILE = "muster-side.json"
-"""What Kafka's records cannot hold, beside the segments; a broker does not look at it."""
+"""File of the side records, beside the segments; a broker ignores it."""
 
 BLOCK_BYTES = 4 << 20
 
@@ -43,7 +44,7 @@ _FIRST_EPOCH = bytes(4)
 
 @dataclass(slots=True)
 class ExportCount:
-    """What was exported, and how many side records there are."""
+    """What was exported; ``side_records`` is how many the store has, exported or not."""
 
     partitions: int = 0
     batches: int = 0
@@ -55,10 +56,10 @@ class ExportCount:
 def export_segments(
     reader: RocksLogReader, target: Path, *, is_whole: bool, with_side: bool
 ) -> ExportCount:
-    """Writes a new folder; partitions without batches have no folder in it.
+    """Export to a new folder ``target``; partitions without batches have no folder in it.
 
-    ``is_whole`` for the whole history. Raises ``SegmentError``, ``StoreError`` and ``CodecError``;
-    there is no folder then.
+    ``is_whole`` exports the whole history, else the compacted log. Raises ``SegmentError``,
+    ``StoreError`` and ``CodecError``; the target does not exist then.
     """
     count = ExportCount()
     side = list(reader.side())
@@ -94,9 +95,9 @@ def _count(batches: Iterator[bytes], count: ExportCount) -> Iterator[bytes]:
 
 
 def compact_log(reader: RocksLogReader, partition: LogPartition) -> Iterator[bytes]:
-    """A partition's log with only the records that count, in the memory of one block.
+    """Iterate over a partition's log, compacted, in the memory of one block.
 
-    The last batch reaches to the end of the log, so that offsets never come again.
+    The last batch extends to the end of the log, so that no offset is assigned twice.
     """
     pending = {(producer_id, int(entry.offset)) for producer_id, entry in reader.pending(partition)}
     end = last = last_ms = -1
@@ -132,14 +133,14 @@ def _find_kept(
     records: RecordColumns,
     pending: Collection[tuple[int, int]],
 ) -> Kept:
-    """What ``latest`` and ``pending`` hold, the latter by producer id and offset."""
+    """Find the records of a block that ``latest`` or ``pending`` (producer id, offset) holds."""
     keys = list(map(compute_latest_key, records.keys()))
     keep = np.zeros(len(keys), dtype=bool)
     is_control = batches.are_control[records.batches]
     is_transactional = batches.are_transactional[records.batches] & ~is_control
     has_key = records.key_lengths >= 0
     plain = np.flatnonzero(~is_transactional & ~is_control & has_key).tolist()
-    # Of plain records only the last of a key can stand; of others also one before it.
+    # Of plain records only the last of a key can be live; of transactional ones also others.
     last = dict(zip((keys[index] for index in plain), plain, strict=True))
     transactional = np.flatnonzero(is_transactional & has_key).tolist()
     candidates = [*last.values(), *transactional]
@@ -160,7 +161,7 @@ def _find_kept(
 
 
 def encode_side_file(cluster_id: str, side: Sequence[Pair]) -> bytes:
-    """The side records as JSON, keys and values in hex."""
+    """Encode side records as JSON, with keys and values in hex."""
     content = {
         "version": _SIDE_VERSION,
         "cluster_id": cluster_id,
@@ -170,7 +171,7 @@ def encode_side_file(cluster_id: str, side: Sequence[Pair]) -> bytes:
 
 
 def decode_side_file(content: bytes) -> tuple[str, list[Pair]]:
-    """The cluster id and the side records; raises ``CodecError``."""
+    """Decode the cluster id and the side records; raises ``CodecError``."""
     try:
         found = json.loads(content)
         if found["version"] != _SIDE_VERSION:

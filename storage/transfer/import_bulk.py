@@ -1,4 +1,4 @@
-"""A bulk as a store: the same as ``storage.transfer.import_log`` makes of the log that was read."""
+"""Import of a bulk; gives the same store as ``storage.transfer.import_log`` from the same log."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from storage.transfer.sorted_files import FAMILIES
 T = TypeVar("T")
 
 _HAS_GROUPS = (
-    "{} holds groups, and sorted files go into a store without any: use another data folder, "
-    "or muster log import"
+    "{} holds groups, but sorted files can only be imported into an empty store: use another data "
+    "folder, or muster log import"
 )
 
 
 def check_is_empty(store: Path) -> None:
-    """Raises ``ImportRefused`` for a store that holds groups, before a bulk is made for it."""
+    """Raise ``ImportRefused`` if the store holds groups; called before a bulk is made for it."""
     folder = find_store(store)
     if folder is None:
         return
@@ -52,10 +52,10 @@ def import_bulk(
     *,
     is_moved: bool = False,
 ) -> tuple[ImportCount, T]:
-    """Makes the store of a folder from a bulk; ``is_moved`` where that is not needed any more.
+    """Create the store of a folder from a bulk; ``is_moved`` allows moving the bulk's files.
 
-    ``inspect`` sees the finished store before it takes its place. Raises ``ImportRefused``, as for
-    a store that has groups, and ``StoreError``; the store is then as it was.
+    ``inspect`` receives the finished store before it is put in place. Raises ``ImportRefused``, for
+    example if the store holds groups, and ``StoreError``; the old store is unchanged then.
     """
     count = ImportCount(
         batches=bulk.batches,
@@ -83,7 +83,7 @@ def import_bulk(
 def _end_partition(load: RocksLoad, part: BulkPartition, count: ImportCount) -> None:
     partition, next_offset, records = LogPartition(part.partition), part.next_offset, part.records
     if part.last_offset + 1 < next_offset:
-        # So that offsets never come again.
+        # An empty batch at the end, so that no offset is assigned twice.
         end = make_empty_batch(next_offset - 1, part.last_ms)
         load.put_batches(partition, np.array([next_offset - 1]), [end], next_offset)
     load.ends[partition] = next_offset

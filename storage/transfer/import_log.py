@@ -1,8 +1,8 @@
-"""Importing Kafka's ``__consumer_offsets`` segments into a store: all of it, or nothing.
+"""Atomic import of Kafka's ``__consumer_offsets`` segments into a store.
 
-A store without groups takes over the partitions of the log and its batches byte for byte, loaded
-block by block. Into a store that holds groups the log is appended, each group to the partition
-that it hashes to there (``storage.transfer.rehash``).
+An empty store takes over the partitions and batches of the log byte for byte, loaded in blocks. If
+the store holds groups, the log is appended instead, each group to the partition that it hashes to
+there (``storage.transfer.rehash``).
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ KAFKA_PARTITIONS = 50
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How to import. ``partitions`` is how many the imported topic has, where that is known.
+    """Import options. ``partitions`` is the partition count of the imported topic, if known.
 
-    ``aborts_open`` ends open transactions with an abort, ``cuts_torn_tail`` leaves out a last
-    batch that is not whole.
+    ``aborts_open`` aborts open transactions, ``cuts_torn_tail`` skips an incomplete last batch.
     """
 
     partitions: int | None = None
@@ -53,7 +52,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportCount:
-    """What was imported. ``open_producers`` are those of transactions that no marker has ended."""
+    """What was imported. ``open_producers`` are the producer ids of open transactions."""
 
     partitions: int = 0
     batches: int = 0
@@ -66,7 +65,7 @@ class ImportCount:
     notes: list[str] = field(default_factory=list)
 
     def add(self, batches: BatchColumns) -> None:
-        """Counts a block."""
+        """Add a block to the counts."""
         if len(batches.starts):
             self.batches += len(batches.starts)
             self.records += int(batches.counts.sum())
@@ -81,11 +80,10 @@ def import_segments(
     options: ImportOptions,
     inspect: Callable[[RocksLogStore], T],
 ) -> tuple[ImportCount, T]:
-    """Imports into the store of a folder, which is made where there is none.
+    """Import into the store of a folder, which is created if there is none.
 
-    ``inspect`` sees the finished store before it takes its place. Raises ``ImportRefused``,
-    ``SegmentError``, ``CodecError`` and ``StoreError``, each with one line; the store is then as
-    it was.
+    ``inspect`` receives the finished store before it is put in place. Raises ``ImportRefused``,
+    ``SegmentError``, ``CodecError`` and ``StoreError``; the old store is unchanged then.
     """
     count = ImportCount(notes=list(source.notes))
     least = source.partition_count
@@ -109,11 +107,11 @@ def fill_store(
     fill: Callable[[RocksLogStore], None],
     inspect: Callable[[RocksLogStore], T],
 ) -> T:
-    """Puts a store with more in it in the place of the one of a folder: all of it, or nothing.
+    """Replace the store of a folder by one that also holds the import, atomically.
 
-    ``fill`` puts the log there, into a new store unless ``count.is_rehashed``, which is set before;
-    ``inspect`` sees the finished store. Raises what they raise, ``ImportRefused`` and
-    ``StoreError``.
+    ``fill`` adds the log to the new store. ``count.is_rehashed`` is set before it is called: if
+    true, the new store is a copy of the old one, else it is empty. ``inspect`` receives the
+    finished store. Raises what they raise, ``ImportRefused`` and ``StoreError``.
     """
     with replacing(store) as replacement:
         old_side: Sequence[tuple[bytes, bytes]] = ()
@@ -148,22 +146,22 @@ def fill_store(
             target.close()
 
 
-def compute_partitions(path: Path, least: int, are_all_there: bool, said: int | None) -> int:
-    """How many partitions the topic has: a broker need not have a folder for each of them.
+def compute_partitions(path: Path, least: int, are_all_there: bool, given: int | None) -> int:
+    """Determine the partition count of the topic: a broker may hold only some of its partitions.
 
-    ``least`` is one more than the highest of those at the path, ``said`` what the user knows.
-    Raises ``ImportRefused`` where that cannot be.
+    ``least`` is one more than the highest partition at the path, ``given`` the count that the user
+    passed. Raises ``ImportRefused`` if the count is impossible.
     """
     if least > MAX_PARTITIONS:
         raise ImportRefused(
-            f"{path} has a partition {least - 1}: a store has at most {MAX_PARTITIONS}"
+            f"{path} has partition {least - 1}: a store has at most {MAX_PARTITIONS} partitions"
         )
-    if said is not None:
-        if said < least:
+    if given is not None:
+        if given < least:
             raise ImportRefused(
-                f"{path} has a partition {least - 1}: --partitions {said} is not how many there are"
+                f"{path} has partition {least - 1}: --partitions must be at least {least}"
             )
-        return said
+        return given
     if are_all_there or least > KAFKA_PARTITIONS:
         return least
     return KAFKA_PARTITIONS
@@ -232,7 +230,7 @@ def _load_block(
 
 
 def compute_aborts(producers: dict[int, int], offset: int, time_ms: int) -> list[bytes]:
-    """A marker for each producer id and epoch, from an offset on."""
+    """Encode an abort marker for each producer id and epoch, at offsets from ``offset`` on."""
     return [
         encode_marker(
             offset + index,

@@ -1,4 +1,4 @@
-"""What an import puts into ``side``: topics, producer ids, the grace, and what an export kept."""
+"""Side records of an import: topics, producer ids, the import grace, and exported side records."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class SideImport:
-    """``topics`` are those of the cluster that wrote the log.
+    """The side data of an import. ``topics`` are those of the cluster that wrote the log.
 
-    ``imported_at_ms`` (wall) begins the grace, ``None`` for no grace. ``records`` and
-    ``cluster_id`` are what an export wrote beside its segments.
+    ``imported_at_ms`` (wall clock) is the start of the import grace, ``None`` for no grace.
+    ``records`` and ``cluster_id`` come from the side file of an export.
     """
 
     topics: Mapping[TopicName, TopicSideValue] = field(default_factory=dict)
@@ -44,10 +44,10 @@ class SideImport:
 
 
 def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: int) -> list[Pair]:
-    """The side records of the store after the import.
+    """Merge the side records of the store, the export and the import.
 
-    What the store has stays; of what an export kept only what it has not is taken. Producer ids
-    go on above those of the log. Raises ``ImportRefused`` where topics contradict each other.
+    Records of the store take precedence over exported ones. New producer ids start above those in
+    the log. Raises ``ImportRefused`` if topics conflict.
     """
     side = dict(given.records) | dict(old)
     side.update(_merge_producers([*given.records, *old]))
@@ -76,7 +76,7 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
 
 
 def _merge_producers(records: Sequence[Pair]) -> dict[bytes, bytes]:
-    """What is known of producers, the highest of each epoch: who is fenced anywhere stays so."""
+    """Merge producer states, taking the highest epochs: a producer fenced anywhere stays fenced."""
     merged: dict[bytes, ProducerStateValue | ProducerGroupValue] = {}
     for key, value in records:
         state = decode_side(key, value).value
@@ -106,11 +106,10 @@ def _merge_states(one: ProducerStateValue, other: ProducerStateValue) -> Produce
 def move_side(
     records: Sequence[Pair], partitions: int, filled: Sequence[LogPartition]
 ) -> list[Pair]:
-    """The side records of a log whose groups were hashed anew, each to one of ``partitions``.
+    """Move side records to the partitions that their groups hash to, out of ``partitions``.
 
-    What is known of a member, or of a producer in a group, goes with its group. What else is known
-    of a producer is needed wherever groups went that it may write for: in all partitions that were
-    ``filled``.
+    Records of a member, or of a producer in a group, move with the group. The state of a producer
+    is copied to all ``filled`` partitions, as any of them may hold groups that it writes for.
     """
     moved: list[Pair] = []
     for key, value in records:
@@ -125,7 +124,7 @@ def move_side(
                     for partition in filled
                 )
             case TopicDeletionKey() as of_topic:
-                # The ends are those of other logs: only the time is true of these.
+                # The log ends refer to the source log; only the time applies here.
                 assert isinstance(record.value, TopicDeletionValue)
                 deletion = replace(record.value, log_ends=())
                 moved.append((key, encode_side(SideRecord(of_topic, deletion))[1] or b""))
@@ -142,17 +141,17 @@ def _add_topic(
         for other, value in topics.items():
             if value.topic_id == topic.topic_id:
                 raise ImportRefused(
-                    f"topic {name} has the id {_show(topic.topic_id)}, which topic {other} has"
+                    f"topic {name} has the same id as topic {other}: {_show(topic.topic_id)}"
                 )
     elif known.topic_id != topic.topic_id:
         raise ImportRefused(
-            f"topic {name} is in the store with the id {_show(known.topic_id)}, "
+            f"topic {name} has id {_show(known.topic_id)} in the store, "
             f"not {_show(topic.topic_id)}: delete it there first"
         )
     elif known.partitions > topic.partitions:
         raise ImportRefused(
-            f"topic {name} is in the store with {known.partitions} partitions, "
-            f"not {topic.partitions}: topics do not shrink"
+            f"topic {name} has {known.partitions} partitions in the store, "
+            f"not {topic.partitions}: topics cannot shrink"
         )
     if known is not None and not topic.racks:
         topic = replace(topic, racks=known.racks)

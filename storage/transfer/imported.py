@@ -1,8 +1,8 @@
-"""What an import notes of a partition: up to where its log came from elsewhere.
+"""The import marker of a partition: the offset up to which its log was imported.
 
-What is written here has a record at every offset. A log that was imported has the gaps that
-compaction left, and only this note tells the two apart. It lies in ``kept``, beside what
-``storage.log.trim`` keeps there.
+Muster writes a record at every offset, but an imported log may have offset gaps from compaction.
+The marker tells such gaps from lost records. It is stored in ``kept``, beside the entries of
+``storage.log.trim``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ _IMPORTED = struct.Struct(">qq")
 
 
 class Imported(NamedTuple):
-    """``end`` is the next offset after what was imported.
+    """The import marker: ``end`` is the log end offset after the import.
 
-    ``missing_offsets`` are those below it without a record, ``UNKNOWN`` where that was not
-    counted.
+    ``missing_offsets`` is the number of offsets below it without a record, or ``UNKNOWN``.
     """
 
     end: LogOffset
@@ -34,7 +33,7 @@ NOT_IMPORTED = Imported(LogOffset(0), 0)
 
 
 class Kept(Protocol):
-    """A store, as far as it is read here."""
+    """The read access that this module needs from a store."""
 
     def kept(
         self, partition: LogPartition, key_prefix: bytes = b""
@@ -44,12 +43,12 @@ class Kept(Protocol):
 
 
 def pack_imported(imported: Imported) -> dict[bytes, bytes | None]:
-    """What ``PartitionRewrite.kept`` takes."""
+    """Encode the marker for ``PartitionRewrite.kept``."""
     return {IMPORTED_KEY: _IMPORTED.pack(*imported)}
 
 
 def read_imported(store: Kept, partition: LogPartition) -> Imported:
-    """What was noted of a partition: that nothing was imported, where nothing was noted."""
+    """Read the marker of a partition; ``NOT_IMPORTED`` if it has none."""
     for _, packed in store.kept(partition, IMPORTED_KEY):
         end, missing = _IMPORTED.unpack(packed)
         return Imported(LogOffset(end), missing)

@@ -1,4 +1,4 @@
-"""Which partition a record belongs in, and whether a whole log is where it belongs."""
+"""The partition of a record's group, and the check that a log's groups are in their partitions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from storage.log_store import LogStore
 from storage.transfer.import_refused import ImportRefused
 
 MAX_GUESS = 1_000
-"""Counts of partitions up to here are tried, to say which would fit."""
+"""Partition counts up to here are tried, to suggest one that fits."""
 
 _GROUP_TYPES = frozenset(int(kind).to_bytes(2, "big") for kind in RecordType)
 _OFFSET_TYPES = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 
 
 def read_group_id(key: bytes) -> GroupId | None:
-    """The group of a record key; ``None`` where the key is of no known type."""
+    """Read the group id of a record key; ``None`` for keys of unknown types."""
     if key[:2] not in _GROUP_TYPES:
         return None
     length = int.from_bytes(key[2:4], "big")
@@ -27,7 +27,7 @@ def read_group_id(key: bytes) -> GroupId | None:
 
 
 def find_group_ids(store: LogStore, partition: LogPartition) -> set[GroupId]:
-    """The groups that the partition holds anything of."""
+    """Find the groups that have any record in the partition."""
     found = set(store.offset_group_ids(partition))
     for kind in RecordType:
         if kind not in _OFFSET_TYPES:
@@ -37,7 +37,7 @@ def find_group_ids(store: LogStore, partition: LogPartition) -> set[GroupId]:
 
 
 def check_placement(store: LogStore) -> None:
-    """Raises ``ImportRefused`` unless every group is in the partition that clients look in."""
+    """Raise ``ImportRefused`` unless every group is in the partition that its id hashes to."""
     misplaced: tuple[GroupId, LogPartition] | None = None
     homes: list[tuple[GroupId, LogPartition]] = []
     for number in range(store.partitions):
@@ -51,19 +51,19 @@ def check_placement(store: LogStore) -> None:
         group, partition = misplaced
         fits = next(_find_fits(homes), None)
         advice = (
-            "its files are of several topics, or were renamed"
+            "the files belong to several topics, or were renamed"
             if fits is None
-            else f"say --partitions {fits} if that is how many the imported topic has"
+            else f"use --partitions {fits} if the imported topic has that many"
         )
         raise ImportRefused(
-            f"partition count mismatch: group {group!r} is in partition {partition}, but of "
-            f"{store.partitions} it belongs in {compute_log_partition(group, store.partitions)}: "
-            f"{advice}"
+            f"partition count mismatch: group {group!r} is in partition {partition}, but with "
+            f"{store.partitions} partitions it belongs in "
+            f"{compute_log_partition(group, store.partitions)}: {advice}"
         )
 
 
 def _find_fits(homes: list[tuple[GroupId, LogPartition]]) -> Iterator[int]:
-    """Numbers of partitions with which every group is where it belongs."""
+    """Iterate over the partition counts with which every group is in its partition."""
     hashes = [(abs(compute_java_hash(group)), partition) for group, partition in homes]
     least = max(partition for _, partition in homes) + 1
     for count in range(least, MAX_GUESS + 1):

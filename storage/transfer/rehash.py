@@ -1,8 +1,8 @@
-"""Appending a log to a store that holds groups already, with partitions of its own number.
+"""Appending an imported log to a store that already holds groups.
 
-Each record goes to the partition that its group hashes to there, in the order in which the
-imported partition had them; a batch of several groups becomes several. A transaction gets its
-marker in every partition that it wrote to.
+The partition counts may differ: each record goes to the partition that its group hashes to in the
+store, in the order of the imported partition. A batch with several groups may be split. The marker
+of a transaction is written to every partition that the transaction wrote to.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from storage.transfer.imported import UNKNOWN, Imported, pack_imported
 from storage.transfer.partition_placement import find_group_ids, read_group_id
 
 WRITE_BYTES = 1 << 20
-"""As much of a partition is folded and written at once."""
+"""A partition's batches are folded and written once they reach this size."""
 
 _BASE_OFFSET = struct.Struct(">q")
 _COMPRESSION_MASK = 0x07
@@ -48,7 +48,7 @@ _OFFSET_TYPE = b"\x00\x01"
 
 
 class _Target:
-    """A partition of the store, with what was not written yet."""
+    """A partition of the store, with the batches to be written to it."""
 
     def __init__(self, partition: LogPartition, next_offset: int) -> None:
         self.partition = partition
@@ -59,7 +59,7 @@ class _Target:
         self.producers: set[int] = set()
 
     def append(self, batch: bytes) -> None:
-        """A batch, to which the next offsets are given; its base offset is not in its CRC."""
+        """Add a batch at the next offset; the CRC does not cover the base offset."""
         _, count = read_batch_range(batch)
         self.batches.append(_BASE_OFFSET.pack(self.next_offset) + batch[_BASE_OFFSET.size :])
         self.next_offset += count
@@ -67,7 +67,7 @@ class _Target:
 
 
 class _Transaction:
-    """An open transaction: where it wrote, and what its marker needs."""
+    """An open transaction: the partitions that it wrote to, and the fields of its marker."""
 
     def __init__(self) -> None:
         self.targets: set[LogPartition] = set()
@@ -76,9 +76,9 @@ class _Transaction:
 
 
 class _Clashes:
-    """What the imported log comes to of groups that the store has, by the rules of a fold.
+    """Finds the groups of the imported log that already exist in the store, by folding the log.
 
-    Aborted offsets and what a tombstone took are nobody's, though their records are in the log.
+    Groups of which only aborted offsets or deleted records are left do not clash.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _Clashes:
         self._waiting = WaitingOffsets()
 
     def note(self, batch: Batch, key: bytes, offset: int, value: bytes | None) -> None:
-        """A record of such a group."""
+        """Apply a record of a group that exists in the store."""
         key = compute_latest_key(key)
         if value is None:
             self._live.discard(key)
@@ -97,23 +97,23 @@ class _Clashes:
             self._live.add(key)
 
     def end(self, producer_id: int, *, committed: bool) -> None:
-        """A marker of the producer."""
+        """Apply a transaction marker of the producer."""
         ended = self._waiting.end(producer_id)
         if committed:
             self._live.update(ended)
 
     def end_all(self) -> None:
-        """The imported partition is at its end: what is open there is aborted, or refused."""
+        """Drop open transactions at the end of an imported partition: they abort, or fail it."""
         self._waiting = WaitingOffsets()
 
     def find_groups(self) -> set[GroupId]:
-        """The groups of which something is left."""
+        """The groups that have live records in the imported log."""
         groups = map(read_group_id, self._live)
         return {group for group in groups if group is not None}
 
 
 class Rehash:
-    """Appends imported partitions, one after another. Nobody else may write to the store."""
+    """Appends imported partitions, one after another; the only writer of the store."""
 
     def __init__(self, store: LogStore, *, aborts_open: bool) -> None:
         self._store = store
@@ -130,7 +130,7 @@ class Rehash:
         self._clashes = _Clashes()
 
     def apply(self, source: LogPartition, batches: Sequence[bytes]) -> None:
-        """Batches of an imported partition, in their order; raises ``CodecError``."""
+        """Append batches of an imported partition, in log order; raises ``CodecError``."""
         self._source = source
         for data in batches:
             batch = decode_batch(data, decompress=decompress)
@@ -143,17 +143,17 @@ class Rehash:
                 self._write(target)
 
     def end_partition(self) -> list[int]:
-        """The imported partition is at its end; the producers whose transactions are aborted.
+        """End the imported partition; returns the producers whose open transactions it aborted.
 
-        Raises ``ImportRefused`` where some are open and are not to be aborted.
+        Raises ``ImportRefused`` if transactions are open and ``aborts_open`` is false.
         """
         aborted = sorted(self._open)
         self._clashes.end_all()
         if aborted and not self._aborts_open:
             raise ImportRefused(
-                f"partition {self._source} has {len(aborted)} open transactions (of producer id "
-                f"{aborted[0]}{' and others' if len(aborted) > 1 else ''}), which cannot go on in "
-                "a store that holds groups: end them in Kafka, or say --abort-open"
+                f"partition {self._source} has {len(aborted)} open transactions (producer id "
+                f"{aborted[0]}{' and others' if len(aborted) > 1 else ''}), which cannot continue "
+                "in a store that holds groups: end them in Kafka, or use --abort-open"
             )
         for producer_id in aborted:
             transaction = self._open[producer_id]
@@ -169,14 +169,17 @@ class Rehash:
         return aborted
 
     def finish(self) -> None:
-        """Writes the rest and makes it durable. Raises ``ImportRefused``: nothing may be kept."""
+        """Write the rest and make it durable.
+
+        Raises ``ImportRefused`` if groups or producers clash; the store must then be discarded.
+        """
         clashes = sorted(self._clashes.find_groups())
         if clashes:
             more = f" and {len(clashes) - 3} more" if len(clashes) > 3 else ""
-            # Kafka allows a group whose id is empty.
+            # Kafka allows an empty group id.
             shown = ", ".join(group or "''" for group in clashes[:3])
             raise ImportRefused(
-                f"groups are in the store and in the imported log: {shown}{more}; "
+                f"groups exist both in the store and in the imported log: {shown}{more}; "
                 "delete them in one of the two"
             )
         for target in self._targets:
@@ -185,7 +188,7 @@ class Rehash:
                 if producer_id in target.producers:
                     raise ImportRefused(
                         f"producer id {producer_id} has an open transaction in partition "
-                        f"{target.partition} of the store, and is in the imported log too"
+                        f"{target.partition} of the store, and also occurs in the imported log"
                     )
         self._store.sync()
         self._store.mark_durable(
@@ -240,7 +243,7 @@ class Rehash:
                 self._targets[partition].producers.add(producer_id)
 
     def _write(self, target: _Target) -> None:
-        """All that waits for a partition, in one write; what it changes is with its last batch."""
+        """Write a partition's batches in one write; the last append carries all their changes."""
         if not target.batches:
             return
         block = read_batch_columns(target.batches)
@@ -277,7 +280,7 @@ class Rehash:
 
 
 def _rebuild(batch: Batch, records: Sequence[BatchRecord]) -> bytes:
-    """A batch of some of the records, at consecutive offsets from 0, not compressed."""
+    """Encode some records of a batch as an uncompressed batch, at consecutive offsets from 0."""
     attributes = batch.attributes & ~_COMPRESSION_MASK
     moved = tuple(record._replace(offset=index) for index, record in enumerate(records))
     return reencode_batch(

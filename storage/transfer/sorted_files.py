@@ -1,7 +1,7 @@
-"""SST files made apart from a store, by as many processes as there are: what a bulk is made of.
+"""SST files written outside a store, possibly by many processes: the contents of a bulk.
 
-Keys go in in ascending order, and no two writers have keys within the range of each other, so that
-RocksDB takes the files as they are.
+Keys are ascending, and the key ranges of writers do not overlap, so RocksDB can ingest the files
+as they are.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def pack_waiting_key(partition: LogPartition | int, producer_id: int, key: bytes
 
 
 class SortedFileWriter:
-    """Writes files of one family, of some size each; ``close`` says their names.
+    """Writes the SST files of one column family, rolling at ``SST_BYTES``.
 
-    ``name`` is the beginning of them, which nobody else has in the folder. Raises ``StoreError``.
+    ``name`` is the prefix of the file names, unique within the folder. Methods raise
+    ``StoreError``.
     """
 
     def __init__(self, folder: Path, family: str, name: str) -> None:
@@ -54,7 +55,7 @@ class SortedFileWriter:
         self._names: list[str] = []
 
     def put(self, key: bytes, value: bytes) -> None:
-        """The next pair."""
+        """Add a key, above the keys before it, and its value."""
         try:
             if self._writer is None:
                 self._names.append(f"{self._name}-{len(self._names):04}{SUFFIX}")
@@ -67,7 +68,7 @@ class SortedFileWriter:
             raise StoreError(f"{self._folder}: {self._name} cannot be written: {error}") from error
 
     def close(self) -> list[str]:
-        """The names of the files, which are whole and durable."""
+        """Finish the last file; returns the names of all files, which are durable."""
         try:
             self._end_file()
         except Exception as error:

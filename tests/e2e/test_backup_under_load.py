@@ -58,7 +58,7 @@ async def test_a_backup_holds_what_was_acknowledged_before_it(tmp_path: Path) ->
         assert f"--server {server.grpc}" in busy[2]
         taken = await run("backup", tmp_path / "backup-0", "--server", server.grpc)
         assert taken[0] == ExitCode.PRECONDITION
-        assert "is there already" in taken[2]
+        assert "already exists" in taken[2]
         verified = await run("verify", tmp_path / "data", "-o", "json")
         assert verified[0] == 0, verified
         server.kill()

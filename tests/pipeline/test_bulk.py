@@ -265,7 +265,7 @@ def test_a_bulk_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     cases = [
         ("{", ExitCode.FAILED, "cannot be read"),
         (json.dumps(content), ExitCode.FAILED, "cannot be read"),
-        ('{"version": 2}', ExitCode.PRECONDITION, "use a newer one"),
+        ('{"version": 2}', ExitCode.PRECONDITION, "use a newer version"),
         (
             json.dumps({**content, **rest, "is_compacted": True, "partitions": [], "notes": []}),
             ExitCode.FAILED,

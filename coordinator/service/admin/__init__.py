@@ -1,1 +1,1 @@
-"""AdminService and BackupService: what people and tools ask."""
+"""AdminService and BackupService, for operators and tools."""

@@ -1,4 +1,4 @@
-"""``muster.v1.AdminService``: what people and tools ask; errors are statuses with details."""
+"""``muster.v1.AdminService``, for operators and tools; errors are statuses with details."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
 class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
-    """See ``coordinator.service.wire.error_statuses`` for the statuses."""
+    """Lists and describes groups, and manages topics.
+
+    See ``coordinator.service.wire.error_statuses`` for the statuses of errors.
+    """
 
     # -------------------------------------------------------------------------------- groups
 
@@ -103,7 +106,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         consumer = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
         group = await self._encode_consumer_group(caller, consumer)
         if group is None:
-            # It may be a classic group, or one that has offsets and never had members.
+            # It may be a classic group, or a group that only has committed offsets.
             classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
             group = await self._encode_classic_group(consumer, classic)
             self._check_topics_of_members(caller, group)
@@ -115,7 +118,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
     async def _encode_consumer_group(
         self, caller: Caller, response: Response | GroupError
     ) -> admin_pb2.Group | None:
-        """``None`` where there is no such consumer group."""
+        """Encode a consumer group; ``None`` if it is not found."""
         assert isinstance(response, ConsumerGroupDescribeResponse)
         (group,) = response.groups
         if group.error is ErrorCode.NONE:
@@ -128,7 +131,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
     async def _encode_classic_group(
         self, consumer: Response | GroupError, response: Response | GroupError
     ) -> admin_pb2.Group:
-        """Raises the error of the description as a consumer group where it is neither."""
+        """Encode a classic group; if it is not one, raises the error from ``consumer``."""
         assert isinstance(response, DescribeGroupsResponse)
         (classic,) = response.groups
         if classic.error is ErrorCode.NONE and classic.state != "Dead":
@@ -138,11 +141,11 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         (group,) = consumer.groups
         message = group.error_message or ""
         if message.endswith("is not a consumer group."):
-            message = f"{message[:-1]}, nor a classic one: it is listed, and not described."
+            message = f"{message[:-1]} or a classic group: it can be listed, but not described."
         raise _as_error(group.error, message)
 
     def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
-        """Of a classic group, as of a consumer group: what its bytes name is shown by name here."""
+        """Authorize the topics of a classic group: its embedded protocol is decoded to names."""
         names = {name for member in group.members for name in member.subscribed_topic_names}
         names.update(given.topic_name for member in group.members for given in member.assignment)
         self._access.check_topics(caller, Operation.DESCRIBE, map(TopicName, names))
@@ -155,7 +158,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             for topic in topics
         }
         names.update(name for member in group.members for name in member.subscribed_topic_names)
-        # A topic that is gone may have no name.
+        # A deleted topic may have no name.
         names.discard(TopicName(""))
         self._access.check_topics(caller, Operation.DESCRIBE, names)
 
@@ -256,7 +259,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
 
             kind = admin_pb2.DeleteTopicResponse
             answer = await self._once(caller, request, kind, carry_out)
-            # The topic of a repeated request is gone; its name is still not for everybody.
+            # The response to a repeated request has the topic's name, so authorize it again.
             self._check_deletable(caller, TopicName(answer.topic.topic_name), request)
             return answer
 
@@ -272,20 +275,21 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         return TopicName(name)
 
     def _find_topic(self, caller: Caller, request: admin_pb2.DeleteTopicRequest) -> Topic:
-        """The topic meant; a topic that the caller may not describe is as if it were not there."""
+        """Find the topic of the request; one that the caller may not describe is unknown."""
         image = self._coordinator.image
         if request.topic_id:
             topic = image.by_id.get(TopicId(request.topic_id))
         elif request.topic_name:
             topic = image.by_name.get(TopicName(request.topic_name))
         else:
-            raise InvalidField("topic_name", "name the topic by topic_name or by topic_id")
+            raise InvalidField("topic_name", "set topic_name or topic_id")
         if topic is None:
             raise _compute_missing(request)
         self._check_deletable(caller, topic.name, request)
         if request.topic_name and topic.name != request.topic_name:
             raise _as_error(
-                ErrorCode.INCONSISTENT_TOPIC_ID, "topic_id and topic_name mean different topics"
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                "topic_id and topic_name refer to different topics",
             )
         return topic
 
@@ -295,7 +299,9 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         if not self._access.may_topic(caller, Operation.DESCRIBE, name):
             raise _compute_missing(request)
         if not self._access.may_topic(caller, Operation.DELETE, name):
-            raise TopicAuthorizationFailed(f"{caller.principal} may not DELETE this topic")
+            raise TopicAuthorizationFailed(
+                f"{caller.principal} is not authorized to DELETE this topic"
+            )
 
     def _page(
         self,
@@ -313,7 +319,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
 
 
 def _make_topic_id() -> TopicId:
-    """Random, as Kafka's; never the id that means none."""
+    """Generate a random topic id, as in Kafka; never the zero id."""
     topic_id = TopicId(uuid.uuid4().bytes)
     assert topic_id != ZERO_TOPIC_ID
     return topic_id
@@ -322,7 +328,7 @@ def _make_topic_id() -> TopicId:
 def _compute_missing(request: admin_pb2.DeleteTopicRequest) -> GroupError:
     by_id = bool(request.topic_id)
     code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return _as_error(code, "there is no such topic")
+    return _as_error(code, "the topic does not exist")
 
 
 def _as_error(code: ErrorCode, message: str) -> GroupError:

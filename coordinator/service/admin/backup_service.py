@@ -28,7 +28,7 @@ _Context: TypeAlias = grpc.aio.ServicerContext[
 
 
 class BackupService(backup_pb2_grpc.BackupServiceServicer):
-    """See ``coordinator.service.wire.error_statuses`` for the statuses."""
+    """Makes backups. See ``coordinator.service.wire.error_statuses`` for the statuses of errors."""
 
     def __init__(self, access: Access, backups: Backups | None) -> None:
         self._access = access
@@ -40,12 +40,13 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
         async with Guard(context):
             caller = compute_caller(context.peer(), "")
             self._access.check_cluster(caller, Operation.ALTER)
-            # It writes where the caller says. Nobody is asked who they are, but where.
+            # The caller chooses where the server writes. Callers are not authenticated, so only
+            # local ones are allowed.
             if not is_local(caller.client_host):
-                raise ClusterAuthorizationFailed("backups are made for callers on this machine")
+                raise ClusterAuthorizationFailed("only callers on this machine may make backups")
             folder = _decode_folder(request.folder)
             if self._backups is None:
-                raise _as_error(ErrorCode.UNSUPPORTED_VERSION, "this server keeps no store")
+                raise _as_error(ErrorCode.UNSUPPORTED_VERSION, "this server has no store on disk")
             try:
                 made = await self._backups.create(folder)
             except BackupRefused as error:
@@ -63,7 +64,7 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
 
 
 def is_local(client_host: str) -> bool:
-    """Whether a caller's host is this machine, by its loopback address or a socket of its own."""
+    """Whether a caller connects through a loopback address of this machine."""
     try:
         return ipaddress.ip_address(client_host.removeprefix("/")).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Groups, members and topics as AdminService shows them; pure."""
+"""Encoding of groups, members, migration plans and topics as AdminService messages; pure."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _MEMBER_STATES: Final = {
 
 
 def decode_states(states: Iterable[admin_pb2.GroupState]) -> tuple[str, ...]:
-    """Kafka's names; a state that this version does not know matches no group."""
+    """Decode states to Kafka's names; a state unknown to this version matches no group."""
     return tuple(_STATE_NAMES.get(state, "Unknown") for state in states)
 
 
 def decode_types(types: Iterable[admin_pb2.GroupType]) -> tuple[str, ...]:
-    """Kafka's names; a type that this version does not know matches no group."""
+    """Decode types to Kafka's names; a type unknown to this version matches no group."""
     return tuple(_TYPE_NAMES.get(kind, "unknown") for kind in types)
 
 
@@ -109,7 +109,7 @@ def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> Ste
 def _encode_classic_member(
     member: DescribedClassicMember, is_consumer: bool, image: TopicImage
 ) -> admin_pb2.GroupMember:
-    """Topics and partitions where the members are consumers, whose bytes can be read."""
+    """Encode a classic member, with topics and partitions if its protocol type is consumer."""
     encoded = admin_pb2.GroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id or "",

@@ -1,5 +1,4 @@
-"""The half of ``muster.v1.AdminService`` that changes groups: deletions, migration, settings,
-transactions."""
+"""The part of ``muster.v1.AdminService`` for deletion, migration, group configs, transactions."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
 class GroupAdministration:
-    """See ``coordinator.service.wire.error_statuses`` for the statuses."""
+    """Administers groups. See ``coordinator.service.wire.error_statuses`` for error statuses."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -148,7 +147,7 @@ class GroupAdministration:
                 caller, request, admin_pb2.ConvertToClassicGroupResponse, carry_out
             )
 
-    # -------------------------------------------------------------------------------- settings
+    # ----------------------------------------------------------------------------- group configs
 
     async def DescribeGroupConfigs(  # noqa: N802
         self,
@@ -224,7 +223,7 @@ class GroupAdministration:
     async def _end_transaction(
         self, caller: Caller, request: admin_pb2.EndTransactionRequest
     ) -> None:
-        """Only what is open is ended: a marker for nothing would be a mistake of somebody's."""
+        """End an open transaction. A marker without one is refused as an operator's mistake."""
         for listed in await self._list_transactions(caller):
             if (listed.producer_id, listed.partition) == (
                 request.producer_id,
@@ -232,7 +231,7 @@ class GroupAdministration:
             ):
                 break
         else:
-            error = GroupError("That producer has no transaction open there.")
+            error = GroupError("The producer has no open transaction in this log partition.")
             error.code = ErrorCode.UNKNOWN_PRODUCER_ID
             raise error
         marker = WriteTxnMarkers(
@@ -245,7 +244,7 @@ class GroupAdministration:
         )
         if request.producer_epoch != listed.producer_epoch:
             raise InvalidProducerEpoch(
-                f"The producer has the epoch {listed.producer_epoch} now: look again."
+                f"The producer epoch is now {listed.producer_epoch}: list the transactions again."
             )
         await self._coordinator.call(marker)
 
@@ -256,7 +255,7 @@ def _decode_topics(
     found = []
     for topic in topics:
         if not topic.topic_name:
-            raise InvalidField("topics", "name each topic by topic_name")
+            raise InvalidField("topics", "set topic_name for each topic")
         found.append((TopicName(topic.topic_name), tuple(topic.partitions)))
     return tuple(found)
 
@@ -273,7 +272,7 @@ def _encode_failures(topic: TopicResult) -> types_pb2.TopicFailures:
 
 _REASONS = {
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "a member subscribes to the topic",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the partition does not exist",
 }
 
 

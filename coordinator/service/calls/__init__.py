@@ -1,1 +1,1 @@
-"""How any call is taken: its caller, its rights, its order, and what repeats it."""
+"""Common handling of calls: caller, authorization, ordering, repeated requests, errors."""

@@ -1,4 +1,4 @@
-"""The questions that the gRPC door asks the ``Authorizer``, as for Kafka's own requests."""
+"""Authorization of gRPC calls, with the operations and resources of the Kafka requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from model.ids import GroupId, TopicName
 
 
 class Access:
-    """An ``Authorizer`` asked about callers. ``check_*`` raises the error of the resource."""
+    """Authorizes callers. ``check_*`` raises the authorization error of the resource."""
 
     __slots__ = ("_authorizer",)
 
@@ -23,27 +23,27 @@ class Access:
         self._authorizer = authorizer
 
     def check_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> None:
-        """Raises ``GroupAuthorizationFailed``."""
+        """Raise ``GroupAuthorizationFailed`` unless the caller may do this to the group."""
         if not self.may_group(caller, operation, group_id):
             raise GroupAuthorizationFailed(
-                f"{caller.principal} may not {operation.value} this group"
+                f"{caller.principal} is not authorized to {operation.value} this group"
             )
 
     def check_topics(
         self, caller: Caller, operation: Operation, topics: Iterable[TopicName]
     ) -> None:
-        """Raises ``TopicAuthorizationFailed`` where any topic is refused, without naming it."""
+        """Raise ``TopicAuthorizationFailed`` if any topic is denied, without naming it."""
         for topic in topics:
             if not self.may_topic(caller, operation, topic):
                 raise TopicAuthorizationFailed(
-                    f"{caller.principal} may not {operation.value} all of these topics"
+                    f"{caller.principal} is not authorized to {operation.value} all these topics"
                 )
 
     def check_cluster(self, caller: Caller, operation: Operation) -> None:
-        """Raises ``ClusterAuthorizationFailed``."""
+        """Raise ``ClusterAuthorizationFailed`` unless the caller may do this to the cluster."""
         if not self.may_cluster(caller, operation):
             raise ClusterAuthorizationFailed(
-                f"{caller.principal} may not {operation.value} the cluster"
+                f"{caller.principal} is not authorized to {operation.value} the cluster"
             )
 
     def may_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> bool:

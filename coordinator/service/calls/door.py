@@ -1,4 +1,4 @@
-"""What every gRPC servicer works with."""
+"""The context shared by all gRPC servicers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from coordinator.service.wire.limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The coordinator behind the door, and the door's own rules.
+    """The coordinator, and the settings and shared state of the gRPC listener.
 
     ``ping_interval_ms``: silence after which a session is sent a Ping. ``history`` is ``None``
-    where the log is not on a disk.
+    if the log is not on disk.
     """
 
     coordinator: Coordinator
@@ -36,7 +36,7 @@ class Door:
 
     @property
     def touch_interval_s(self) -> float:
-        """How often at most a session renews its members, however many messages come."""
+        """The minimum interval (s) between two renewals of a session's members by its messages."""
         settings = self.coordinator.settings
         session_ms = min(
             settings.group_consumer_session_timeout_ms,

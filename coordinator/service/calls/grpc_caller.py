@@ -1,4 +1,4 @@
-"""Who calls: principal, client id and host of a gRPC call."""
+"""The caller of a gRPC call: principal, client id and host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def compute_caller(peer: str, client_id: str) -> Caller:
 
 
 def compute_client_host(peer: str) -> str:
-    """The address in Java's form: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``."""
+    """The peer's address as Java prints it: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``."""
     kind, _, address = unquote(peer).partition(":")
     host = address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else address
     try:

@@ -1,4 +1,4 @@
-"""Keeps the inside of the server out of what clients see when something breaks."""
+"""Conversion of exceptions to gRPC statuses that do not expose server internals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from model.errors import GroupError
 _LOG = logging.getLogger(__name__)
 
 _GRPCS_OWN = (grpc.aio.AbortError, grpc.aio.InternalError)
-"""The call was ended, or its client has gone before it was told so: gRPC knows which."""
+"""Raised by gRPC when the call was aborted, or its client disconnected before that."""
 
 
 class Guard:
-    """``async with``: a ``GroupError`` ends the call with its status; what else is raised is
-    logged, and the client sees INTERNAL. ``about`` goes into the metadata of ``ErrorInfo``.
+    """Async context manager that converts exceptions of a call to its status.
+
+    A ``GroupError`` ends the call with its own status; any other exception is logged, and the
+    client sees INTERNAL. ``about`` goes into the metadata of ``ErrorInfo``.
     """
 
     __slots__ = ("_about", "_context")
@@ -48,5 +50,5 @@ class Guard:
             await self._context.abort(STATUS_OF[error.code], status.message, trailers)
         elif isinstance(error, Exception) and not isinstance(error, _GRPCS_OWN):
             _LOG.error("grpc_call_failed", exc_info=error)
-            message = "internal error; the log of the server says more"
+            message = "internal error; see the server log"
             await self._context.abort(grpc.StatusCode.INTERNAL, message)

@@ -1,7 +1,7 @@
-"""How the methods of a service are bound to a server: what is no message ends the call by name.
+"""Binding of service methods to a gRPC server, with a proper status for malformed requests.
 
-Left to itself gRPC would answer UNKNOWN with the text of the exception, and log a traceback for
-each such call. Calls in flight are counted, so that a stopping server knows when nothing is owed.
+By default gRPC answers a malformed request with UNKNOWN and the text of the exception, and logs a
+traceback. Calls in flight are counted, so that a stopping server knows when all are answered.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 _Behaviour: TypeAlias = Callable[[Any, _Context], Awaitable[Any]]
 
 MALFORMED: Final = object()
-"""What a request that cannot be decoded becomes."""
+"""Stands for a request that cannot be decoded."""
 
-MALFORMED_MESSAGE: Final = "the request is not a message of this method"
+MALFORMED_MESSAGE: Final = "the request is not a valid message of this method"
 
 
 class CallsInFlight:
-    """Counts calls until their status is sent; ``wait_until_none`` returns when there are none."""
+    """Counts calls until their status is sent; ``wait_until_none`` returns when none is left."""
 
     __slots__ = ("_count", "_none")
 
@@ -52,7 +52,7 @@ class CallsInFlight:
 def make_handler(
     service: ServiceDescriptor, servicer: object, calls: CallsInFlight
 ) -> grpc.GenericRpcHandler[Any, Any]:
-    """The methods of ``servicer``, each named as in the service; bidirectional or unary."""
+    """Bind the methods of ``servicer``, named as in the service; bidirectional or unary."""
     methods = {
         method.name: _make_method(method, getattr(servicer, method.name), calls)
         for method in service.methods
@@ -63,7 +63,7 @@ def make_handler(
 def make_foreign_handler(
     service: ServiceDescriptor, servicer: object
 ) -> grpc.GenericRpcHandler[Any, Any]:
-    """The methods of a service of gRPC's own, health or reflection, which only listen."""
+    """Bind gRPC's own health or reflection service, whose calls are not counted as in flight."""
     methods = {
         method.name: _make_foreign_method(method, getattr(servicer, method.name))
         for method in service.methods
@@ -81,7 +81,7 @@ def _make_foreign_method(
         try:
             return await behaviour(request, context)
         except NotImplementedError as error:
-            # Health's List has no implementation in gRPC's own servicer for asyncio.
+            # gRPC's asyncio health servicer does not implement List.
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
 
     async def handle_stream(requests: Any, context: _Context) -> AsyncIterator[Any]:
@@ -116,7 +116,7 @@ def _make_method(
             await _check(request, context)
             return await behaviour(request, context)
         except grpc.aio.AbortError as error:
-            # gRPC keeps it with the call, and the frames that it has come through hold the call.
+            # gRPC stores the exception in the call, and its frames reference the call: a cycle.
             error.__context__ = error.__traceback__ = None
             raise
 

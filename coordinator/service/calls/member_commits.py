@@ -1,4 +1,4 @@
-"""Commits under access control, for the session and the unary call alike."""
+"""Offset commits with authorization, for sessions and unary calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muster.v1 import types_pb2
 
 
 class CommitAnswer(NamedTuple):
-    """Where ``error`` is set nothing was committed; else all but ``failures``."""
+    """The result: nothing was committed if ``error`` is set, else all but ``failures``."""
 
     error: types_pb2.Error | None
     failures: list[types_pb2.TopicFailures]
@@ -31,7 +31,7 @@ OnCommitted: TypeAlias = Callable[[CommitAnswer], None]
 def submit_commit(
     coordinator: Coordinator, access: Access, command: OffsetCommit, on_committed: OnCommitted
 ) -> None:
-    """Commits what the caller may commit; topics that it may not read fail one by one.
+    """Submit the authorized part of a commit; topics that the caller may not read fail.
 
     Raises ``GroupAuthorizationFailed``. ``on_committed`` is called when the rest is durable.
     """
@@ -60,7 +60,7 @@ def _split(
     for topic in command.topics:
         name = topic.name
         if topic.topic_id is not None:
-            # The id decides which topic is meant, so it decides who may.
+            # The topic id takes precedence over the name, so authorize the topic of the id.
             known = image.by_id.get(topic.topic_id)
             name = name if known is None else known.name
         if name is None or access.may_topic(command.caller, Operation.READ, name):

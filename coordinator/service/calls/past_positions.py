@@ -1,4 +1,4 @@
-"""Questions about the past: ``as_of`` in requests, the position in answers."""
+"""Time travel: ``as_of`` in requests, the log position in responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muster.v1 import types_pb2
 
 
 def decode_as_of(as_of: types_pb2.AsOf) -> AsOf:
-    """Raises ``InvalidField`` for what is no position."""
+    """Decode a position; raises ``InvalidField`` if it is invalid."""
     match as_of.WhichOneof("position"):
         case "timestamp_ms":
             if as_of.timestamp_ms < 0:
@@ -30,7 +30,7 @@ def decode_as_of(as_of: types_pb2.AsOf) -> AsOf:
 
 
 def encode_position(position: LogPosition) -> types_pb2.LogPosition:
-    """An offset or a time of -1 is left out."""
+    """Encode a position; an offset or a timestamp of -1 is left unset."""
     offset, timestamp_ms = position.offset, position.timestamp_ms
     return types_pb2.LogPosition(
         partition=position.partition,
@@ -42,7 +42,7 @@ def encode_position(position: LogPosition) -> types_pb2.LogPosition:
 async def read_past(
     door: Door, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
 ) -> HistoryAnswer:
-    """Answers to commands about one group as it was. Raises ``GroupError``."""
+    """Answer commands about one group as of a past position; raises ``GroupError``."""
     if door.history is None:
-        raise UnsupportedVersion("the log of this server is not on a disk: it has no past")
+        raise UnsupportedVersion("as_of is not supported: this server has no log on disk")
     return await door.history.read(group_id, as_of, commands)

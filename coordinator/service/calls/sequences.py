@@ -1,7 +1,7 @@
-"""Unary requests of one member in the order in which its client made them.
+"""Ordering of a member's unary requests by the sequence numbers that its client assigns.
 
-A client that has given a connection up repeats its request over another one. What the first still
-holds may arrive after that, and after later requests.
+A client that abandons a connection repeats its request on another one. The original request may
+still arrive after the repeated one, and after later requests.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 MEMBERS_MAX: Final = 65_536
-"""So many members are remembered, those whose requests came last."""
+"""The number of members remembered: those with the most recent requests."""
 
 
 class Noted(NamedTuple):
-    """A number that came, of whom, and the highest before it."""
+    """A noted sequence number: the digest of its key, and the highest number before it."""
 
     digest: bytes
     sequence: int
@@ -27,9 +27,9 @@ NO_NUMBER: Final = Noted(b"", 0, 0)
 
 
 class Sequences:
-    """The highest number that came of each member, by whatever tells it from others.
+    """The highest sequence number received per member, by a key that identifies the member.
 
-    Of that there is only a digest: ids may have 32,767 bytes.
+    Holds only a digest of each key, because ids may have 32,767 bytes.
     """
 
     __slots__ = ("_highest",)
@@ -38,7 +38,7 @@ class Sequences:
         self._highest: OrderedDict[bytes, int] = OrderedDict()
 
     def note(self, key: Hashable, sequence: int) -> Noted | None:
-        """``None`` where a higher one came before. 0 is no number."""
+        """Note a number; returns ``None`` if a higher one came before. 0 means unnumbered."""
         if not sequence:
             return NO_NUMBER
         digest = _compute_digest(key)
@@ -52,9 +52,9 @@ class Sequences:
         return Noted(digest, sequence, before)
 
     def withdraw(self, noted: Noted) -> None:
-        """What came with this number was refused: it counts no more than if it had not come.
+        """Forget a number whose request was rejected.
 
-        Whoever may not commit as the member would else stop its own commits for good.
+        Otherwise a client that may not commit as the member could block the member's own commits.
         """
         if self._highest.get(noted.digest) == noted.sequence:
             self._highest[noted.digest] = noted.before

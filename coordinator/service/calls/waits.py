@@ -1,4 +1,4 @@
-"""Calls that wait for other members; a server that stops does not wait for them."""
+"""Calls that wait for other members; a stopping server ends them at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from model.responses import Response
 
 
 class Waits:
-    """Joins and syncs of classic groups that are not answered yet.
+    """Pending joins and syncs of classic groups.
 
-    A call that its client cancels is forgotten: the answer, when it comes, goes nowhere.
+    A call that its client cancels is dropped, and its later answer is discarded.
     """
 
     __slots__ = ("_is_stopping", "_waiting")
@@ -27,7 +27,7 @@ class Waits:
         return len(self._waiting)
 
     async def call(self, coordinator: Coordinator, command: JoinGroup | SyncGroup) -> Response:
-        """The answer, however late. Raises the ``GroupError`` of an error answer."""
+        """Submit a command and await its answer; raises the ``GroupError`` of an error answer."""
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         try:
@@ -41,12 +41,12 @@ class Waits:
             try:
                 raise answer.with_traceback(None)
             finally:
-                # It would hold the frames that it was raised in, there and here.
+                # Otherwise the exception and the frames that it references form a cycle.
                 del answer, waiting
         return answer
 
     def stop(self) -> None:
-        """Nobody waits any longer: members join again, wherever they find their coordinator."""
+        """End all pending calls with NOT_COORDINATOR, so that members find a new coordinator."""
         self._is_stopping = True
         for waiting in tuple(self._waiting):
             self._let_go(waiting)

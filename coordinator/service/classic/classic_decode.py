@@ -1,7 +1,7 @@
-"""From messages of ``ClassicService`` to commands of classic groups; pure.
+"""Decoding of ``ClassicService`` messages to commands of classic groups; pure.
 
-What is missing, out of range or too large raises the ``GroupError`` that Kafka gives for it. What
-only the group's state can judge is left to the core.
+Fields that are missing, out of range or too large raise the ``GroupError`` that Kafka returns for
+them. Checks that need the group's state are left to the core.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from muster.v1 import classic_pb2
 def decode_join_group(
     caller: Caller, request: classic_pb2.JoinGroupRequest, fresh_id: str, limits: Limits
 ) -> JoinGroup:
-    """``fresh_id`` ends the id of a member that has none yet. Raises ``InvalidRequest`` etc."""
+    """Decode a join; raises ``InvalidGroupId`` and ``InvalidField``.
+
+    A member without an id gets one that ends with ``fresh_id``.
+    """
     group_id = decode_offset_group_id(request.group_id, limits)
     if request.rebalance_timeout_ms < 0:
         raise InvalidField("rebalance_timeout_ms", "rebalance_timeout_ms is below 0")
@@ -56,15 +59,15 @@ def decode_join_group(
 def decode_sync_group(
     caller: Caller, request: classic_pb2.SyncGroupRequest, limits: Limits
 ) -> SyncGroup:
-    """Raises ``InconsistentGroupProtocol`` where it is not said what the sync is for (KIP-559)."""
+    """Decode a sync; raises ``InconsistentGroupProtocol`` if it names no protocol (KIP-559)."""
     group_id = decode_offset_group_id(request.group_id, limits)
     member_id = _decode_member_id(request.member_id, limits)
     if not request.protocol_type or not request.protocol_name:
-        raise InconsistentGroupProtocol("protocol_type and protocol_name have to be there")
+        raise InconsistentGroupProtocol("protocol_type and protocol_name are required")
     failure = None
     if request.HasField("failure"):
         if request.assignments:
-            raise InvalidField("failure", "a leader assigns, or says that it cannot: not both")
+            raise InvalidField("failure", "set either assignments or failure, not both")
         failure = _decode_failure(request.failure, limits)
     return SyncGroup(
         caller,
@@ -83,15 +86,13 @@ def decode_sync_group(
 
 
 def _decode_failure(failure: classic_pb2.AssignmentFailure, limits: Limits) -> AssignmentFailure:
-    """The members of the group get the code, so it has to be one that clients know."""
+    """Decode a leader's failure; its code goes to the other members, so clients must know it."""
     try:
         error = ErrorCode(failure.error_code)
     except ValueError:
         error = ErrorCode.NONE
     if error is ErrorCode.NONE:
-        raise InvalidField(
-            "failure.error_code", f"{failure.error_code} is not an error code of Kafka's"
-        )
+        raise InvalidField("failure.error_code", f"{failure.error_code} is not a Kafka error code")
     check_id(failure.error_message, "failure.error_message", limits)
     return AssignmentFailure(error, failure.error_message)
 
@@ -119,7 +120,7 @@ def decode_leave_group(
 
 
 def _decode_leaving(leaving: classic_pb2.LeavingMember, limits: Limits) -> LeavingMember:
-    """Only beside an instance id does an empty member id mean none."""
+    """Decode a leaving member; an empty member id means none only if an instance id is set."""
     check_id(leaving.reason, "members.reason", limits)
     member_id = _decode_member_id(leaving.member_id, limits)
     instance_id = _decode_instance_id(leaving.instance_id, limits)

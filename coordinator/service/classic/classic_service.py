@@ -1,4 +1,4 @@
-"""``muster.v1.ClassicService``: classic groups over gRPC. Decode, authorise, submit, encode."""
+"""``muster.v1.ClassicService``: classic groups over gRPC."""
 
 from __future__ import annotations
 
@@ -50,13 +50,16 @@ from muster.v1 import classic_pb2, classic_pb2_grpc
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 NO_GENERATION: Final = -1
-"""Nobody is of it: what is said in it changes nothing."""
+"""No member is in this generation, so a heartbeat with it has no effect."""
 
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
 class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
-    """Errors of the protocol go into the response. ``waits`` has the calls that wait."""
+    """Serves members of classic groups. Protocol errors are returned inside the response.
+
+    ``waits`` holds the pending joins and syncs.
+    """
 
     def __init__(self, door: Door, waits: Waits) -> None:
         self._door = door
@@ -100,7 +103,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
             try:
                 is_held = await self._heartbeat(request, context.peer())
             except CoordinatorLoadInProgress:
-                # As Kafka's: all is well while the group is being loaded (row H3).
+                # As in Kafka, a heartbeat succeeds while the group is being loaded.
                 is_held = False
             except RebalanceInProgress as error:
                 return classic_pb2.ClassicHeartbeatResponse(
@@ -153,7 +156,10 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
     async def _call_in_order(
         self, command: JoinGroupCommand, request: classic_pb2.JoinGroupRequest
     ) -> Response:
-        """The answer. Raises what ``Waits.call`` does, and for a join that comes late."""
+        """Submit a join; raises what ``Waits.call`` raises.
+
+        Raises ``CoordinatorNotAvailable`` or ``UnknownMemberId`` if a later join came before it.
+        """
         key = _find_order(command, request.incarnation)
         if key is None:
             return await self._waits.call(self._door.coordinator, command)
@@ -161,16 +167,16 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         if noted is None:
             if command.member_id is not None:
                 await self._check_is_member(command, command.member_id)
-            raise CoordinatorNotAvailable("a later join of the member came before this one")
+            raise CoordinatorNotAvailable("a later join of this member was received first")
         try:
             return await self._waits.call(self._door.coordinator, command)
         except GroupError:
-            # It may not be the member that says so.
+            # The rejected join may not be the member's own.
             self._joins.withdraw(noted)
             raise
 
     async def _check_is_member(self, command: JoinGroupCommand, member_id: MemberId) -> None:
-        """Raises ``UnknownMemberId`` for one that is none: it has to take another id."""
+        """Raise ``UnknownMemberId`` if the member does not exist: it must join with a new id."""
         nothing = ClassicHeartbeat(
             command.caller, command.group_id, member_id, NO_GENERATION, by_server=True
         )
@@ -196,7 +202,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         )
 
     async def _heartbeat(self, request: classic_pb2.ClassicHeartbeatRequest, peer: str) -> bool:
-        """Whether the member waits for others."""
+        """Submit a heartbeat; returns whether the member's SyncGroup waits for the leader's."""
         caller = self._caller(peer, request.client_id)
         command = decode_classic_heartbeat(caller, request, self._door.limits)
         self._door.access.check_group(caller, Operation.READ, command.group_id)
@@ -215,7 +221,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
             response = await self._door.coordinator.call(part)
             assert isinstance(response, LeaveGroupResponse)
             errors += response.errors
-            # Where all are strangers nothing is waited for.
+            # ``call`` does not suspend if no member is known, so yield to the event loop here.
             await asyncio.sleep(0)
         answer = classic_pb2.LeaveGroupResponse()
         rows = zip(request.members, errors, strict=True)
@@ -226,7 +232,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
 def _decode_leave(
     caller: Caller, request: classic_pb2.LeaveGroupRequest, limits: Limits
 ) -> Steps[list[LeaveGroup]]:
-    """All is decoded before anybody leaves; of very many one part leaves after another."""
+    """Decode a LeaveGroup completely, as one command per slice of its members."""
     parts = []
     for begin in range(0, max(len(request.members), 1), SLICE):
         members = request.members[begin : begin + SLICE]
@@ -248,7 +254,7 @@ def _make_left(
 
 
 def _find_order(command: JoinGroupCommand, incarnation: int) -> Hashable | None:
-    """What joins are put in order by: the member, or who is to be that of an instance."""
+    """The key by which joins are ordered: the member, or the instance id and incarnation."""
     if command.member_id is not None:
         return command.group_id, command.member_id
     if command.instance_id is not None and incarnation:

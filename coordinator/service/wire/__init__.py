@@ -1,1 +1,1 @@
-"""Messages of `muster.v1` to commands, responses to messages, errors, pages."""
+"""Translation between `muster.v1` messages and commands, responses, errors and pages."""

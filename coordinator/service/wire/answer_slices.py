@@ -1,4 +1,4 @@
-"""Long answers over gRPC, made in slices between which the loop runs."""
+"""Encoding of long gRPC responses in time slices, so that the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SLICE = 500
-"""So many members or offsets are encoded in one turn, each in up to 20 µs."""
+"""Members or offsets encoded in one event-loop iteration, at up to 20 µs each."""
 
 
 async def run_steps(steps: Steps[T]) -> T:
-    """What ``steps`` come to, each slice in a turn of its own."""
+    """Run ``steps``, one slice per event-loop iteration, and return their result."""
     while True:
         try:
             next(steps)
@@ -30,7 +30,7 @@ async def run_steps(steps: Steps[T]) -> T:
 def make_rows(
     add: Callable[[list[T]], object], make: Callable[[S], T], rows: Iterable[S]
 ) -> Steps[None]:
-    """Give ``add`` what ``make`` makes of each row."""
+    """Apply ``make`` to the rows and pass the results to ``add``, one slice at a time."""
     left = iter(rows)
     while taken := list(islice(left, SLICE)):
         add([make(row) for row in taken])

@@ -1,7 +1,7 @@
-"""From messages of ``muster.v1`` to commands; pure.
+"""Decoding of ``muster.v1`` messages to commands; pure.
 
-What is missing, out of range or too large raises the ``GroupError`` that Kafka gives for it. What
-only the group's state can judge is left to the core.
+Fields that are missing, out of range or too large raise the ``GroupError`` that Kafka returns for
+them. Checks that need the group's state are left to the core.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOPIC_NAME_MAX: Final = 249
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
-_JOIN_OWNS: Final = "a member that joins at epoch 0 owns nothing"
+_JOIN_OWNS: Final = "a member that joins with epoch 0 must not own partitions"
 
 
 def decode_join(
@@ -45,14 +45,14 @@ def decode_join(
     limits: Limits,
     local_assignors: tuple[LocalAssignor, ...] = (),
 ) -> ConsumerGroupHeartbeat:
-    """The full heartbeat behind a Join. Raises ``InvalidRequest`` and its like."""
+    """Decode a Join to a full heartbeat; raises ``InvalidRequest`` and similar errors."""
     join = action.join
     if join.member_epoch < 0:
-        raise InvalidRequest("a Join has member epoch 0, or the epoch of the member it resumes")
+        raise InvalidRequest("the epoch of a Join must be 0, or that of the member it resumes")
     if join.rebalance_timeout_ms <= 0:
         raise InvalidRequest("rebalance_timeout_ms must be above 0")
     if not join.HasField("subscription"):
-        raise InvalidRequest("a Join must say what the member subscribes to")
+        raise InvalidRequest("a Join must have a subscription")
     if join.member_epoch == JOIN_EPOCH and join.owned:
         raise InvalidRequest(_JOIN_OWNS)
     names, regex = _decode_subscription(join.subscription, limits)
@@ -78,7 +78,7 @@ def decode_heartbeat(
     image: TopicImage,
     limits: Limits,
 ) -> ConsumerGroupHeartbeat | ConsumerGroupLeave:
-    """The command behind a unary heartbeat. Raises ``InvalidRequest`` and its like."""
+    """Decode a unary heartbeat; raises ``InvalidRequest`` and similar errors."""
     group_id = decode_group_id(request.group_id, limits)
     member_id = decode_member_id(request.member_id, limits)
     if request.member_epoch < 0:
@@ -117,11 +117,11 @@ def decode_heartbeat(
 
 
 def _check_first_heartbeat(request: group_pb2.HeartbeatRequest) -> None:
-    """Rows C4 to C6 of Kafka's table: a member that joins says all of itself."""
+    """Raise ``InvalidRequest`` unless a joining member sets all that it must and owns nothing."""
     if not request.HasField("rebalance_timeout_ms"):
-        raise InvalidRequest("a member that joins must say its rebalance_timeout_ms")
+        raise InvalidRequest("a member that joins must set rebalance_timeout_ms")
     if not request.HasField("subscription"):
-        raise InvalidRequest("a member that joins must say what it subscribes to")
+        raise InvalidRequest("a member that joins must set its subscription")
     if request.owned.topics:
         raise InvalidRequest(_JOIN_OWNS)
 
@@ -134,19 +134,22 @@ def decode_leave(
     instance_id: str,
     limits: Limits,
 ) -> ConsumerGroupLeave:
-    """Raises ``InvalidRequest`` for an epoch that is neither -1 nor -2 with an instance id."""
+    """Decode a leave.
+
+    Raises ``InvalidRequest`` unless the epoch is -1, or -2 with an instance id.
+    """
     instance = _decode_instance_id(instance_id, limits)
     if member_epoch not in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
         raise InvalidRequest(f"member epoch {member_epoch} is below -2: leave with -1")
     if member_epoch == STATIC_LEAVE_EPOCH and instance is None:
-        raise InvalidRequest("only a static member, with an instance id, leaves with epoch -2")
+        raise InvalidRequest("only a static member (with an instance_id) leaves with epoch -2")
     return ConsumerGroupLeave(caller, group_id, member_id, member_epoch, instance)
 
 
 def decode_stream_commit(
     caller: Caller, action: group_pb2.MemberAction, limits: Limits
 ) -> OffsetCommit:
-    """The command behind a Commit on a session."""
+    """Decode a Commit on a session."""
     return OffsetCommit(
         caller=caller,
         group_id=decode_group_id(action.group_id, limits),
@@ -159,10 +162,10 @@ def decode_stream_commit(
 def decode_commit(
     caller: Caller, request: group_pb2.CommitOffsetsRequest, limits: Limits
 ) -> OffsetCommit:
-    """The command behind a unary commit."""
+    """Decode a unary commit."""
     epoch = request.member_epoch if request.HasField("member_epoch") else None
     if epoch is not None and epoch < 0:
-        raise InvalidRequest("leave member_epoch out to commit without being a member")
+        raise InvalidRequest("omit member_epoch to commit without being a member")
     if epoch is None and request.member_id:
         raise InvalidRequest("a commit with a member_id needs its member_epoch")
     member_id = MemberId("") if epoch is None else decode_member_id(request.member_id, limits)
@@ -179,7 +182,7 @@ def decode_commit(
 def decode_fetch(
     caller: Caller, request: group_pb2.FetchOffsetsRequest, limits: Limits
 ) -> OffsetFetch:
-    """The command behind a fetch of offsets."""
+    """Decode an offset fetch."""
     topics: tuple[TopicToFetch, ...] | None = None
     if request.HasField("partitions"):
         entries = request.partitions.topics
@@ -199,19 +202,19 @@ def decode_fetch(
 
 
 def decode_group_id(group_id: str, limits: Limits) -> GroupId:
-    """For heartbeats: Kafka calls a group id that is blank an invalid request."""
+    """Decode the group id of a heartbeat; as in Kafka, a blank one is INVALID_REQUEST."""
     if not group_id.strip():
         raise InvalidRequest("group_id is missing")
     return _check_group_id_length(group_id, limits)
 
 
 def decode_any_group_id(group_id: str, limits: Limits) -> GroupId:
-    """For what Kafka also takes for the empty id, by which old clients have committed offsets."""
+    """Decode a group id that may be empty: old clients have committed offsets with that id."""
     return _check_group_id_length(group_id, limits)
 
 
 def decode_offset_group_id(group_id: str, limits: Limits) -> GroupId:
-    """For offsets and descriptions."""
+    """Decode the group id of other requests; as in Kafka, an empty one is INVALID_GROUP_ID."""
     if not group_id:
         raise InvalidGroupId("group_id is missing")
     return _check_group_id_length(group_id, limits)
@@ -219,13 +222,13 @@ def decode_offset_group_id(group_id: str, limits: Limits) -> GroupId:
 
 def decode_member_id(member_id: str, limits: Limits) -> MemberId:
     if not member_id.strip():
-        raise InvalidRequest("member_id is missing: make one up, best a UUID")
+        raise InvalidRequest("member_id is missing: generate one, preferably a UUID")
     check_id(member_id, "member_id", limits)
     return MemberId(member_id)
 
 
 def check_id(text: str, field: str, limits: Limits) -> None:
-    """Raises ``InvalidField`` for an id that is longer than the limit."""
+    """Raise ``InvalidField`` for an id that is longer than the limit."""
     if len(text) > limits.id_bytes or len(text.encode()) > limits.id_bytes:
         raise InvalidField(field, f"{field} is longer than {limits.id_bytes} bytes")
 
@@ -233,7 +236,7 @@ def check_id(text: str, field: str, limits: Limits) -> None:
 def decode_racks(
     racks: Sequence[admin_pb2.ReplicaRacks], limits: Limits
 ) -> tuple[tuple[str, ...], ...]:
-    """Of each partition. Raises ``InvalidField`` for a name that is longer than the limit."""
+    """Decode the racks of each partition; raises ``InvalidField`` for a name over the limit."""
     for each in racks:
         for name in each.names:
             check_id(name, "replica_racks", limits)
@@ -243,11 +246,14 @@ def decode_racks(
 def decode_owned(
     topics: Sequence[types_pb2.TopicPartitions], image: TopicImage, limits: Limits
 ) -> tuple[TopicPartitions, ...]:
-    """Partitions by topic id, each topic once, ascending. Raises for a name that is no topic."""
+    """Decode owned partitions, merged by topic id and sorted.
+
+    Raises ``UnknownTopicOrPartition`` for an unknown topic name, and ``InvalidRequest``.
+    """
     merged: dict[TopicId, list[int]] = {}
     count = 0
     for entry in topics:
-        # A slice of a repeated field is several times cheaper than iterating over it.
+        # Slicing a repeated field is several times cheaper than iterating over it.
         partitions = entry.partitions[:]
         count += len(partitions)
         _check_partitions(count, limits)
@@ -274,12 +280,12 @@ def _decode_topic_id(entry: types_pb2.TopicPartitions, image: TopicImage) -> Top
 def decode_offsets(
     topics: Sequence[types_pb2.TopicOffsets], limits: Limits
 ) -> tuple[TopicOffsets, ...]:
-    """What a commit says, in its order. Raises ``InvalidRequest``."""
+    """Decode the offsets of a commit, in request order; raises ``InvalidRequest``."""
     count = sum(len(entry.partitions) for entry in topics)
     _check_partitions(count, limits)
     if count > COMMIT_PARTITIONS_MAX:
         raise InvalidRequest(
-            f"a commit names at most {COMMIT_PARTITIONS_MAX} partitions: commit in parts"
+            f"a commit may have at most {COMMIT_PARTITIONS_MAX} partitions: split the commit"
         )
     decoded = []
     for entry in topics:
@@ -287,7 +293,7 @@ def decode_offsets(
         offsets = make_offset_columns(_decode_offset(offset) for offset in entry.partitions)
         decoded.append(TopicOffsets(name, topic_id, offsets))
     if not any(topic.partitions for topic in decoded):
-        raise InvalidRequest("name at least one partition to commit")
+        raise InvalidRequest("a commit must have at least one partition")
     return tuple(decoded)
 
 
@@ -298,7 +304,7 @@ def _decode_offset(offset: types_pb2.PartitionOffset) -> OffsetRow:
         raise InvalidRequest(f"offset {offset.offset} is below 0")
     leader_epoch = offset.leader_epoch if offset.HasField("leader_epoch") else -1
     if leader_epoch < 0 and offset.HasField("leader_epoch"):
-        raise InvalidRequest("leave leader_epoch out where none is known")
+        raise InvalidRequest("omit leader_epoch if it is unknown")
     return offset.partition, offset.offset, leader_epoch, offset.metadata
 
 
@@ -309,7 +315,7 @@ def _decode_topic(
     if topic_id and len(topic_id) != 16:
         raise InvalidRequest(f"a topic_id has 16 bytes, not {len(topic_id)}")
     if not topic_id and not name:
-        raise InvalidRequest("name each topic by topic_id or by topic_name")
+        raise InvalidRequest("set topic_id or topic_name for each topic")
     if name:
         check_topic_name(name)
     return TopicName(name) if name else None, TopicId(topic_id) if topic_id else None
@@ -324,11 +330,14 @@ def _decode_indexes(partitions: Sequence[int]) -> tuple[int, ...]:
 def _decode_subscription(
     subscription: group_pb2.Subscription, limits: Limits
 ) -> tuple[tuple[TopicName, ...], str]:
-    """All of it: without a pattern the member has none any more. The core bounds its length."""
+    """Decode a subscription, which is complete: an unset regular expression removes the old one.
+
+    The core limits the length of the regular expression.
+    """
     names = subscription.subscribed_topic_names
     if len(names) > limits.subscriptions:
         raise InvalidRequest(
-            f"{len(names)} topics are subscribed to; at most {limits.subscriptions} are allowed"
+            f"{len(names)} subscribed topics; at most {limits.subscriptions} are allowed"
         )
     _check_topic_names(names)
     topics = tuple(TopicName(name) for name in dict.fromkeys(names))
@@ -368,6 +377,6 @@ def _check_topic_names(names: Iterable[str]) -> None:
 
 
 def check_topic_name(name: str) -> None:
-    """Raises ``InvalidTopic`` for a length that no topic has; the core knows the other rules."""
+    """Raise ``InvalidTopic`` for an invalid length; the core checks the other rules."""
     if not name or len(name) > TOPIC_NAME_MAX:
         raise InvalidTopic(f"a topic name has 1 to {TOPIC_NAME_MAX} characters, not {len(name)}")

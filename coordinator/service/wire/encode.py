@@ -1,4 +1,4 @@
-"""From responses to messages of ``muster.v1``; pure."""
+"""Encoding of responses as ``muster.v1`` messages; pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from model.topics import TopicImage
 from muster.v1 import types_pb2
 
 NO_OFFSET = -1
-"""Kafka's word for none; other offsets below 0 can be committed, and are shown."""
+"""Kafka's offset for none. Other negative offsets can be committed and are returned."""
 
 
 def encode_assignment(
     assignment: Sequence[TopicPartitions], image: TopicImage
 ) -> types_pb2.PartitionSet:
-    """What a member may own, with the names of its topics as far as they still exist."""
+    """Encode an assignment, with the names of the topics that still exist."""
     topics = []
     for entry in assignment:
         topic = image.by_id.get(entry.topic_id)
@@ -41,7 +41,7 @@ def encode_assignment(
 
 
 def encode_named(topics: Iterable[NamedTopicPartitions]) -> list[types_pb2.TopicPartitions]:
-    """Partitions of topics whose names the response already has."""
+    """Encode partitions of topics whose names are in the response."""
     return [
         types_pb2.TopicPartitions(
             topic_name=entry.topic_name, topic_id=entry.topic_id, partitions=entry.partitions
@@ -51,7 +51,7 @@ def encode_named(topics: Iterable[NamedTopicPartitions]) -> list[types_pb2.Topic
 
 
 def encode_failures(response: OffsetCommitResponse) -> list[types_pb2.TopicFailures]:
-    """The partitions of a commit that failed; empty where all were committed."""
+    """Encode the failed partitions of a commit; empty if all were committed."""
     return [failures for topic in response.topics if (failures := _encode_topic(topic)) is not None]
 
 
@@ -69,7 +69,7 @@ def _encode_topic(topic: TopicResult) -> types_pb2.TopicFailures | None:
 
 
 def encode_fetched(topic: FetchedTopic) -> Steps[types_pb2.CommittedTopic]:
-    """Committed offsets of one topic."""
+    """Encode the committed offsets of one topic."""
     encoded = types_pb2.CommittedTopic(topic_name=topic.name or "", topic_id=topic.topic_id or b"")
     yield from make_rows(encoded.partitions.extend, _encode_offset, topic.partitions)
     return encoded

@@ -1,8 +1,8 @@
-"""Kafka's error codes in gRPC: one table, and what travels with a status.
+"""Mapping of Kafka's error codes to gRPC statuses and error details.
 
-Heartbeat-class calls answer ``muster.v1.Error`` inside an OK response. Admin calls fail with the
-status of ``STATUS_OF``, and ``google.rpc`` details for programs: ``ErrorInfo`` always, and
-``RetryInfo``, ``BadRequest`` or ``PreconditionFailure`` where they say more.
+Calls of members return ``muster.v1.Error`` inside an OK response. Admin calls fail with the status
+of ``STATUS_OF`` and ``google.rpc`` details: always ``ErrorInfo``, and ``RetryInfo``, ``BadRequest``
+or ``PreconditionFailure`` where they apply.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ RETRIABLE: Final = frozenset(
         _E.NOT_COORDINATOR,
     }
 )
-"""Codes that pass by themselves: the same request may succeed a little later."""
+"""Transient codes: the same request may succeed when retried."""
 
 FENCING: Final = frozenset(
     {
@@ -116,11 +116,11 @@ FENCING: Final = frozenset(
         _E.GROUP_ID_NOT_FOUND,
     }
 )
-"""Codes that tell a member with an epoch above 0 that it is none any more."""
+"""Codes that fence a member with an epoch above 0: it is not in the group any more."""
 
 
 class InvalidField(InvalidRequest):
-    """A field of a request is wrong; ``field`` is its path within the request."""
+    """A field of a request is invalid; ``field`` is its path within the request."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -128,19 +128,19 @@ class InvalidField(InvalidRequest):
 
 
 def encode_error(code: ErrorCode, message: str) -> types_pb2.Error:
-    """The error of an OK response."""
+    """Encode the error of an OK response."""
     return types_pb2.Error(error_code=code, reason=code.name, error_message=message)
 
 
 def encode_group_error(error: GroupError) -> types_pb2.Error:
-    """The error of an OK response, of a ``GroupError``."""
+    """Encode a ``GroupError`` as the error of an OK response."""
     return encode_error(error.code, error.message)
 
 
 def compute_status(error: GroupError, metadata: dict[str, str]) -> Status:
-    """The status and details of a failed admin call; ``metadata`` says what it was about."""
+    """Compute the status of a failed admin call; ``metadata`` goes into ``ErrorInfo``."""
     status_code = STATUS_OF[error.code]
-    # Kafka's name goes in front: many clients show nothing but this text.
+    # Kafka's error name goes first: many clients show only this text.
     message = f"{error.code.name}: {error.message}" if error.message else error.code.name
     status = Status(code=status_code.value[0], message=message)
     info = {"kafka_error_code": str(int(error.code)), **metadata}

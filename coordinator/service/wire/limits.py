@@ -1,4 +1,4 @@
-"""What requests may hold, taken together from the settings of the door and the coordinator."""
+"""Limits on requests, from the settings of the gRPC listener and of the coordinator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Lengths in bytes of UTF-8; counts for one request."""
+    """Limits on one request; lengths in bytes of UTF-8."""
 
     group_id_bytes: int
     id_bytes: int

@@ -1,7 +1,7 @@
-"""Pages of a list that is sorted by name; pure.
+"""Paging of a list that is sorted by name; pure.
 
-A page token says after which name to go on, so that a page is right however the list has changed
-since. It also says which filters it was made for: AIP-158 asks that it fails with others.
+A page token holds the last name of the page before, so it stays valid when the list changes. It
+also holds a digest of the filters: AIP-158 requires that a token fails with other filters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from coordinator.service.wire.error_statuses import InvalidField
 
 
 class Page(NamedTuple):
-    """How many entries to give at most, and after which name to go on; ``None`` to begin."""
+    """The maximum number of entries, and the name to continue after (``None`` for the first)."""
 
     size: int
     after: str | None
@@ -26,7 +26,7 @@ class Page(NamedTuple):
 def compute_page(
     page_size: int, page_token: str, filters: Sequence[object], default: int, maximum: int
 ) -> Page:
-    """What a request asks for. Raises ``InvalidField``."""
+    """Decode the page that a request asks for; raises ``InvalidField``."""
     if page_size < 0:
         raise InvalidField("page_size", "page_size is below 0")
     size = min(page_size or default, maximum)
@@ -36,20 +36,20 @@ def compute_page(
         raw = base64.urlsafe_b64decode(page_token.encode("ascii"))
         digest, after = raw[:8], raw[8:].decode()
     except (binascii.Error, ValueError) as error:
-        raise InvalidField("page_token", "page_token is not one of this server's") from error
+        raise InvalidField("page_token", "page_token is invalid") from error
     if digest != _compute_digest(filters):
-        raise InvalidField("page_token", "page_token was made for another request")
+        raise InvalidField("page_token", "page_token is from a request with other filters")
     return Page(size, after)
 
 
 def compute_page_token(after: str, filters: Sequence[object]) -> str:
-    """The token of the page that follows ``after``."""
+    """Encode the token of the page that follows the name ``after``."""
     raw = _compute_digest(filters) + after.encode()
     return base64.urlsafe_b64encode(raw).decode("ascii")
 
 
 def compute_slice(names: Sequence[str], page: Page) -> tuple[slice, bool]:
-    """Which of the sorted names are on the page, and whether more follow."""
+    """Compute the slice of the sorted names on the page, and whether more follow."""
     start = 0 if page.after is None else bisect.bisect_right(names, page.after)
     return slice(start, start + page.size), start + page.size < len(names)
 

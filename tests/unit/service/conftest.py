@@ -1,4 +1,4 @@
-"""Fixtures of the gRPC door's tests."""
+"""Fixtures of the gRPC service's tests."""
 
 from __future__ import annotations
 

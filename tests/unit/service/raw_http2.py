@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, for what no well-behaved client can be made to send."""
+"""Raw HTTP/2, to send what a well-behaved client never sends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def header_block(**extra: str) -> bytes:
-    """Headers of a gRPC call, each as a literal that is not indexed (RFC 7541, 6.2.2)."""
+    """Headers of a gRPC call, each a literal without indexing (RFC 7541, 6.2.2)."""
     headers = {
         ":method": "POST",
         ":scheme": "http",
@@ -45,7 +45,7 @@ def _string(text: str) -> bytes:
 
 
 class RawConnection:
-    """A socket to the server; ``frames`` has the kinds of what came back."""
+    """A socket to the server; ``frames`` has the types of the received frames."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -72,7 +72,7 @@ class RawConnection:
         await self.send(PREFACE + frame(SETTINGS, 0, 0))
 
     async def read_to_end(self, within_s: float = 30.0) -> None:
-        """Returns when the server has closed the connection; fails where it does not."""
+        """Wait until the server closes the connection; fails if it does not."""
         async with asyncio.timeout(within_s):
             try:
                 while data := await self._reader.read(65_536):

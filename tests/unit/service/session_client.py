@@ -1,4 +1,4 @@
-"""A client of GroupService.Session that does just what a test tells it."""
+"""A scripted client of GroupService.Session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUP = "billing"
 
 
 class SessionClient:
-    """One stream. Pings are answered only where ``answers_pings``."""
+    """One session stream. Answers pings only if ``answers_pings``."""
 
     def __init__(
         self, stub: group_pb2_grpc.GroupServiceAsyncStub, *, answers_pings: bool = True
@@ -61,18 +61,18 @@ class SessionClient:
         return getattr(update, kind)
 
     async def join(self, member_id: str, **fields: Any) -> group_pb2.Assignment:
-        """Joins and returns the answer; nothing is acknowledged."""
+        """Join and return the answer, without acknowledging an assignment."""
         await self.send(join(member_id, **fields))
         assignment = await self.expect("assignment", member_id)
         assert isinstance(assignment, group_pb2.Assignment)
         return assignment
 
     async def settle(self, member_id: str, assignment: group_pb2.Assignment) -> None:
-        """Acknowledges an assignment as done."""
+        """Acknowledge an assignment."""
         await self.send(acknowledge(member_id, assignment, assignment.assignment.topics))
 
     async def settle_and_hear(self, member_id: str, assignment: group_pb2.Assignment) -> None:
-        """As ``settle``; returns when that is handled, for a commit behind it is answered."""
+        """``settle``, and wait until it is handled: until a commit sent after it is answered."""
         topics = assignment.assignment.topics
         done = acknowledge(member_id, assignment, topics)
         await self.send(done, commit(member_id, assignment.member_epoch, {0: 0}))

@@ -27,7 +27,7 @@ WAIT_S = 30.0
 
 @dataclass
 class Stand:
-    """``target`` is where the server listens. ``restart`` keeps the log, and the port."""
+    """A running server, listening on ``target``. ``restart`` keeps the log and the port."""
 
     runtime: Runtime
     server: GrpcServer
@@ -43,7 +43,7 @@ class Stand:
         return f"127.0.0.1:{self.port}"
 
     def channel(self) -> grpc.aio.Channel:
-        """A connection of its own."""
+        """Open a separate connection."""
         options = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1))
         channel = grpc.aio.insecure_channel(self.target, options=options)
         self.channels.append(channel)
@@ -64,14 +64,14 @@ class Stand:
         return topic_id
 
     async def members(self, group_id: str) -> dict[str, DescribedMember]:
-        """The members of a group by id; none where there is no such group."""
+        """The members of a group by id; empty if the group does not exist."""
         command = ConsumerGroupDescribe(INTERNAL, (GroupId(group_id),))
         response = await self.runtime.call(command)
         assert isinstance(response, ConsumerGroupDescribeResponse)
         return {member.member_id: member for member in response.groups[0].members}
 
     async def until_empty(self, group_id: str) -> None:
-        """Returns as soon as the group has no members."""
+        """Wait until the group has no members."""
         await until_answered(
             lambda: self.members(group_id), operator.not_, f"{group_id} has no members"
         )
@@ -81,7 +81,7 @@ class Stand:
         await self.runtime.stop()
 
     async def restart(self) -> None:
-        """The server again, after ``stop_server``, on the same log and port."""
+        """Start the server again after ``stop_server``, on the same log and port."""
         self.runtime, self.server = _make(self.store, self.settings, self.grpc_settings, self)
         await self.runtime.start()
         self.port = await self.server.start("127.0.0.1", self.port)

@@ -1,4 +1,4 @@
-"""The server as a whole: health, reflection, stopping, and every limit tried by attack."""
+"""The gRPC server: health, reflection, shutdown, and an attack on every limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLOSING = group_pb2.SessionResponse(closing=group_pb2.Closing())
 
 
 async def assert_serves(stand: Stand) -> None:
-    """A valid client on a new connection is served as if nothing had happened."""
+    """A valid client on a new connection is served normally."""
     response = await stand.group_stub().Heartbeat(first_heartbeat(group_id="after"), timeout=10)
     assert not response.HasField("error")
 
@@ -89,7 +89,7 @@ async def test_what_is_no_message_is_told_so_by_gRPCs_own_services(
 async def test_a_method_that_grpc_has_not_implemented_is_no_failure(
     stand: Stand, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Bug: each Health.List was a traceback in the log."""
+    """Regression: each Health.List logged a traceback."""
     call = stand.channel().unary_unary("/grpc.health.v1.Health/List")(b"")
     assert await status_of(call) is grpc.StatusCode.UNIMPLEMENTED
     assert "Traceback" not in caplog.text
@@ -126,7 +126,7 @@ async def test_stopping_tells_health_first_then_sessions(
     assert await idle.read() == CLOSING
     assert await idle.read() is None
     assert (await end_status(idle.call))[0] is grpc.StatusCode.OK
-    # What is not durable yet is owed, and given, before the end.
+    # An answer that is not durable yet is still sent before the server stops.
     assert not stopping.done()
     disk.set()
     assert not (await client.expect("commit_result")).HasField("error")
@@ -203,7 +203,7 @@ async def test_connections_are_limited() -> None:
 
 
 async def test_a_peer_that_answers_no_ping_is_cut_off() -> None:
-    """A stopped process: its kernel still acknowledges TCP, but nobody answers HTTP/2 pings."""
+    """A stopped process: its kernel acknowledges TCP, but it does not answer HTTP/2 pings."""
     settings = GrpcSettings(grpc_keepalive_interval_ms=200, grpc_keepalive_timeout_ms=200)
     async with running_stand(grpc_settings=settings) as stand:
         async with raw.RawConnection(stand.port) as dead:

@@ -1,4 +1,4 @@
-"""Appends for the tests of the stores, and what ``latest`` must be after them."""
+"""Appends for store tests, and the expected ``latest`` after them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def offset_value(offset: int) -> bytes:
 def make_append(
     partition: int, base_offset: int, pairs: list[Pair], time: int = 5
 ) -> PartitionAppend:
-    """A batch of keys and values, and their latest as a shard merges it."""
+    """An append of keys and values, with its changes to ``latest``."""
     latest: dict[bytes, bytes | None] = {}
     for index, (key, value) in enumerate(pairs):
         packed = None if value is None else pack_latest(base_offset + index, time, value)
@@ -46,7 +46,7 @@ def make_append(
 
 
 def append(store: LogStore, pairs_by_partition: Mapping[int, list[Pair]]) -> None:
-    """Writes one batch for each partition, in one write."""
+    """Append one batch per partition, in one write."""
     store.write(
         [
             make_append(partition, store.next_offset(LogPartition(partition)), pairs)
@@ -56,7 +56,7 @@ def append(store: LogStore, pairs_by_partition: Mapping[int, list[Pair]]) -> Non
 
 
 def mark_all(store: LogStore) -> None:
-    """Syncs the store and moves the watermark to its end."""
+    """Sync the store and advance the watermark to the log end."""
     store.sync()
     store.mark_durable(
         {LogPartition(p): store.next_offset(LogPartition(p)) for p in range(store.partitions)}
@@ -64,7 +64,7 @@ def mark_all(store: LogStore) -> None:
 
 
 def compact(batches: Iterable[bytes]) -> list[LatestEntry]:
-    """The last value of every key of a log, in the order of the keys."""
+    """The last entry of every key of a log, in key order."""
     found: dict[bytes, LatestEntry] = {}
     for data in batches:
         for record in decode_batch(data).records:

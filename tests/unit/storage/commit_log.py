@@ -1,4 +1,4 @@
-"""Long logs of offset commits as a Kafka broker writes them, made quickly: for speed and memory."""
+"""Generator of long logs of offset commits, as a broker writes them, for speed and memory tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOPIC_ID = TopicId(bytes(range(16)))
 
 
 class Shape(NamedTuple):
-    """How clients commit: each batch takes the next of ``sizes``, round and round."""
+    """The shape of the commits: the batches cycle through ``sizes``."""
 
     name: str
     sizes: Sequence[int]
@@ -31,7 +31,7 @@ SHAPES = (ONE, HUNDRED, MIXED)
 def make_commit_log(
     shape: Shape, records: int, *, groups: int = 20, partitions: int = 200, metadata: str = ""
 ) -> Iterator[bytes]:
-    """Batches of at least ``records`` commits of the groups, each of all its partitions in turn."""
+    """Batches with at least ``records`` commits; each group commits its partitions in turn."""
     chance = random.Random(shape.name)
     keys = [
         [

@@ -1,4 +1,4 @@
-"""The golden records and segments, as the tests of the log read them."""
+"""Access to the golden records and segments of a real Kafka."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ TYPES = (*range(9), *range(10, 18), *range(19, 24))
 
 @cache
 def logged_records() -> tuple[dict[str, Any], ...]:
-    """Every record of the broker's log, markers left out, as Kafka decoded it."""
+    """Every record of the broker's log as Kafka decoded it, without markers."""
     return tuple(line for line in golden_lines() if not line["isControl"])
 
 
 @cache
 def golden_lines() -> tuple[dict[str, Any], ...]:
-    """Every record of the broker's log, markers and all."""
+    """Every record of the broker's log, including markers."""
     return tuple(_read("decoded/records.jsonl.gz"))
 
 
 @cache
 def control_records() -> tuple[dict[str, Any], ...]:
-    """The markers that end transactions."""
+    """The transaction markers of the broker's log."""
     return tuple(line for line in _read("decoded/records.jsonl.gz") if line["isControl"])
 
 
 @cache
 def filled_records() -> tuple[dict[str, Any], ...]:
-    """Every type and version, filled with values that a log seldom has."""
+    """Records of every type and version, with values that rarely occur in a log."""
     return tuple(_read("vectors/coordinator_records.jsonl.gz"))
 
 
 def golden_records() -> tuple[dict[str, Any], ...]:
-    """All of them; ``key``, ``value`` and their JSON mean the same in both."""
+    """Logged and filled records; ``key``, ``value`` and their JSON have one format."""
     return logged_records() + filled_records()
 
 

@@ -1,4 +1,4 @@
-"""Batches as they are, put into a store with what they do to ``latest`` and ``pending``."""
+"""Appending of arbitrary batches to a store, with their changes to ``latest`` and ``pending``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from storage.log_store import (
 
 
 class RawLog:
-    """Appends batches of any kind to a store, gaps and all; ``folds`` are the logs so far."""
+    """Appends any batches to a store, also with offset gaps; ``folds`` holds the folded logs."""
 
     def __init__(self, store: LogStore) -> None:
         self.store = store
         self.folds: dict[int, PartitionFold] = {}
 
     def append(self, partition: int, batches: Iterable[bytes]) -> None:
-        """One write for each batch."""
+        """Append batches, one write per batch."""
         fold = self.folds.setdefault(partition, PartitionFold())
         for batch in batches:
             latest, pending = dict(fold.latest), _flatten(fold)
@@ -46,7 +46,7 @@ class RawLog:
             self.store.write([append])
 
     def make_durable(self) -> None:
-        """Sync, and move the watermark to the end."""
+        """Sync the store and advance the watermark to the log end."""
         self.store.sync()
         numbers = map(LogPartition, range(self.store.partitions))
         self.store.mark_durable({number: self.store.next_offset(number) for number in numbers})

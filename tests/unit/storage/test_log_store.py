@@ -1,4 +1,4 @@
-"""What every ``LogStore`` does, and the pure parts of the seam."""
+"""The contract of ``LogStore``, on every implementation, and the pure functions of its module."""
 
 from __future__ import annotations
 
@@ -152,8 +152,8 @@ def test_what_is_pending_is_kept_by_producer(store: LogStore) -> None:
     ("pending", "why"),
     [
         ({(-1, offset_key("g")): b""}, "producer -1 has no transactions"),
-        ({(1, b"\x00\x02\x00\x01g"): b""}, "is not that of an offset"),
-        ({(1, b"\x00\x00" + offset_key("g")[2:]): None}, "is not that of an offset"),
+        ({(1, b"\x00\x02\x00\x01g"): b""}, "is not an offset key"),
+        ({(1, b"\x00\x00" + offset_key("g")[2:]): None}, "is not an offset key"),
     ],
 )
 def test_only_offsets_of_producers_pend(
@@ -214,13 +214,13 @@ def test_a_scan_sees_the_store_as_it_was(store: LogStore) -> None:
         (make_append(-1, 0, [(b"k", b"v")]), "no log partition -1"),
         (
             PartitionAppend(P0, LogOffset(1), encode_batch(1, [(b"", b"")], 5), 2, {}),
-            "said to have",
+            "declares",
         ),
         (
             PartitionAppend(P0, LogOffset(1), encode_batch(0, [(b"", b"")], 5), 1, {}),
-            "said to have",
+            "declares",
         ),
-        (PartitionAppend(P0, LogOffset(1), b"short", 1, {}), "does not have 5 bytes"),
+        (PartitionAppend(P0, LogOffset(1), b"short", 1, {}), "5 bytes are too few"),
     ],
 )
 def test_a_wrong_append_writes_nothing(store: LogStore, bad: PartitionAppend, why: str) -> None:

@@ -1,4 +1,4 @@
-"""What a crash does to the store in memory."""
+"""Crashes of the in-memory store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P0 = LogPartition(0)
 
 
 def filled() -> MemoryLogStore:
-    """One synced write, three that are not."""
+    """A store with one synced write and three unsynced ones."""
     store = MemoryLogStore(2)
     append(store, {0: [(b"a", b"0")], 1: [(b"a", b"0")]})
     mark_all(store)

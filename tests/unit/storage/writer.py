@@ -1,4 +1,4 @@
-"""A process that writes to a store until it is killed: what the tests of a crash start.
+"""A process that writes to a store until it is killed, for crash tests.
 
 ``python -m tests.unit.storage.writer FOLDER PARTITIONS WRITES VALUE_SIZE [unmarked]`` writes, each
 time, one record to each partition, a side record and what ``latest`` has of them; then it marks
@@ -23,7 +23,7 @@ from tests.unit.storage.appends import make_append, mark_all
 
 
 def main(folder: str, partitions: int, writes: int, value_size: int, mark: bool) -> None:
-    # A file of the write-ahead log is begun with each memtable: small ones make many files.
+    # RocksDB starts a WAL file with each memtable: small memtables make many files.
     rocks_options._WRITE_BUFFER_SIZE = 4 << 20
     store = rocks_opening.open_store(folder, partitions=partitions)
     chance = random.Random(1)
@@ -48,7 +48,7 @@ def main(folder: str, partitions: int, writes: int, value_size: int, mark: bool)
 def writing(
     folder: Path, *, partitions: int = 3, writes: int, value_size: int = 100, mark: bool = True
 ) -> Iterator[subprocess.Popen[str]]:
-    """The process, while it writes; it is gone at the end."""
+    """Run the writer during the block; it is killed at the end."""
     arguments = [str(folder), str(partitions), str(writes), str(value_size)]
     command = [sys.executable, "-m", "tests.unit.storage.writer", *arguments]
     with subprocess.Popen(
@@ -61,7 +61,7 @@ def writing(
 
 
 def write_and_die(folder: Path, *, writes: int, value_size: int = 100, mark: bool = True) -> None:
-    """Runs it to its end: a store as a killed process leaves it."""
+    """Run the writer until it kills itself, which leaves a store as after a crash."""
     with writing(folder, writes=writes, value_size=value_size, mark=mark) as process:
         process.communicate()
         assert process.returncode == -signal.SIGKILL

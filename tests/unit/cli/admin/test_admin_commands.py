@@ -252,7 +252,7 @@ async def test_classic_share_and_streams_groups(server: Server) -> None:
     assert (member["CURRENT-EPOCH"], member["STATE"]) == ("-", "-")
     refused = await server.run("group", "describe", "s")
     assert refused.exit_code == ExitCode.NOT_FOUND
-    assert "Group s is not a consumer group, nor a classic one" in refused.error
+    assert "Group s is not a consumer group or a classic group" in refused.error
 
 
 async def test_groups_are_listed_and_described(server: Server) -> None:

@@ -86,7 +86,7 @@ def test_backups_that_cannot_be(data: Path, tmp_path: Path) -> None:
     backup = ("backup", tmp_path / "b", "--data-dir")
     check_refused(ExitCode.NOT_FOUND, "holds no store", *backup, nothing)
     assert list(nothing.iterdir()) == []
-    check_refused(ExitCode.PRECONDITION, "is there already", "backup", data, "--data-dir", data)
+    check_refused(ExitCode.PRECONDITION, "already exists", "backup", data, "--data-dir", data)
     nowhere = tmp_path / "no" / "where"
     check_refused(ExitCode.PRECONDITION, "make it first", "backup", nowhere, "--data-dir", data)
     server = ("--server", "127.0.0.1:1", "--timeout", "2s")
@@ -101,7 +101,7 @@ def test_backups_that_are_not_restored(data: Path, tmp_path: Path) -> None:
     backup = tmp_path / "b"
     assert invoke("backup", backup, "--data-dir", data, "-q").exit_code == 0
     new = ("--data-dir", tmp_path / "new")
-    check_refused(ExitCode.NOT_FOUND, "is no backup", "restore", data, *new)
+    check_refused(ExitCode.NOT_FOUND, "is not a backup", "restore", data, *new)
     check_refused(ExitCode.PRECONDITION, "not empty", "restore", backup, "--data-dir", data)
     manifest = backup / MANIFEST
     content = manifest.read_text()

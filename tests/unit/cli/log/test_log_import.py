@@ -144,7 +144,7 @@ def test_a_truncated_file(tmp_path: Path) -> None:
 
 def test_partitions_that_are_not_those_of_the_log(tmp_path: Path) -> None:
     mismatch = ("--partitions", "60")
-    check_refused(tmp_path, ExitCode.PRECONDITION, "say --partitions 50", SEGMENTS, *mismatch)
+    check_refused(tmp_path, ExitCode.PRECONDITION, "use --partitions 50", SEGMENTS, *mismatch)
 
 
 def test_a_store_of_a_newer_format(tmp_path: Path) -> None:

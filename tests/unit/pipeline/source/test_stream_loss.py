@@ -152,7 +152,7 @@ def test_a_folder_in_the_middle_of_a_cleaning_is_looked_at_again(log: BrokerLog,
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(f"{0:020}.log.swap", "stopped while it cleaned"), (f"{3:020}.index", r"3\.log is missing")],
+    [(f"{0:020}.log.swap", "was cleaning this log"), (f"{3:020}.index", r"3\.log is missing")],
 )
 def test_what_stays_of_a_cleaning_is_an_error_after_a_second(
     log: BrokerLog, name: str, message: str

@@ -118,7 +118,7 @@ async def test_a_group_that_only_has_offsets_is_classic(stand: Stand) -> None:
 
 
 def replay_imported(stand: Stand, kind: str, name: str, **options: str) -> None:
-    """As if the log had held the group when the server started."""
+    """Put a group into memory, as if the log had held it when the server started."""
     shard = stand.runtime.shards[stand.runtime.partition_of(GroupId(name))]
     for record in make_imported(kind, name, options):
         replay(shard, record)
@@ -143,7 +143,7 @@ async def test_a_classic_group_is_described_with_what_its_members_said(stand: St
 
 
 async def test_topics_and_partitions_of_classic_consumers_are_read(stand: Stand) -> None:
-    """Topics that are gone have no id; bytes that cannot be read are shown as they are."""
+    """Deleted topics have no id; metadata that cannot be decoded is returned as bytes."""
     topic_id = await stand.create_topic("t", 4)
     subscription = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
     assignment = bytes.fromhex(
@@ -188,7 +188,7 @@ async def test_groups_that_are_not_served_are_listed(stand: Stand) -> None:
     assert [group.group_id for group in response.groups] == ["t"]
     code, status = await failure(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="s")))
     assert code is grpc.StatusCode.NOT_FOUND
-    assert "not a consumer group, nor a classic one: it is listed, and not" in status.message
+    assert "not a consumer group or a classic group: it can be listed" in status.message
 
 
 async def test_a_group_that_is_not_there(stand: Stand) -> None:
@@ -202,7 +202,7 @@ async def test_a_group_that_is_not_there(stand: Stand) -> None:
 
 
 async def test_offsets_of_no_group_are_described_and_deleted(stand: Stand) -> None:
-    """Old clients commit under the empty id, and Kafka serves it so far."""
+    """Old clients commit with the empty group id, which Kafka still serves."""
     topics = (TopicOffsets(TopicName("orders"), None, make_offset_columns([(0, 5, -1, "")])),)
     commit = OffsetCommit(INTERNAL, GroupId(""), MemberId(""), None, topics)
     assert isinstance(await stand.runtime.call(commit), OffsetCommitResponse)
@@ -415,7 +415,7 @@ async def test_what_may_not_be_seen_or_done_is_not() -> None:
         ):
             code, detail = await info(call)
             assert (code, detail.reason) == (grpc.StatusCode.PERMISSION_DENIED, reason)
-        # A hidden topic and one that is not there look alike.
+        # A topic that the caller may not describe looks like one that does not exist.
         hidden = await failure(stub.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_name="hidden")))
         absent = await failure(stub.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_name="absent")))
         assert hidden[0] is absent[0]
@@ -428,7 +428,7 @@ async def test_what_may_not_be_seen_or_done_is_not() -> None:
 
 
 async def test_a_topic_of_a_classic_group_is_for_those_who_may_see_it() -> None:
-    """As of a consumer group: its bytes are shown by name."""
+    """As for a consumer group, because the response names the topics of its members."""
     denying = Denying((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
     async with (
         running_stand(authorizer=denying, initial_rebalance_delay_ms=0) as guarded,

@@ -1,4 +1,4 @@
-"""``BackupService``: who may have backups made, and where."""
+"""``BackupService``: who may make backups, and where."""
 
 from __future__ import annotations
 

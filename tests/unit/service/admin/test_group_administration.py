@@ -1,4 +1,4 @@
-"""The half of AdminService that changes groups, against a real coordinator."""
+"""The part of AdminService that changes groups, against a real coordinator."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_a_member_is_told_the_timeout_of_its_group(stand: Stand) -> None:
 
 
 def test_a_session_lives_in_a_group_with_a_short_timeout() -> None:
-    """Its client is asked often enough whether it lives."""
+    """The session is pinged often enough for the shortest timeout."""
     settings = CoordinatorSettings(
         group_consumer_min_session_timeout_ms=300, group_consumer_min_heartbeat_interval_ms=1
     )

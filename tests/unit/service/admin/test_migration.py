@@ -1,4 +1,4 @@
-"""The half of AdminService that migrates groups, and sessions with the consumer protocol off."""
+"""Migration of groups in AdminService, and sessions with the consumer protocol disabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``as_of`` over gRPC: statuses with details, and a client that goes away."""
+"""``as_of`` over gRPC: statuses with details, and a client that disconnects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_info(error: grpc.aio.AioRpcError) -> ErrorInfo:
 
 
 async def fail(server: PastServer, as_of: types_pb2.AsOf) -> grpc.aio.AioRpcError:
-    """The status of both calls, which is the same."""
+    """The status of both calls, which must be equal."""
     with pytest.raises(grpc.aio.AioRpcError) as described:
         await server.describe(GROUP, as_of)
     with pytest.raises(grpc.aio.AioRpcError) as fetched:
@@ -136,5 +136,5 @@ async def test_a_client_that_goes_away_ends_the_process(
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await server.admin.DescribeGroup(request, timeout=0.3)
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        # Sooner than by the server's own limit, a minute.
+        # Sooner than the server's own timeout of a minute.
         await until(lambda: not children())

@@ -1,4 +1,4 @@
-"""gRPC peers in Kafka's words."""
+"""Client hosts of gRPC peers, in Kafka's format."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""No session and no call leaves a reference cycle of Muster's: what it made dies by its counts.
+"""No session or call leaves a reference cycle in Muster: reference counting frees its objects.
 
-gRPC itself leaves one with each call, some ten objects, which the collector has to find.
+gRPC itself leaves a cycle of about ten objects per call, which the garbage collector must find.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def heartbeats(stand: Stand, times: int) -> None:
 
 
 async def calls_that_are_refused(stand: Stand, times: int) -> None:
-    """By the coordinator, at once or later, and by the door."""
+    """Make calls that the coordinator rejects, at once or later, and that the service rejects."""
     admin, classic = stand.admin_stub(), stand.classic_stub()
     join = classic_pb2.JoinGroupRequest(
         group_id="classic",

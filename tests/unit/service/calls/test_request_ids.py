@@ -95,7 +95,7 @@ async def test_only_so_many_are_remembered() -> None:
 
 
 async def test_an_id_is_its_principals_own() -> None:
-    """Others may use it too, and hear nothing of what was asked with it."""
+    """Another principal may use the same id and does not get the first one's response."""
     ids, effects = RequestIds(10), Effects()
     effects.go.set()
     mine = await ids.once("User:a", REQUEST, ANSWER, effects.carry_out)

@@ -1,4 +1,4 @@
-"""Unary requests that a connection held back are not carried out after later ones."""
+"""Unary requests that a connection delayed are not carried out after later ones."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_a_commit_at_a_wrong_epoch_stops_no_later_one(stand: Stand) -> Non
 
 
 async def test_a_commit_of_which_nothing_is_taken_stops_no_later_one(stand: Stand) -> None:
-    """Nobody asks at which epoch it was said: a stranger would stop the member for good."""
+    """Otherwise a client that may not commit as the member could block its commits for good."""
     joined = await SessionClient(stand.group_stub()).join("m1")
 
     async def commit(
@@ -141,7 +141,7 @@ async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
 
 
 class Deaf:
-    """Allows everybody everything, or nobody anything."""
+    """Allows all operations, or denies all."""
 
     def __init__(self) -> None:
         self.allows = True
@@ -206,7 +206,7 @@ async def test_a_join_that_comes_late_is_refused(stand: Stand) -> None:
 
 
 async def test_a_late_first_join_of_a_static_member_does_not_fence_it(stand: Stand) -> None:
-    """Another process with the instance id takes its place, as ever."""
+    """Another process with the same instance id replaces the static member, as always."""
     stub = stand.classic_stub()
 
     async def join(sequence: int, incarnation: int) -> classic_pb2.JoinGroupResponse:
@@ -239,7 +239,7 @@ async def test_a_late_first_join_of_a_static_member_does_not_fence_it(stand: Sta
 
 
 async def test_a_member_that_was_put_out_is_told_so_whatever_number_was_said(stand: Stand) -> None:
-    """It takes another id then. A stranger may have said a number that it never reaches."""
+    """It must join with a new id. Another client may have sent a number that it never reaches."""
     stub = stand.classic_stub()
 
     async def join(member_id: str, sequence: int) -> classic_pb2.JoinGroupResponse:

@@ -68,7 +68,7 @@ def beat(member_id: str, generation: int, **fields: Any) -> classic_pb2.ClassicH
 
 
 async def get_id(stub: ClassicServiceAsyncStub) -> str:
-    """The id that a new member is given (KIP-394)."""
+    """The member id that the server generates for a new member (KIP-394)."""
     refused = await stub.JoinGroup(join_request())
     assert refused.error.reason == "MEMBER_ID_REQUIRED"
     assert refused.member_id.startswith("app-")
@@ -89,7 +89,7 @@ async def form_pair(
 async def until_told(
     stub: ClassicServiceAsyncStub, member_id: str, generation: int, reason: str
 ) -> None:
-    """Until a heartbeat is answered with that."""
+    """Send heartbeats until one returns this error."""
     await until_answered(
         lambda: stub.Heartbeat(beat(member_id, generation)),
         lambda answer: answer.error.reason == reason,
@@ -186,7 +186,7 @@ async def test_a_wait_that_is_cancelled_does_no_harm(classic: Stand) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await stub.JoinGroup(join_request(member_id=other), timeout=0.05)
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    # It is a member all the same, and may ask again.
+    # It is still a member and may retry.
     led, followed = await asyncio.gather(
         stub.JoinGroup(join_request(member_id=one.member_id)),
         stub.JoinGroup(join_request(member_id=other)),
@@ -202,7 +202,7 @@ async def test_a_wait_that_is_cancelled_does_no_harm(classic: Stand) -> None:
 
 
 async def test_heartbeats_say_whether_the_member_waits_for_others(classic: Stand) -> None:
-    """Whoever does is not put out before it has been answered: its lease may go on."""
+    """A held member is not removed before its SyncGroup is answered, so its lease may continue."""
     stub = classic.classic_stub()
     led, followed = await form_pair(stub)
     leader, follower = led.member_id, followed.member_id
@@ -222,7 +222,7 @@ async def test_heartbeats_say_whether_the_member_waits_for_others(classic: Stand
     told = await stub.Heartbeat(beat(follower, 2))
     assert (told.error.reason, told.is_held) == ("REBALANCE_IN_PROGRESS", True)
     assert not (await stub.Heartbeat(beat(leader, 2))).is_held
-    # Its call is gone, and it is waited for no more than before.
+    # Its call was cancelled, which does not change how long the group waits for it.
     joining.cancel()
     await until(lambda: len(classic.server._waits) == 0)
     assert (await stub.Heartbeat(beat(follower, 2))).is_held
@@ -330,7 +330,7 @@ async def test_syncs_heartbeats_and_leaves_that_make_no_sense(classic: Stand) ->
     long_reason = [classic_pb2.LeavingMember(member_id=me, reason="r" * 1_025)]
     assert await of_leave(group_id="g", members=long_reason) == "INVALID_REQUEST"
     assert await of_leave(group_id="nowhere") in ("", "UNKNOWN_MEMBER_ID")
-    # More than leave in one turn: nobody does before all of them are looked at.
+    # More members than one slice handles: all are validated before the first one leaves.
     many = [classic_pb2.LeavingMember(member_id=who) for who in (me, *map(str, range(SLICE)))]
     assert await of_leave(group_id="g", members=[*many, *long_reason]) == "INVALID_REQUEST"
     assert await of_beat() == ""
@@ -355,7 +355,7 @@ async def test_groups_are_authorised() -> None:
 
 
 async def test_members_of_both_doors_share_a_group(classic: Stand) -> None:
-    """The other one comes as the Kafka wire's does, as a command of its own."""
+    """The other member is submitted as a command, as the Kafka listener does."""
     stub = classic.classic_stub()
     led = await stub.JoinGroup(join_request(member_id=await get_id(stub)))
     command = JoinGroup(

@@ -1,4 +1,4 @@
-"""The one table of error codes, and the details that travel with a status."""
+"""The table of gRPC statuses by error code, and the error details."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_statuses_that_are_promised() -> None:
 
 
 def make_error(kind: type[GroupError]) -> GroupError:
-    """One of each kind; some say more than what to do."""
+    """An error of this class; some classes take more arguments than a message."""
     if kind is InvalidField:
         return InvalidField("field", "what to do")
     if kind is MemberIdRequired:
@@ -118,7 +118,7 @@ def test_the_sdk_knows_the_same_codes() -> None:
 
 
 class Gone:
-    """The context of a call whose client has gone."""
+    """The context of a call whose client has disconnected."""
 
     async def abort(self, *_: object) -> None:
         raise grpc.aio.InternalError("the status cannot be sent")
@@ -127,7 +127,7 @@ class Gone:
 async def test_that_a_client_has_gone_before_it_is_told_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Bug: each was a traceback in the log."""
+    """Regression: each such call logged a traceback."""
     gone: Any = Gone()
     for error in (UnknownMemberId("m1"), grpc.aio.InternalError("the status cannot be sent")):
         with pytest.raises(grpc.aio.InternalError):

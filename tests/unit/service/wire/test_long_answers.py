@@ -1,4 +1,4 @@
-"""Answers of very many rows over gRPC: made in slices, and the same as at once."""
+"""Long gRPC responses: encoding in slices gives the same response as encoding at once."""
 
 from __future__ import annotations
 

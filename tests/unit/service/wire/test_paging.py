@@ -16,7 +16,7 @@ from coordinator.service.wire.paging import Page, compute_page, compute_page_tok
 def test_pages_cover_the_list_also_while_it_changes(
     names: set[str], size: int, added: set[str]
 ) -> None:
-    """Every name that is there throughout is seen once, whatever comes and goes between pages."""
+    """A name that exists throughout is listed once, whatever is added or removed between pages."""
     seen: list[str] = []
     current = sorted(names)
     token = ""

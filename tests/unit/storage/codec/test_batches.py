@@ -1,4 +1,4 @@
-"""Record batches against the segments of a real Kafka, and against damage."""
+"""The codec of record batches: the segments of a real Kafka, and damaged input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORDS = [(b"key", b"value"), (b"gone", None), (b"k" * 70, b"v" * 9000)]
 
 
 def all_batches() -> list[tuple[int, int, bytes, Batch]]:
-    """Partition, position, bytes and content of every batch of the broker."""
+    """The partition, position, bytes and content of every batch in the broker's segments."""
     found = []
     for partition, data in segments().items():
         pos = 0
@@ -207,7 +207,7 @@ def test_other_formats_are_refused_by_name() -> None:
 
 
 def compress(data: bytes, codec: int, compressed: bytes) -> bytes:
-    """A plain batch with its records replaced by compressed ones."""
+    """Compress the records section of an uncompressed batch."""
     body = bytearray(data[21:HEADER_SIZE])
     body[1] |= codec
     body += compressed

@@ -1,4 +1,4 @@
-"""Keys and values against every record that a real Kafka wrote, and against damage."""
+"""The codec of keys and values: every record of a real Kafka's log, and damaged input."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_golden_values_of_the_log_are_in_the_version_that_is_written_by_default(
 
 
 def test_a_classic_member_of_version_0_has_no_rebalance_timeout() -> None:
-    """Trigger: a record of an old Kafka; Kafka then takes the session timeout, told by -1."""
+    """Such records come from an old Kafka. The value is -1: Kafka uses the session timeout then."""
     lines = [row for row in filled_records() if (row["typeId"], row["valueVersion"]) == (2, 0)]
     read = [decode_value(2, bytes.fromhex(line["value"]))[1] for line in lines]
     members = [m for value in read if isinstance(value, GroupMetadataValue) for m in value.members]
@@ -300,7 +300,7 @@ def test_damage_at_every_byte_raises_nothing_else() -> None:
 
 
 def test_legacy_offsets_are_offsets_of_version_0() -> None:
-    """A key of type 0 is kept as type 1 in ``latest``; its value needs no other schema."""
+    """``latest`` stores a type-0 key as type 1, and the type-1 schema must decode its value."""
     values = [
         bytes.fromhex(record["value"])
         for record in golden_records()

@@ -1,4 +1,4 @@
-"""Kafka's JSON of every record type, ours and those of share and streams groups."""
+"""Kafka's JSON of every record type, including those of share and streams groups."""
 
 from __future__ import annotations
 

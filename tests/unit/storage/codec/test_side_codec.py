@@ -1,4 +1,4 @@
-"""Side records as bytes."""
+"""The codec of side records."""
 
 from __future__ import annotations
 

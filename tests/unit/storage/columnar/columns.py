@@ -1,4 +1,4 @@
-"""Columns as the objects that ``codec.batches`` makes, to compare the two."""
+"""Conversion of columns to the objects of ``codec.batches``, to compare the two decoders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = list[tuple[int, BatchRecord]]
 
 
 def read_rows(batches: Sequence[bytes]) -> Rows:
-    """Batch index and record, headers left out, by way of columns."""
+    """Decode records through columns: batch index and record, without headers."""
     columns = read_batch_columns(batches)
     check_crcs(columns)
     return compute_rows(read_record_columns(columns, decompress))
@@ -41,7 +41,7 @@ def compute_rows(records: RecordColumns) -> Rows:
 
 
 def decode_rows(batches: Sequence[bytes]) -> Rows:
-    """The same, batch by batch."""
+    """Decode the same batch by batch."""
     return [
         (index, record._replace(headers=()))
         for index, batch in enumerate(batches)

@@ -30,7 +30,7 @@ def write_segments(folder: Path, batches: Sequence[bytes], per_file: int) -> lis
 
 
 def read(files: Sequence[SegmentFile]) -> tuple[bytes, str]:
-    """What blocks there are, and the error they end with."""
+    """The blocks of a partition, and the error that ends them, if any."""
     parts: list[bytes] = []
     try:
         for block in read_segment_blocks(files):

@@ -1,4 +1,4 @@
-"""One store in the place of another: whoever looks at any moment finds the one or the other."""
+"""Replacement of a store: at any moment, a process finds either the old or the new store."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def groups_of(folder: Path) -> list[str]:
 
 
 def replace_store(folder: Path, group: str = "new") -> None:
-    """As an import among groups: the old one is copied, and more is put in."""
+    """Replace as an import into a store with groups does: copy the old store and add to it."""
     with replacing(folder) as replacement:
         replacement.copy_old()
         store = open_store(replacement.building, partitions=1)
@@ -92,7 +92,7 @@ def test_a_folder_in_which_a_store_was_only_begun_is_none(tmp_path: Path) -> Non
 
 
 def begin_first_store(store: Path, *, with_lock: bool) -> Path:
-    """As what was killed while it put the first store into a folder."""
+    """Leave the folder as a restore or import of its first store does when it is killed."""
     building = store.with_name("store.building")
     (building / "rocksdb").mkdir(parents=True)
     (building / "rocksdb/CURRENT").touch()
@@ -109,7 +109,7 @@ def test_where_the_first_store_was_cut_off_no_empty_one_is_made(
     store = tmp_path / "store"
     building = begin_first_store(store, with_lock=with_lock)
     for _ in range(2):
-        with pytest.raises(StoreUnfinished, match=f"run it again, or remove {building} to begin"):
+        with pytest.raises(StoreUnfinished, match=f"run it again, or remove {building} to start"):
             open_store(store, partitions=1)
         with pytest.raises(StoreUnfinished):
             finish_replacement(store)
@@ -136,7 +136,7 @@ def test_the_first_store_is_announced_before_its_folder_is_made(tmp_path: Path) 
 
 
 def finish_or_open(store: Path) -> None:
-    """As a server that starts: what another process is building is left to it."""
+    """A starting server must not touch what another process is building."""
     finish_replacement(store)
     open_store(store, partitions=1)
 
@@ -181,7 +181,7 @@ def test_a_mount_point_is_refused_before_any_work(
 
 
 def on_rename(monkeypatch: pytest.MonkeyPatch, name: str, do: Callable[[Path, Path], None]) -> None:
-    """``do`` before the folder of this name gets another one."""
+    """Call ``do`` before a folder with this name is renamed."""
     rename = Path.rename
 
     def hooked(self: Path, target: Path) -> Path:
@@ -210,7 +210,7 @@ except StoreLocked:
 def test_who_opens_the_store_meanwhile_waits_for_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A process that looked for something to finish a moment before, and opens the store now."""
+    """Another process opens the store between two renames and must wait for the second one."""
     store = make_store(tmp_path / "store")
     others: list[subprocess.Popen[str]] = []
 
@@ -220,7 +220,7 @@ def test_who_opens_the_store_meanwhile_waits_for_its_name(
         others.append(other)
         assert other.stdout is not None
         assert other.stdout.readline() == "opening\n"
-        # Time to do what it must not; it is right whether the time is enough or not.
+        # Give it time to misbehave. The test is right even if the time is too short.
         with suppress(subprocess.TimeoutExpired):
             other.wait(0.2)
 
@@ -263,14 +263,14 @@ def test_an_error_that_cannot_be_undone_says_what_will_be(
         raise OSError(errno.EIO, "Input/output error")
 
     on_rename(monkeypatch, "store.ready", fail)
-    with pytest.raises(StoreFailed, match="put in place when the store is next opened"):
+    with pytest.raises(StoreFailed, match="replace it when the store is next opened"):
         replace_store(store)
     monkeypatch.undo()
     assert groups_of(store) == ["new", "old"]
 
 
 def test_what_is_in_the_way_of_the_last_step_is_said_before_it(tmp_path: Path) -> None:
-    """An old store that could not be removed, since it belongs to somebody else."""
+    """A replaced store may be impossible to remove, for example if another user owns it."""
     store = make_store(tmp_path / "store")
     (tmp_path / "store.replaced").write_text("not a folder")
     replace_store(store)

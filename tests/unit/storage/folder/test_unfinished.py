@@ -1,4 +1,4 @@
-"""Folders that are being made: a kill leaves none for good, and who is alive keeps its own."""
+"""Temporary folders: those of killed processes are removed, those of live ones are kept."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unfinished(parent: Path) -> list[Path]:
 
 
 def test_what_a_kill_leaves_the_next_one_removes(tmp_path: Path) -> None:
-    """Bug: each backup or export that was killed left its links to all files of the store."""
+    """Regression: each killed backup or export left hard links to all files of the store."""
     die_within(tmp_path)
     assert len(unfinished(tmp_path)) == 1
     with create_segments(tmp_path / "export") as writer:

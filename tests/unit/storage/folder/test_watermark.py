@@ -1,4 +1,4 @@
-"""The watermark file: what is read back, after which damage."""
+"""The watermark file: reading it back, also after damage."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_two_torn_slots_are_refused(tmp_path: Path) -> None:
     create(tmp_path / "w").close()
     damage(tmp_path / "w", 0)
     damage(tmp_path / "w", 1)
-    with pytest.raises(StoreCorrupt, match="neither of its slots is whole"):
+    with pytest.raises(StoreCorrupt, match="neither of its slots is valid"):
         open_watermark(tmp_path / "w")
 
 
@@ -164,8 +164,8 @@ def test_headers_that_are_not_ours(tmp_path: Path) -> None:
     create(tmp_path / "w").close()
     content = (tmp_path / "w").read_bytes()
     for damaged, kind, why in (
-        (b"", StoreCorrupt, "not the watermark"),
-        (b"x" + content[1:], StoreCorrupt, "not the watermark"),
+        (b"", StoreCorrupt, "not a watermark file"),
+        (b"x" + content[1:], StoreCorrupt, "not a watermark file"),
         (content[:11] + b"\x03" + content[12:], FormatTooNew, "has format 3"),
         (content[:12] + b"\x01" + content[13:], StoreCorrupt, "wrong checksum"),
     ):
@@ -175,5 +175,5 @@ def test_headers_that_are_not_ours(tmp_path: Path) -> None:
 
 
 def test_cluster_ids_have_22_letters(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="22 letters"):
+    with pytest.raises(ValueError, match="22 characters"):
         create_watermark(tmp_path / "w", WatermarkHeader(1, "short"))

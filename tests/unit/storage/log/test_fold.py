@@ -1,4 +1,4 @@
-"""``PartitionFold``: one test for each sentence of its rule, and Kafka's own log."""
+"""``PartitionFold``: one test per rule, and a real Kafka's log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEGACY_K = b"\x00\x00" + K[2:]
 
 
 class Log:
-    """Batches, one after another, folded as they come."""
+    """Builds batches at consecutive offsets and folds them."""
 
     def __init__(self) -> None:
         self.fold = PartitionFold()
@@ -236,7 +236,7 @@ def test_compressed_batches(codec: int, compress: Callable[[bytes], bytes]) -> N
 
 
 def compress_batch(data: bytes, codec: int, compress: Callable[[bytes], bytes]) -> bytes:
-    """The batch with its records compressed, by hand: length, attributes and CRC made right."""
+    """Compress the records of a batch by hand and fix its length, attributes and CRC."""
     records = bytes(compress(data[61:]))
     attributes = int.from_bytes(data[21:23], "big") | codec
     body = attributes.to_bytes(2, "big") + data[23:61] + records
@@ -246,7 +246,7 @@ def compress_batch(data: bytes, codec: int, compress: Callable[[bytes], bytes]) 
 
 
 def test_kafkas_own_log() -> None:
-    """Against the records as Kafka decoded them, with the rule written in the plainest way."""
+    """Compared with a naive fold of the records that Kafka decoded."""
     for partition, data in segments().items():
         fold = PartitionFold()
         for batch in decode_batches(data):

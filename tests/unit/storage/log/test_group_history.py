@@ -1,4 +1,4 @@
-"""Which positions of a log can be told, and where an answer stands."""
+"""Reads of a group's past state: which positions can be answered, and the position returned."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_log_counts_up_to_the_first_later_batch_whatever_comes_after_it() ->
 
 
 def test_behind_a_batch_that_is_dated_ahead_offsets_are_answered_and_no_times() -> None:
-    """What a time means is decided by the log alone: trimming refuses it, and changes no answer."""
+    """Trimming may make a timestamp unanswerable, but must not change the answer for it."""
     ahead, now = NOW_MS + 500, AsOfTimestamp(NOW_MS)
     log = [commits(0, 1, time=100), commits(1, 2, time=ahead), commits(2, 3, time=NOW_MS)]
     assert ask(log, now).position.offset == 0
@@ -155,7 +155,7 @@ def test_offsets_that_are_missing_below_the_history_start_are_those_that_trimmin
 
 
 class TestCompactedByKafka:
-    """Batches at 0, 1 to 2, 7 and 8; what was between was superseded at 7 or 8, or before."""
+    """Batches at 0, 1 to 2, 7 and 8; the records between were superseded at or before 8."""
 
     log = (*THREE[:2], commits(7, 7, time=700), commits(8, 8, time=800))
 

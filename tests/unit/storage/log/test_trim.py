@@ -1,4 +1,4 @@
-"""Trimming on RocksDB, on a real log, and where it must refuse."""
+"""Trimming: on RocksDB, on a real Kafka's log, and the cases in which it must refuse."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def trim_all(store: LogStore, bytes_max: int = 1 << 20) -> None:
 
 @pytest.mark.parametrize("bytes_max", [1, 4096])
 def test_kafkas_own_log_is_trimmed_and_comes_to_the_same(tmp_path: Path, bytes_max: int) -> None:
-    """Transactions that are open for ever, aborted and committed ones, groups of every type."""
+    """The log has open, aborted and committed transactions, and groups of every type."""
     store = open_store(tmp_path, partitions=50)
     log = RawLog(store)
     for partition, data in segments().items():
@@ -141,7 +141,7 @@ def test_the_last_batch_and_what_is_not_durable_are_left_alone() -> None:
 
 
 def test_a_log_of_which_nothing_counts_any_more_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Every record is superseded or a tombstone, and still no offset is given again."""
+    """Every record is superseded or a tombstone, but no offset may be assigned twice."""
     store = open_store(tmp_path, partitions=1)
     for value in (offset_value(1), None, offset_value(2), None):
         append(store, {0: [(offset_key("g"), value)]})
@@ -165,7 +165,7 @@ def test_a_record_that_should_be_there_and_is_not_is_refused() -> None:
     mark_all(store)
     assert trim_once(store, PARTITION, 1)
     store.rewrite(PartitionRewrite(PARTITION, [LogOffset(0)], [], {}))
-    with pytest.raises(StoreCorrupt, match="log partition 0 has no record at offset 0"):
+    with pytest.raises(StoreCorrupt, match="log partition 0 has lost the record at offset 0"):
         trim_once(store, PARTITION, 2)
 
 
@@ -176,7 +176,7 @@ def test_a_log_that_was_never_trimmed_is_whole() -> None:
 
 
 def test_a_batch_whose_offsets_lie_far_apart_costs_no_more_than_its_records() -> None:
-    """Such is a batch that a cleaner emptied but for its ends."""
+    """A cleaner may remove all records of a batch except the first and the last."""
     far = 2_000_000_000
     whole = decode_batch(
         encode_batch(0, [(offset_key("g"), offset_value(1)), (offset_key("h"), offset_value(2))], 5)
@@ -193,7 +193,7 @@ def test_a_batch_whose_offsets_lie_far_apart_costs_no_more_than_its_records() ->
 
 
 class CountingStore(MemoryLogStore):
-    """Counts what is read of ``kept``."""
+    """Counts the entries of ``kept`` that are read."""
 
     read = 0
 
@@ -204,7 +204,7 @@ class CountingStore(MemoryLogStore):
 
 
 def add_waiting(store: LogStore, producers: int) -> None:
-    """Each producer has an offset of its own that waits for the end of its transaction."""
+    """Each producer has one pending offset in an open transaction."""
     for producer in range(producers):
         first = store.next_offset(PARTITION)
         key, value = offset_key("waits", producer), offset_value(1)
@@ -216,7 +216,7 @@ def add_waiting(store: LogStore, producers: int) -> None:
 
 
 def test_what_waits_is_read_once_for_all_steps() -> None:
-    """Bug: each step read all that waits in its partition, with the loop waiting."""
+    """Regression: each step read all pending records of its partition on the event loop."""
     store = CountingStore(1)
     add_waiting(store, 200)
     for number in range(40):
@@ -241,7 +241,7 @@ def test_what_waits_is_read_once_for_all_steps() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_waits_holds_from_step_to_step(seed: int) -> None:
-    """The same, kept between steps, as what is read for each."""
+    """Pending offsets kept between steps equal those read from the store for each step."""
     choice = random.Random(seed)
     stores = [MemoryLogStore(1), MemoryLogStore(1)]
     for store in stores:

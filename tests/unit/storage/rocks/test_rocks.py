@@ -1,4 +1,4 @@
-"""The store on RocksDB: reopening, killing, tearing, losing files, and who may open it."""
+"""The store on RocksDB: reopening, crashes, torn writes, lost files, and locking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WRITES = 60
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A killed store, all of it acknowledged."""
+    """A store as a killed process leaves it; every write was acknowledged."""
     folder = tmp_path_factory.mktemp("marked") / "data"
     write_and_die(folder, writes=WRITES)
     return folder
@@ -48,7 +48,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def unmarked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A killed store, nothing of it acknowledged."""
+    """A store as a killed process leaves it; no write was acknowledged."""
     folder = tmp_path_factory.mktemp("unmarked") / "data"
     write_and_die(folder, writes=WRITES, mark=False)
     return folder
@@ -56,7 +56,7 @@ def unmarked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def two_wals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A killed store whose data lies in more than one file of the write-ahead log."""
+    """A store as a killed process leaves it, with data in more than one WAL file."""
     folder = tmp_path_factory.mktemp("two") / "data"
     write_and_die(folder, writes=6, value_size=1 << 20)
     assert len(wals(folder)) > 1
@@ -79,7 +79,7 @@ def overwrite(file: Path, position: int, data: bytes) -> None:
 
 
 def check_consistent(folder: Path) -> list[int]:
-    """Opens the store, checks latest == compaction(log), and returns where the log ends."""
+    """Open the store, check latest == compaction(log), and return the log end offset."""
     store = open_store(folder, partitions=1)
     try:
         for partition in map(LogPartition, range(store.partitions)):
@@ -243,7 +243,7 @@ def test_a_lost_side_record_is_noticed(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tmp_path / "live", tmp_path / "data"))
     store.close()
     cut(1)(wals(folder)[-1])
-    with pytest.raises(WatermarkViolation, match="within side records"):
+    with pytest.raises(WatermarkViolation, match="in side records"):
         open_store(folder, partitions=1)
 
 
@@ -275,7 +275,7 @@ def test_a_hole_above_the_watermark_is_refused(
         store._ends[0] = 5
         append(store, {0: [(b"a", b"1")]})
     store.close()
-    with pytest.raises(StoreCorrupt, match="log partition 0 has nothing from offset 1 on"):
+    with pytest.raises(StoreCorrupt, match="log partition 0 has no batch at offset 1"):
         open_store(tmp_path, partitions=1)
 
 
@@ -299,9 +299,9 @@ def delete(pattern: str) -> Callable[[Path], None]:
         (delete("rocksdb"), "CURRENT is missing"),
         (delete("rocksdb/MANIFEST-*"), "MANIFEST-"),
         (delete("watermark"), "watermark is missing"),
-        (lambda folder: os.truncate(folder / "watermark", 400), "not the watermark of a store"),
-        (lambda folder: os.truncate(folder / "watermark", 600), "neither of its slots is whole"),
-        (lambda folder: overwrite(folder / "watermark", 0, b"x"), "not the watermark of a store"),
+        (lambda folder: os.truncate(folder / "watermark", 400), "not a watermark file"),
+        (lambda folder: os.truncate(folder / "watermark", 600), "neither of its slots is valid"),
+        (lambda folder: overwrite(folder / "watermark", 0, b"x"), "not a watermark file"),
         (lambda folder: overwrite(folder / "watermark", 20, b"!"), "wrong checksum"),
         (lambda folder: os.truncate(next(folder.glob("rocksdb/MANIFEST-*")), 90), "MANIFEST-"),
     ],
@@ -410,7 +410,7 @@ def test_a_newer_format_within_the_store_is_refused(
 
 
 def make_format_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store as the version before made it: without the family of open transactions."""
+    """A store of format 1, which has no column family for open transactions."""
     families = tuple(name for name in rocks_store.FAMILIES if name != "pending")
     with monkeypatch.context() as patch:
         patch.setattr(rocks_store, "FAMILIES", families)
@@ -453,7 +453,7 @@ def test_pending_survives_a_restart(tmp_path: Path) -> None:
 
 
 def write_until_stalled(store: RocksLogStore) -> int:
-    """Writes with RocksDB told to stall early; returns how many writes succeeded."""
+    """Write to a RocksDB configured to stall early; returns how many writes succeeded."""
     family = store._families["latest"]
     triggers = ("file_num_compaction", "slowdown_writes", "stop_writes")
     family.set_options({f"level0_{name}_trigger": "1" for name in triggers})

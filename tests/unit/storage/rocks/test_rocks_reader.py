@@ -1,4 +1,4 @@
-"""A store read beside its writer: as it was when the reader was opened, and left as it is."""
+"""The read-only reader beside a writer: it sees a snapshot and changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P1 = LogPartition(1)
 
 
 def write(folder: Path, count: int) -> None:
-    """Opens a store, writes batches of two records and closes it, which moves them into files."""
+    """Open a store, write batches of two records and close it, which flushes them to files."""
     store = open_store(folder, partitions=3)
     for number in range(count):
         pairs = [(offset_key("g", each), offset_value(number)) for each in (number, number + 1)]
@@ -104,7 +104,7 @@ def test_a_missing_table_is_damage(tmp_path: Path) -> None:
 
 
 def test_a_store_whose_log_of_writes_is_in_two_files(tmp_path: Path) -> None:
-    """RocksDB begins a file when one family is flushed, and the other still needs the first."""
+    """RocksDB starts a new WAL file when one family is flushed; the others still need the old."""
     store = open_store(tmp_path / "store", partitions=1)
     append(store, {0: [(offset_key("g"), offset_value(1))]})
     mark_all(store)

@@ -1,4 +1,4 @@
-"""When a torn tail of RocksDB's log may be cut off, on logs written here byte by byte."""
+"""When a torn tail of RocksDB's WAL may be cut off, on WAL files written byte by byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fragment(kind: int, content: bytes) -> bytes:
 
 
 def write_wal(path: Path, sizes: list[int]) -> list[int]:
-    """A log with one record of each size; returns where each begins, and the end."""
+    """Make a WAL with one record of each size; returns where each begins, and the end."""
     out, starts = b"", []
     for number, size in enumerate(sizes):
         left = struct.pack("<QI", 1 + 2 * number, 2) + os.urandom(size)

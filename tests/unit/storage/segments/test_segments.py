@@ -1,4 +1,4 @@
-"""Segment files: read as Kafka wrote them, damage told from a torn end, written back alike."""
+"""Segment files: reading Kafka's files, telling damage from a torn tail, and writing them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ P7 = LogPartition(7)
 
 
 def make_batch(base_offset: int, *, count: int = 3, size: int = 40) -> bytes:
-    """Values end in something, so that zeros at the end of a batch are damage and not chance."""
+    """A batch whose values never end in zeros, so that trailing zeros are always damage."""
     value = b"v" * (size - 1) + b"\xff"
     return encode_batch(base_offset, [(b"k%010d" % base_offset, value)] * count, 1_700_000_000_000)
 
@@ -46,7 +46,7 @@ def make_folder(
 
 
 def read(path: Path, partition: LogPartition = P7) -> tuple[list[RawBatch], SegmentError | None]:
-    """The batches of a partition, and what ended them."""
+    """The batches of a partition, and the error that ended them, if any."""
     found: list[RawBatch] = []
     try:
         for batch in open_segments(path).read(partition):
@@ -106,7 +106,7 @@ def test_a_file_of_no_partition_counts_as_the_first_and_says_so(tmp_path: Path) 
     file.write_bytes(make_batch(5))
     folder = open_segments(file)
     assert folder.partitions == (0,)
-    assert "does not tell its partition" in folder.notes[0]
+    assert "does not name its partition" in folder.notes[0]
     assert offsets(list(folder.read(LogPartition(0)))) == [5]
 
 
@@ -194,7 +194,7 @@ def test_a_batch_whose_end_was_left_zero_is_torn(tmp_path: Path, written: int) -
 
 
 def test_a_length_that_was_damaged_is_not_taken_for_a_torn_end(tmp_path: Path) -> None:
-    """Everything behind the batch would be lost without a word."""
+    """Otherwise every batch after it would be dropped silently."""
     middle = bytearray(make_batch(3))
     struct.pack_into(">i", middle, 8, 1 << 20)
     folder = make_folder(tmp_path, (0, make_batch(0) + bytes(middle) + make_batch(6)))
@@ -294,7 +294,7 @@ def test_folders_without_segments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotSegments, match="holds no segments"):
         open_segments(tmp_path)
     folder = make_folder(tmp_path)
-    with pytest.raises(NotSegments, match="its files are missing"):
+    with pytest.raises(NotSegments, match="holds no segment files"):
         open_segments(tmp_path)
     (folder / "1.log").write_bytes(make_batch(1))
     with pytest.raises(NotSegments, match=r"1\.log is not a segment"):
@@ -311,7 +311,7 @@ def test_a_missing_segment_is_seen_by_its_index(tmp_path: Path) -> None:
 def test_a_half_cleaned_log_is_refused(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, (0, make_batch(0)))
     (folder / f"{0:020}.log.swap").write_bytes(make_batch(0))
-    with pytest.raises(SegmentError, match="stopped while it cleaned"):
+    with pytest.raises(SegmentError, match="was cleaning this log"):
         open_segments(folder)
 
 

@@ -87,7 +87,7 @@ def test_the_present_folds_to_the_same(
         assert compacted[partition].next_offset == folded.next_offset
     assert count.open_producers == {2, 5}
     assert count.bytes < sum(map(len, segments().values())) / 3
-    # Every record that is there counts: nothing is left for a cleaner.
+    # Every remaining record is live: nothing is left for a cleaner to remove.
     kept = sum(
         len(decode_batch(batch.data).records)
         for partition in open_segments(tmp_path / "log").partitions
@@ -109,7 +109,7 @@ def test_an_imported_export_is_the_same_store(store: Path, tmp_path: Path) -> No
 
 
 class FakeReader(SimpleNamespace):
-    """What ``compact_log`` asks of a reader, over a fold."""
+    """A reader for ``compact_log``, backed by a fold."""
 
     def read_log(self, _: LogPartition) -> Iterator[bytes]:
         return iter(self.log)
@@ -199,7 +199,7 @@ def test_a_store_is_exported_beside_its_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_leader_epochs_of_another_cluster_stay_there(whole: bool, tmp_path: Path) -> None:
-    """The followers of a new cluster would ask its leader, which is at epoch 0, for epoch 57."""
+    """In a new cluster the leader is at epoch 0, but followers would ask it for epoch 57."""
     log = encode_batch(0, [(offset_key("g"), offset_value(1))], 5, leader_epoch=57)
     with create_segments(tmp_path / "kafka") as writer:
         writer.write_partition(LogPartition(0), [log])

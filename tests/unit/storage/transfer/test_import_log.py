@@ -175,7 +175,7 @@ def test_side_records(tmp_path: Path) -> None:
     side = SideImport({TopicName("orders"): topic}, imported_at_ms=99)
     count = run(SEGMENTS, tmp_path / "store", ImportOptions(side=side))
     store = open_store(tmp_path / "store", partitions=7)
-    # A store without groups takes over how many partitions the log has, and keeps what it is.
+    # A store without groups takes over the partition count of the log and keeps its identity.
     assert (store.partitions, store.cluster_id) == (50, cluster_id)
     assert {decode_side(key, value) for key, value in store.side()} == {
         kept,
@@ -189,9 +189,9 @@ def test_side_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("topic", "message"),
     [
-        (("orders", TopicSideValue(TopicId(b"x" * 16), 12)), "with the id"),
-        (("orders", TopicSideValue(TOPIC_ID, 1)), "do not shrink"),
-        (("others", TopicSideValue(TOPIC_ID, 12)), "which topic orders has"),
+        (("orders", TopicSideValue(TopicId(b"x" * 16), 12)), "has id"),
+        (("orders", TopicSideValue(TOPIC_ID, 1)), "cannot shrink"),
+        (("others", TopicSideValue(TOPIC_ID, 12)), "same id as topic orders"),
     ],
 )
 def test_topics_that_contradict_the_store(
@@ -214,7 +214,7 @@ def test_topics_that_contradict_the_store(
 def test_partitions_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match="partition 49"):
         run(SEGMENTS, tmp_path / "store", ImportOptions(partitions=49))
-    with pytest.raises(ImportRefused, match=r"mismatch.*say --partitions 50 if"):
+    with pytest.raises(ImportRefused, match=r"mismatch.*use --partitions 50 if"):
         run(SEGMENTS, tmp_path / "store", ImportOptions(partitions=60))
     assert not list(tmp_path.iterdir())
 
@@ -222,7 +222,7 @@ def test_partitions_that_do_not_fit(tmp_path: Path) -> None:
 def test_a_log_of_several_topics_fits_nowhere(tmp_path: Path) -> None:
     groups = {compute_log_partition(GroupId(f"g{n}"), 50): f"g{n}" for n in range(300)}
     logs = {p: [commits(groups[(p + 1) % 50])] for p in range(50)}
-    with pytest.raises(ImportRefused, match="of several topics, or were renamed"):
+    with pytest.raises(ImportRefused, match="belong to several topics, or were renamed"):
         run(write_log(tmp_path / "log", logs), tmp_path / "store")
 
 
@@ -366,7 +366,7 @@ def test_a_group_in_both_is_refused_unless_it_is_gone_in_the_log(
 
 
 def test_what_a_log_does_not_come_to_is_in_nobodys_way(store: Path, tmp_path: Path) -> None:
-    """Bug: aborted offsets, and old keys whose newer twin is gone, were taken for groups."""
+    """Regression: aborted offsets, and type-0 keys deleted by type 1, counted as groups."""
     key = offset_key("there already")
     old_value = b"\0\1" + bytes(8) + b"\0\0" + bytes(8) + b"\xff" * 8
 
@@ -395,7 +395,7 @@ def test_what_a_log_does_not_come_to_is_in_nobodys_way(store: Path, tmp_path: Pa
 
 
 def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_path: Path) -> None:
-    """Producers are fenced wherever they may write for a group that came with them."""
+    """A producer's state must be in every partition that holds an imported group."""
     groups = [GroupId(f"t{n}") for n in range(5)]
     parts = {compute_log_partition(group, 7) for group in groups}
     assert 1 < len(parts) < 7
@@ -435,7 +435,7 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
 def test_who_is_fenced_in_any_partition_is_fenced_in_all(
     store: Path, tmp_path: Path, epochs: tuple[int, int]
 ) -> None:
-    """Bug: where groups were hashed anew, the producer's state of the last partition stayed."""
+    """Regression: with rehashed groups, only the producer state of the last partition was kept."""
     group = GroupId("t0")
     batch = encode_batch(0, [(offset_key(group), offset_value(5))], 6)
     beside = [

@@ -1,4 +1,4 @@
-"""An import is as quick as it must be, and needs no more memory for a longer log."""
+"""Import throughput, and memory that does not grow with the log."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.unit.storage.commit_log import HUNDRED, SHAPES, Shape, make_commit_lo
 
 RECORDS = 350_000
 RATE = 500_000
-"""Records a second of processor time, of one core, on the machine of ``FIXED_WORK_S``."""
+"""Records per second of CPU time, on a machine that does the fixed work in ``FIXED_WORK_S``."""
 FIXED_WORK_S = 0.009
 BUSY = 1.5
-"""How much longer all may take on a busy machine."""
+"""Tolerance factor for a busy machine."""
 
 _IMPORT = """
 import sys
@@ -33,7 +33,7 @@ import_segments(open_segments(source), store, ImportOptions(partitions=1), lambd
 status = Path("/proc/self/status").read_text()
 print(int(status.split("VmHWM:")[1].split()[0]) << 10)
 """
-"""Of this program alone: what getrusage says begins with the size of the process that began it."""
+"""Read from /proc: the peak of getrusage includes the size of the parent process."""
 
 
 def write_log(folder: Path, shape: Shape, records: int, metadata: str = "") -> Path:
@@ -45,7 +45,7 @@ def write_log(folder: Path, shape: Shape, records: int, metadata: str = "") -> P
 
 
 def measure_fixed_work() -> float:
-    """Seconds of processor time for what is always the same: how slow this machine is."""
+    """The CPU time (s) of a fixed amount of work, which measures how slow this machine is."""
     start = time.process_time()
     rows = [str(number).encode() for number in range(60_000)]
     joined = b"".join(rows)
@@ -83,7 +83,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    # On a busy disk memtables of 32 MiB wait to be written, four of each of two families at most,
-    # and each block is there several times over: less than the log all the same.
+    # On a busy disk up to four memtables of 32 MiB wait in each of two families, and each block is
+    # in memory several times; that is still less than the log.
     assert file.stat().st_size > 360 << 20
     assert int(done.stdout) < 350 << 20
