@@ -12,8 +12,9 @@ from muster.arguments import check_int, check_ms, check_text, check_texts
 from muster.callbacks import Callback, Callbacks
 from muster.changes import iterate_changes, wait_until_joined
 from muster.client_assignor import Assignor
-from muster.connection.client import Client, acquire_shared_client, release_shared_client
+from muster.connection.client import Client
 from muster.connection.lease import read_wall_clock_us
+from muster.connection.shared_clients import acquire_shared_client, release_shared_client
 from muster.engine import Engine, MemberOptions
 from muster.errors import JoinTimeout, MemberLost, MusterError, PollIntervalExceeded
 from muster.membership import Partitions, Status

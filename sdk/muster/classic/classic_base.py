@@ -11,9 +11,9 @@ from muster.changes import wait_until_joined
 from muster.classic.classic_engine import ClassicEngine, Phase
 from muster.classic.classic_options import ClassicOptions
 from muster.classic.classic_protocol import NO_GENERATION, GroupProtocol
-from muster.connection.client import (
+from muster.connection.client import Client
+from muster.connection.shared_clients import (
     CALLERS_MAX,
-    Client,
     acquire_shared_client,
     release_shared_client,
 )

@@ -9,7 +9,7 @@ import pytest
 
 import muster
 from muster.classic.classic_engine import _Again, _Lost
-from muster.connection import client as client_module
+from muster.connection import shared_clients
 from muster.connection.lease import read_clock
 from muster.engine import Engine
 from muster.membership import Partitions
@@ -33,7 +33,7 @@ async def test_a_close_ends_a_join_that_waits(stand: Stand) -> None:
         await second.close()
         with pytest.raises(muster.MemberLost, match="closed"):
             await joining
-        assert [users for _, users in client_module._SHARED.values()] == [1]
+        assert [users for _, users in shared_clients._SHARED.values()] == [1]
         assert bystander.poll() == ALL
         await first.close(for_good=True)
         await holder.close()
@@ -51,7 +51,7 @@ async def test_a_close_ends_a_classic_join_that_waits() -> None:
         await member.close()
         with pytest.raises(muster.MemberLost, match="closed"):
             await joining
-        assert [users for _, users in client_module._SHARED.values()] == [1]
+        assert [users for _, users in shared_clients._SHARED.values()] == [1]
 
 
 async def test_a_poll_within_a_plain_on_lost_loses_nothing_twice(stand: Stand) -> None:
@@ -150,7 +150,7 @@ async def test_a_server_that_was_not_heard_because_nobody_listened_is_not_silent
         client = member._engine.client
         stream = client._stream
         assert stream is not None
-        stream.received_at -= 2 * client._silence_s
+        stream.received_at -= 2 * client._silence.limit_s
         client._on_timer()
         assert not stream._is_broken
         if has_come:

@@ -19,7 +19,7 @@ from model.ids import GroupId, MemberId, TopicName
 from muster.assignors.embedded import encode_subscription, make_subscription
 from muster.classic import classic_base
 from muster.classic.classic_engine import Phase
-from muster.connection import client as client_module
+from muster.connection import shared_clients
 from muster.connection.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
 from muster.v1 import classic_pb2
@@ -61,9 +61,9 @@ async def test_so_many_members_share_a_connection(
     async with make_classic(stand, name="a") as one, make_classic(stand, name="b") as two:
         async with make_classic(stand, name="c") as three:
             await until_shared(one, two, three)
-            assert sorted(users for _, users in client_module._SHARED.values()) == [1, 2]
+            assert sorted(users for _, users in shared_clients._SHARED.values()) == [1, 2]
         await until_shared(one, two)
-        assert [users for _, users in client_module._SHARED.values()] == [2]
+        assert [users for _, users in shared_clients._SHARED.values()] == [2]
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
