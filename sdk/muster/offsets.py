@@ -55,20 +55,14 @@ async def commit_offsets(
             topics = encode_offsets(part, membership.owned)
             result = await engine.client.commit(engine, epoch, topics)
             if result is None:
-                # The stream broke; whether it was committed is not known. Again does no harm.
+                # The stream broke before the answer. Committing twice does no harm.
                 continue
-            if result.HasField("error"):
-                await _handle_error(engine, result.error, epoch)
-                continue
-            passing = find_passing(result, _AGAIN)
-            if passing is not None:
-                await _handle_error(engine, passing, epoch)
-                continue
-            claim.failures.update(decode_failures(result, topics))
-            if claim.finish(part):
+            refusal = claim.handle_result(part, topics, result, _AGAIN)
+            if refusal is not None:
+                await _handle_error(engine, refusal, epoch)
+            elif claim.is_finished:
                 break
-    if claim.failures:
-        raise CommitFailed(claim.failures)
+    claim.check_failures()
 
 
 async def fetch_offsets(
@@ -115,6 +109,11 @@ class Claim:
         self._grants = {key: grants.get(key) for key in self._offsets}
         self.failures: dict[TopicPartition, MusterError] = {}
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to commit."""
+        return not self._offsets
+
     def check(self) -> dict[TopicPartition, int | OffsetAndMetadata]:
         """What is to be committed next: what is left, as far as one request may have it."""
         part: dict[TopicPartition, int | OffsetAndMetadata] = {}
@@ -147,11 +146,30 @@ class Claim:
         del self._offsets[key]
         self.failures[key] = MusterError(message)
 
-    def finish(self, part: Iterable[TopicPartition]) -> bool:
-        """This part was answered; whether nothing is left."""
+    def handle_result(
+        self,
+        part: Iterable[TopicPartition],
+        topics: list[types_pb2.TopicOffsets],
+        result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse,
+        codes: Container[int],
+    ) -> types_pb2.Error | None:
+        """Note the result of committing this part.
+
+        Returns the error of the whole commit, or one of these ``codes`` of a partition: then the
+        part is still to be committed.
+        """
+        refusal = result.error if result.HasField("error") else find_passing(result, codes)
+        if refusal is not None:
+            return refusal
+        self.failures.update(decode_failures(result, topics))
         for key in part:
             self._offsets.pop(key, None)
-        return not self._offsets
+        return None
+
+    def check_failures(self) -> None:
+        """Raise ``CommitFailed`` if some partitions were not committed."""
+        if self.failures:
+            raise CommitFailed(self.failures)
 
 
 def _compute_size(

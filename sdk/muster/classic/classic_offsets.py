@@ -17,7 +17,6 @@ from muster.errors import (
     PASSING,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
-    CommitFailed,
     MemberLost,
     decode_error,
 )
@@ -25,10 +24,8 @@ from muster.offsets import (
     RETRY_DELAY_S,
     Claim,
     check_owned,
-    decode_failures,
     decode_offsets,
     find_fetch_error,
-    find_passing,
     wait_until_available,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
@@ -63,18 +60,12 @@ async def commit_offsets(
             response = await _commit(engine, generation, topics)
             if response is None:
                 continue
-            if response.HasField("error"):
-                await _handle_error(engine, response.error, generation)
-                continue
-            passing = find_passing(response, _AGAIN)
-            if passing is not None:
-                await _handle_error(engine, passing, generation)
-                continue
-            claim.failures.update(decode_failures(response, topics))
-            if claim.finish(part):
+            refusal = claim.handle_result(part, topics, response, _AGAIN)
+            if refusal is not None:
+                await _handle_error(engine, refusal, generation)
+            elif claim.is_finished:
                 break
-    if claim.failures:
-        raise CommitFailed(claim.failures)
+    claim.check_failures()
 
 
 async def _commit(

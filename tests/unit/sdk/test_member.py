@@ -302,7 +302,7 @@ async def test_a_callback_cannot_close_its_member(stand: Stand) -> None:
     member = make_member(stand, on_assigned=close)
     await member.join()
     await until(lambda: member.assignment == ALL)
-    await until(lambda: not member._engine._callback)  # type: ignore[union-attr]
+    await until(lambda: not member._engine._reconciliation._callback)  # type: ignore[union-attr]
     with pytest.raises(muster.CallbackFailed, match="cannot close"):
         member.poll()
     await member.close()
