@@ -102,7 +102,7 @@ class Member(MemberBase[Engine]):
         self._first_join_id = read_wall_clock_us() if member_id else 0
         own = tuple(assignors)
         if not all(isinstance(assignor, Assignor) for assignor in own):
-            raise TypeError("assignors are instances of muster.Assignor")
+            raise TypeError("assignors must be instances of muster.Assignor")
         self._callbacks = Callbacks(on_assigned, on_revoked, on_lost, own)
         self._max_poll_interval_ms = max_poll_interval_ms
         self._options = MemberOptions(

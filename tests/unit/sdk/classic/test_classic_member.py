@@ -306,10 +306,8 @@ async def test_a_join_that_has_not_come_lengthens_no_lease(
             patched.setattr(engine.client.classic, "JoinGroup", wait)
             joining = asyncio.create_task(other.join())
             await until(lambda: engine.membership.phase is Phase.JOINING)
-            deadline, renewed = (
-                engine.membership.compute_lease_deadline(),
-                engine.membership.lease._renewed_at,
-            )
+            deadline = engine.membership.compute_lease_deadline()
+            renewed = engine.membership.lease._renewed_at
             await until(lambda: engine.membership.lease._renewed_at > renewed + 0.1)
             assert engine.membership.compute_lease_deadline() == deadline
         held.set()
