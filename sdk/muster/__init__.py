@@ -68,7 +68,7 @@ _MODULES: Final = MappingProxyType(
 """The module of each name, imported on first use.
 
 So the server and the executors of its pipeline can import ``muster.assignors`` without gRPC, and
-only leaders of classic groups need numpy.
+members of consumer groups work without numpy, which only classic groups need.
 """
 
 

@@ -40,7 +40,7 @@ class GroupMember:
     topics: tuple[str, ...]
     metadata: Metadata
     partitions: frozenset[TopicPartition]
-    """Its target assignment so far."""
+    """Its present target assignment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Computing:
         return self._assignors.get(name)
 
     def stop(self) -> None:
-        """Drop the computation: the stream has broken, or the member joins anew."""
+        """Drop the computation: the member joins again, was lost, or is closed."""
         self._is_busy = self._is_asked = False
         task, self._task = self._task, None
         if task is not None:

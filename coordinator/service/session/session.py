@@ -8,7 +8,6 @@ the Ping.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -30,7 +29,6 @@ from coordinator.service.session.updates import (
 )
 from coordinator.service.streams.backlog import Share
 from coordinator.service.streams.session_turns import ACTION_BYTES, ACTIONS, FIRST_ACTIONS
-from coordinator.service.streams.sessions import MemberKey
 from coordinator.service.wire.decode import (
     check_id,
     decode_group_id,
@@ -46,8 +44,6 @@ from model.errors import GroupError, InvalidRequest, UnknownMemberId
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2
 
-_numbers = itertools.count(1)
-
 
 class SessionViolation(Exception):
     """The client broke the rules of the stream; the message goes out with INVALID_ARGUMENT."""
@@ -59,14 +55,13 @@ class Session:
     def __init__(
         self, door: Door, peer: str, wake: Callable[[], None], share: Share | None = None
     ) -> None:
-        self.number = next(_numbers)
         self._door = door
         self._coordinator = door.coordinator
         self._peer = peer
         self._stranger = compute_caller(peer, "")
         """The caller of actions for a member that is not on this stream."""
         self._output = SessionOutput(wake, share)
-        self._members = SessionMembers(door, self, self._output)
+        self._members = SessionMembers(door, self._output)
         self._assignors = AssignorActions(door, self._members, self._output)
         self.is_stopping = False
         door.sessions.open(self)
@@ -129,10 +124,6 @@ class Session:
         """Ask whether the application is alive; a session without members is not asked."""
         if self._members:
             self._output.ping_if_silent(since)
-
-    def supersede(self, key: MemberKey) -> None:
-        """A newer session has resumed the member."""
-        self._members.supersede(key)
 
     # ------------------------------------------------------------------------------ requests
 
@@ -204,7 +195,7 @@ class Session:
 
     def _check_speaks(self, caller: Caller, group_id: GroupId, member_id: MemberId) -> None:
         """Raise unless the member's last Join came on this stream: nothing else may act for it."""
-        if not self._door.sessions.speaks((group_id, member_id), self):
+        if not self._door.sessions.speaks((group_id, member_id), self._members):
             self._door.access.check_group(caller, Operation.READ, group_id)
             raise UnknownMemberId(NOT_ON_STREAM)
 

@@ -7,6 +7,7 @@ pending changes, and sends what the client must know.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from functools import partial
 from typing import assert_never
@@ -25,7 +26,7 @@ from coordinator.service.session.updates import (
     make_superseded,
 )
 from coordinator.service.streams.renewal import Renewal
-from coordinator.service.streams.sessions import MemberKey, Superseded
+from coordinator.service.streams.sessions import MemberKey
 from coordinator.service.wire.decode import JOIN_EPOCH
 from model.commands import Caller
 from model.errors import ErrorCode, GroupError, UnknownMemberId, UnreleasedInstanceId
@@ -36,8 +37,15 @@ from muster.v1 import group_pb2
 _EXPIRED = "the session has expired, or partitions were not given up in time"
 
 
+_numbers = itertools.count(1)
+
+
 class SessionMembers:
-    """The members that ``session`` speaks for."""
+    """The members of one session, which owns them in ``SessionRegistry``.
+
+    It does not refer to its ``Session``: a cycle would outlive the stream, because the server runs
+    without the cyclic garbage collector.
+    """
 
     __slots__ = (
         "_coordinator",
@@ -49,14 +57,14 @@ class SessionMembers:
         "_pending",
         "_renew_at",
         "_renewal",
-        "_session",
         "_watches",
+        "number",
     )
 
-    def __init__(self, door: Door, session: Superseded, output: SessionOutput) -> None:
+    def __init__(self, door: Door, output: SessionOutput) -> None:
+        self.number = next(_numbers)
         self._door = door
         self._coordinator = door.coordinator
-        self._session = session
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._members: dict[MemberKey, SessionMember] = {}
@@ -95,7 +103,7 @@ class SessionMembers:
             raise _TooManyMembers(f"this stream has {limit} members: open another one")
         if self._is_of_another(key, join):
             return None
-        if not self._door.sessions.enter(key, self._session, join.join_id, join.incarnation):
+        if not self._door.sessions.enter(key, self, join.join_id, join.incarnation):
             return None
         if member is None:
             member = self._members[key] = SessionMember(*key, caller)
@@ -134,7 +142,7 @@ class SessionMembers:
         self._renewal.forget()
         self._unwatch(key)
         self.withdraw(key)
-        self._door.sessions.leave(key, self._session)
+        self._door.sessions.leave(key, self)
         return member
 
     def close(self) -> None:
@@ -191,7 +199,7 @@ class SessionMembers:
                 on_change = partial(self._on_change, member)
                 on_dropped = partial(self.supersede, key)
                 self._watches[key] = self._coordinator.watch(
-                    *key, on_change, self._session.number, on_dropped
+                    *key, on_change, self.number, on_dropped
                 )
             case sm.Fence(error):
                 self.detach(key)

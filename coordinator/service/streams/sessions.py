@@ -26,12 +26,16 @@ PAST_MAX: Final = 65_536
 
 
 class Superseded(Protocol):
-    """A session, as the registry sees it; ``number`` is unique in the process."""
+    """The members of one session; its ``number`` is unique in the process."""
 
     number: int
 
     def supersede(self, key: MemberKey) -> None:
         """A newer session has resumed the member."""
+
+
+class Stoppable(Protocol):
+    """An open session."""
 
     def stop(self) -> None:
         """The server stops: tell the client, and end."""
@@ -56,12 +60,12 @@ class SessionRegistry:
         """Of members that are on a stream."""
         self._past: OrderedDict[MemberKey, LatestJoin] = OrderedDict()
         """Of members that are on no stream, in the order in which they left theirs."""
-        self._sessions: set[Superseded] = set()
+        self._sessions: set[Stoppable] = set()
 
-    def open(self, session: Superseded) -> None:
+    def open(self, session: Stoppable) -> None:
         self._sessions.add(session)
 
-    def close(self, session: Superseded) -> None:
+    def close(self, session: Stoppable) -> None:
         self._sessions.discard(session)
 
     def knows(self, key: MemberKey, incarnation: int) -> bool:

@@ -19,8 +19,8 @@ that removes the member may have begun right after the last answer that did not 
 
 A member id has one owner at a time: another client that joins with it, or with the instance id of a
 member, waits for the end of that session. In classic groups, as in Kafka, a new member replaces the
-old one of its instance id at once; the old one believes to be a member until its next heartbeat is
-answered or its lease ends.
+old one of its instance id at once; the old one believes that it is the member until its next
+heartbeat is answered or its lease ends.
 
 Leases assume that both clocks run at the same rate; ``MARGIN`` covers the difference, and the time
 until ``on_lost`` is called. They do not hold if a restart shortens the session timeout of the

@@ -100,7 +100,7 @@ async def test_another_server_of_grpc_is_told() -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     for said in await fail(f"127.0.0.1:{port}"):
-        assert "is no Muster" in said
+        assert "not a Muster server" in said
     await server.stop(None)
 
 
