@@ -43,8 +43,8 @@ _numbers = itertools.count(1)
 class SessionMembers:
     """The members of one session, which owns them in ``SessionRegistry``.
 
-    It does not refer to its ``Session``: a cycle would outlive the stream, because the server runs
-    without the cyclic garbage collector.
+    It does not refer to its ``Session``: reference counts alone must free a session whose stream
+    has ended, because the server's garbage collector looks at few old objects.
     """
 
     __slots__ = (
