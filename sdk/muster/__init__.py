@@ -5,7 +5,7 @@
             ...
 
 `ClassicMember` and `ClassicWorker` are members of classic groups; they need ``muster[classic]``.
-``muster.v1`` has the generated stubs, ``muster.assignors`` what the server computes with.
+``muster.v1`` has the generated stubs, ``muster.assignors`` the assignors of the server.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 __version__ = "0.1.0"
-"""Of both distributions, the SDK's and the server's: their builds read it here."""
+"""The version of the SDK and of the server: both builds read it here."""
 
 if TYPE_CHECKING:
     from muster.classic.classic_member import ClassicMember
@@ -65,10 +65,10 @@ _MODULES: Final = MappingProxyType(
         "TopicPartition": "muster.partitions",
     }
 )
-"""Where each name is, and imported when it is asked for.
+"""The module of each name, imported on first use.
 
-The server and the executors of its pipeline import ``muster.assignors`` without gRPC, and members
-of consumer groups do without numpy, which whoever leads a classic group needs.
+So the server and the executors of its pipeline can import ``muster.assignors`` without gRPC, and
+members of consumer groups work without numpy, which only classic groups need.
 """
 
 

@@ -1,6 +1,6 @@
-"""What an application sets, looked at where it is set: a server could only be told later, or never.
+"""Checks arguments where the application sets them: a message could only fail later, if at all.
 
-``check_*`` raises ``TypeError`` or ``ValueError``, which name the argument.
+``check_*`` raises ``TypeError`` or ``ValueError`` with the name of the argument.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ INT32_MAX: Final = 2**31 - 1
 
 
 def check_ms(name: str, value: object) -> int:
-    """A time in whole milliseconds, from 1 to what a message can say."""
+    """An integer number of milliseconds, at least 1, that fits into 32 bits."""
     return check_int(name, value, 1)
 
 
 def check_int(name: str, value: object, minimum: int) -> int:
-    """A whole number that a message can say, of 32 bits."""
+    """An integer, at least ``minimum``, that fits into 32 bits."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {value!r}")
     if not minimum <= value <= INT32_MAX:
-        raise ValueError(f"{name} is from {minimum} to {INT32_MAX}, not {value}")
+        raise ValueError(f"{name} must be between {minimum} and {INT32_MAX}, not {value}")
     return value
 
 
 def check_text(name: str, value: object) -> str:
-    """A string that UTF-8 can say."""
+    """A string that UTF-8 can encode."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is a string, not {value!r}")
+        raise TypeError(f"{name} must be a string, not {value!r}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{name} is no UTF-8: {error}") from None
+        raise ValueError(f"{name} cannot be encoded as UTF-8: {error}") from None
     return value
 
 
 def check_texts(name: str, values: Iterable[Any]) -> tuple[str, ...]:
-    """Strings, in a collection that is none itself."""
+    """A collection of strings, which must not be a string itself."""
     if isinstance(values, str):
-        raise TypeError(f"{name} is a collection of names, not one name")
+        raise TypeError(f"{name} must be a collection of names, not a single name")
     return tuple(check_text(f"each of {name}", value) for value in values)

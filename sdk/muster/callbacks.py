@@ -1,4 +1,4 @@
-"""Callbacks of the application: plain functions and coroutine functions alike."""
+"""Calls the callbacks of the application, which may be functions or coroutine functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES: Final[Mapping[type, str]] = {
 
 
 class Running:
-    """A callback and the tasks that it has started, as long as it runs."""
+    """A callback that runs; tasks that it starts inherit it as their context."""
 
     __slots__ = ("owner",)
 
@@ -43,7 +43,7 @@ _RUNNING: Final[ContextVar[Running | None]] = ContextVar("muster_callback", defa
 
 @contextmanager
 def running_callback(owner: object) -> Iterator[None]:
-    """Whatever is called in here is a callback of the owner, and so are tasks that it starts."""
+    """Code in this context, and tasks that it starts, count as a callback of the owner."""
     running = Running(owner)
     token = _RUNNING.set(running)
     try:
@@ -54,13 +54,13 @@ def running_callback(owner: object) -> Iterator[None]:
 
 
 def is_in_callback(owner: object) -> bool:
-    """Whether this is called from a callback of the owner that has not returned."""
+    """Whether this is called from a callback of the owner that still runs."""
     running = _RUNNING.get()
     return running is not None and running.owner is owner
 
 
 class Callbacks:
-    """Calls the application and keeps what it raises until somebody asks."""
+    """Calls the application, and keeps what it raises until the application asks."""
 
     __slots__ = ("_assignors", "_errors", "_on_assigned", "_on_lost", "_on_revoked", "_running")
 
@@ -79,7 +79,7 @@ class Callbacks:
         self._running: CallbackStep | None = None
 
     def call(self, step: CallbackStep) -> Awaitable[None] | None:
-        """Calls the callback of the step. What is returned must be awaited."""
+        """Call the callback of the step. If an awaitable is returned, the caller must await it."""
         call = self._find(step)
         if call is None:
             return None
@@ -87,7 +87,7 @@ class Callbacks:
             with running_callback(self):
                 result = call()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - kept for who looks
-            # Nobody cancels what does not wait: it asked for something that was cancelled.
+            # A plain function cannot be cancelled: it asked for the result of something that was.
             self._keep(step, error)
             return None
         return self._finish(step, result) if inspect.isawaitable(result) else None
@@ -108,12 +108,12 @@ class Callbacks:
         return None if callback is None else partial(callback, partitions)
 
     def raise_kept(self) -> None:
-        """Raises the oldest ``CallbackFailed`` that nobody has seen."""
+        """Raise the oldest ``CallbackFailed`` that was not raised yet."""
         if self._errors:
             raise self._errors.pop(0)
 
     def note_late(self, timeout_ms: int) -> None:
-        """What runs is about to be cancelled: the member has had that long to close."""
+        """The callback that runs has exceeded the timeout of ``close``, and will be cancelled."""
         if self._running is not None:
             name = _NAMES[type(self._running)]
             _LOG.error("callback_cancelled callback=%s timeout_ms=%d", name, timeout_ms)

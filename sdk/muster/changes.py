@@ -1,4 +1,4 @@
-"""Waiting for what becomes of a member, of whichever protocol."""
+"""Waits for changes of a member of either protocol."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from muster.partitions import TopicPartition
 
 
 class ChangingEngine(Protocol):
-    """What both engines have; ``failure`` is why the member is out of its group for good."""
+    """Common to both engines; ``failure`` is why the member is out of its group for good."""
 
     failure: MusterError | None
 
     async def wait_for_change(self) -> None:
-        """Returns after the next change of anything."""
+        """Return after the next change of anything."""
 
 
 async def iterate_changes(
@@ -25,11 +25,11 @@ async def iterate_changes(
     find_grants: Callable[[], Mapping[TopicPartition, int]],
     is_closing: Callable[[], bool],
 ) -> AsyncIterator[Partitions]:
-    """The assignment now and after each change; of several changes at once only the last.
+    """Yield the assignment now and after each change; of several at once only the last.
 
-    A partition that was gone meanwhile, and is there again under another number, is missing once
-    before: somebody else may have had it. Ends when the member is closing. Raises the engine's
-    failure.
+    A partition that was lost and assigned again, so that it has a new grant number, is missing from
+    one assignment in between: another member may have had it. Ends when the member closes. Raises
+    the engine's failure.
     """
     seen: Mapping[TopicPartition, int] | None = None
     while not is_closing():
@@ -50,9 +50,9 @@ async def wait_until_joined(
     is_closing: Callable[[], bool],
     timeout_ms: int,
 ) -> None:
-    """Returns when the member is one. Raises the engine's failure, ``TimeoutError``.
+    """Return when the member has joined. Raises the engine's failure, ``TimeoutError``.
 
-    Raises ``MemberLost`` where the member is closed meanwhile.
+    Raises ``MemberLost`` if the member is closed meanwhile.
     """
     async with asyncio.timeout(timeout_ms / 1000):
         while not is_member():

@@ -1,4 +1,4 @@
-"""Assignors that members of consumer groups bring: what applications write, and what it is told."""
+"""Client-side assignors: the interface that applications implement, and its messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from muster.partitions import TopicPartition, decode_partitions
 from muster.v1 import assignors_pb2, types_pb2
 
 CLASSIC_VERSION: Final = -1
-"""Of what members of the classic protocol say and are told, and of what says nothing."""
+"""The version of metadata of classic members, and of no metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What an assignor says of its member: bytes in a version that it supports.
+    """The metadata of one member: bytes in a version that its assignor supports.
 
-    Other metadata than before ask for an assignment, and so does another ``reason``.
+    Changed metadata request a new assignment, and so does a changed ``reason``.
     """
 
     version: int
@@ -30,8 +30,8 @@ class Metadata:
 class GroupMember:
     """A member as an assignor sees it.
 
-    ``metadata`` is what its own assignor says. One that does not have the assignor has none, of
-    version -1; one of the classic protocol has the bytes of its subscription, of version -1.
+    ``metadata`` comes from the member's own assignor. A member without this assignor has empty
+    metadata of version -1; a classic member has the bytes of its subscription, also of version -1.
     """
 
     member_id: str
@@ -40,12 +40,12 @@ class GroupMember:
     topics: tuple[str, ...]
     metadata: Metadata
     partitions: frozenset[TopicPartition]
-    """What the assignment in force gives it."""
+    """Its present target assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTopic:
-    """A topic of the group; ``racks`` are those of each partition's replicas, if any are known."""
+    """A topic of the group; ``racks`` has the racks of each partition's replicas, if known."""
 
     name: str
     partitions: int
@@ -65,9 +65,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What a member gets: partitions, and bytes for its assignor.
+    """The assignment of one member: partitions, and bytes for its assignor.
 
-    A member of the classic protocol finds the bytes in the user data of its assignment.
+    A classic member finds the bytes in the user data of its assignment.
     """
 
     partitions: frozenset[TopicPartition]
@@ -75,15 +75,15 @@ class MemberAssignment:
 
 
 Assigned: TypeAlias = Mapping[str, MemberAssignment]
-"""What each member gets, by its id."""
+"""The assignment of each member, by member id."""
 
 
 class Assignor(ABC):
-    """Computes the assignment of its group, when the server asks this member of it.
+    """Computes the assignment of the group when the server asks this member.
 
-    The server takes an assignor (by ``name``) that every member that brings any supports in a
-    common version; who is asked it decides. Versions are those of metadata; to share a group with
-    members of the classic protocol ``minimum_version`` has to be -1.
+    The server selects an assignor (by ``name``) that all members with client-side assignors support
+    in a common version, and one member to run it. Versions are those of the metadata; to share a
+    group with classic members ``minimum_version`` must be -1.
     """
 
     name: str
@@ -91,43 +91,44 @@ class Assignor(ABC):
     maximum_version: int = 0
 
     def metadata(self) -> Metadata:
-        """What whoever computes is to know of this member; asked for at each join."""
+        """The metadata of this member for the member that computes; called at each join."""
         return Metadata(self.maximum_version)
 
     @abstractmethod
     def assign(self, group: Group) -> Assigned | Awaitable[Assigned]:
-        """What each member gets, by its id; who is left out gets nothing.
+        """Return the assignment of each member id; a member that is left out gets nothing.
 
-        A function is called in a thread, a coroutine function on the loop; it is cancelled where
-        the group changes meanwhile, and asked anew. If it raises, or takes longer than the server
-        waits, the server computes; so it does while a function has not returned since then.
+        A function runs in a thread, a coroutine function on the event loop, where it is cancelled
+        and called again if the group changes meanwhile. If it raises, or takes longer than the
+        server waits, the server computes the assignment instead; it also does so while an earlier
+        call in a thread has not returned.
         """
 
-    def on_assignment(  # noqa: B027 - nothing is done where nothing is overridden
+    def on_assignment(  # noqa: B027 - overriding it is optional
         self, assignment: MemberAssignment, generation: int
     ) -> Awaitable[None] | None:
-        """The member is at what an assignor of this name has computed for it.
+        """The member has reached an epoch whose assignment this assignor has computed.
 
-        Called once a generation, after ``on_revoked`` and ``on_assigned``; of the partitions some
-        may be another's still.
+        Called once per generation, after ``on_revoked`` and ``on_assigned``; other members may
+        still have to release some of the partitions.
         """
 
 
 def encode_assignor(assignor: Assignor, reason: int) -> assignors_pb2.LocalAssignor:
-    """What a Join says of it. A ``reason`` that is not 0 goes before the assignor's own."""
-    said = assignor.metadata()
+    """Encode it for a Join. A ``reason`` that is not 0 replaces the assignor's own."""
+    metadata = assignor.metadata()
     return assignors_pb2.LocalAssignor(
         name=assignor.name,
         minimum_version=assignor.minimum_version,
         maximum_version=assignor.maximum_version,
-        version=said.version,
-        metadata=said.data,
-        reason=reason or said.reason,
+        version=metadata.version,
+        metadata=metadata.data,
+        reason=reason or metadata.reason,
     )
 
 
 def decode_group(group_id: str, prepared: assignors_pb2.PreparedAssignment) -> Group:
-    """The group as an assignor sees it."""
+    """Decode the group for an assignor."""
     members = {
         member.member_id: GroupMember(
             member.member_id,
@@ -153,9 +154,9 @@ def decode_group(group_id: str, prepared: assignors_pb2.PreparedAssignment) -> G
 def encode_computed(
     assigned: Assigned, topic_ids: Mapping[str, bytes]
 ) -> list[assignors_pb2.ComputedMember]:
-    """What members get, topics by their ids. Raises ``ValueError`` for a topic that there is not.
+    """Encode the assignments, with topic ids. Raises ``ValueError`` for an unknown topic.
 
-    A partition that comes twice comes twice: the server refuses it.
+    Duplicate partitions are kept, so that the server refuses them.
     """
     found = []
     for member_id, given in assigned.items():
@@ -179,9 +180,9 @@ def encode_computed(
     return found
 
 
-def decode_told(
-    told: assignors_pb2.LocalAssignment, names: Mapping[bytes, str]
+def decode_local(
+    local: assignors_pb2.LocalAssignment, names: Mapping[bytes, str]
 ) -> MemberAssignment:
-    """What the member is told of an assignment."""
-    partitions = frozenset(decode_partitions(told.partitions.topics, names))
-    return MemberAssignment(partitions, Metadata(told.version, told.metadata))
+    """Decode the part of a client-side assignment that is for this member."""
+    partitions = frozenset(decode_partitions(local.partitions.topics, names))
+    return MemberAssignment(partitions, Metadata(local.version, local.metadata))

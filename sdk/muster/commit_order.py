@@ -1,7 +1,7 @@
-"""Commits of one member: those of a partition go one after another, in the order of the calls.
+"""Orders the commits of one member: those of one partition run one after another.
 
-A commit is tried again by itself. If a later one of the same partition went beside it, the older
-offset could come last, after the newer one was acknowledged.
+Commits are retried. If a later commit of the same partition ran beside an earlier one, a retry
+could overwrite the newer offset after it was acknowledged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from muster.partitions import TopicPartition
 
 
 class CommitOrder:
-    """Whose turn it is. ``next_sequence`` numbers the requests, each time that one is made."""
+    """Lets commits of one partition through in order of the calls."""
 
     __slots__ = ("_last", "_sequence")
 
@@ -23,13 +23,13 @@ class CommitOrder:
         self._sequence = 0
 
     def next_sequence(self) -> int:
-        """More than all before."""
+        """The number of the next request; retries get new ones."""
         self._sequence += 1
         return self._sequence
 
     @asynccontextmanager
     async def turn(self, partitions: Iterable[TopicPartition]) -> AsyncIterator[None]:
-        """Begins when all commits of these partitions that were called before have ended."""
+        """Enter when all earlier commits of these partitions have ended."""
         ours: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         keys = [TopicPartition(*partition) for partition in partitions]
         before = {self._last[key] for key in keys if key in self._last}
@@ -47,7 +47,7 @@ class CommitOrder:
         keys: Collection[TopicPartition],
         before: set[asyncio.Future[None]],
     ) -> None:
-        """Whoever was cancelled while it waited lets nobody pass those that it waited for."""
+        """End our turn. If we were cancelled while waiting, later commits wait for earlier ones."""
         if before:
             earliest = before.pop()
             earliest.add_done_callback(lambda _: self._end(ours, keys, before))

@@ -1,6 +1,7 @@
-"""One member computes the assignment of its group: asked, prepares, computes, installs.
+"""Computes the assignment of a group on this member: asked, it prepares, computes and installs.
 
-What was begun on a stream ends with it: the server asks again, this member or another one.
+If the stream breaks meanwhile, the computation is dropped: the server asks again, this member or
+another one.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from muster.v1 import assignors_pb2, group_pb2
 
 _LOG = logging.getLogger("muster")
 _PREDECESSOR_S: Final = 1.0
-"""How long a function may go on with what nobody waits for, before the next one is given up."""
+"""How long a new call waits for an outdated one in the thread before it fails."""
 
 
 class Send(Protocol):
-    """Sends an action of the member, where it is on a stream."""
+    """Sends an action of the member, if it is on a stream."""
 
     def __call__(
         self,
@@ -40,13 +41,13 @@ class Send(Protocol):
 
 
 class Computing:
-    """Runs the assignors of a member. ``epoch`` is the member's now."""
+    """Runs the assignors of a member. ``epoch`` returns its present member epoch."""
 
     def __init__(
         self, group_id: str, assignors: Sequence[Assignor], send: Send, epoch: Callable[[], int]
     ) -> None:
         self.reason = 0
-        """Goes with what is said of each assignor, where it is not 0."""
+        """The reason to send with the metadata of each assignor, if not 0."""
         self._group_id = group_id
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._send = send
@@ -57,7 +58,7 @@ class Computing:
         self._thread: asyncio.Future[Assigned] | None = None
 
     def encode_assignors(self) -> list[assignors_pb2.LocalAssignor]:
-        """What a Join says, in the order of preference. Raises ``CallbackFailed``."""
+        """Encode the assignors for a Join, in order of preference. Raises ``CallbackFailed``."""
         return [self._encode(assignor) for assignor in self._assignors.values()]
 
     def find(self, name: str) -> Assignor | None:
@@ -65,19 +66,19 @@ class Computing:
         return self._assignors.get(name)
 
     def stop(self) -> None:
-        """Forget what was begun: the stream, or the member, is another one from now on."""
+        """Drop the computation: the member joins again, was lost, or is closed."""
         self._is_busy = self._is_asked = False
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
 
     def on_update(self, update: group_pb2.MemberUpdate) -> None:
-        """What the server says of an assignment."""
+        """Handle an update that concerns a computation."""
         match update.WhichOneof("update"):
             case "compute_assignment":
                 self._is_asked = True
                 if self._task is not None and not self._task.done():
-                    # Nobody waits any more for what is being computed.
+                    # The running computation is outdated.
                     self._task.cancel()
                     self._is_busy, self._task = False, None
                 self._begin()
@@ -108,7 +109,7 @@ class Computing:
         if not self._is_busy or self._task is not None:
             return
         if prepared.HasField("error") or self._is_asked:
-            # Another one is asked by now, or the group is another one by now.
+            # The server has asked another member, or the group has changed.
             self._finish()
             return
         self._task = asyncio.ensure_future(self._compute(prepared))
@@ -132,7 +133,7 @@ class Computing:
             assigned: Assigned = await raise_failures(assign(group))
             return assigned
         if self._thread is not None:
-            # One that never returns must not take a thread each time, nor the group's patience.
+            # A function that never returns must not take up a thread per call, nor delay the group.
             await asyncio.wait((self._thread,), timeout=_PREDECESSOR_S)
             if not self._thread.done():
                 raise RuntimeError("assign has not returned since an earlier generation")

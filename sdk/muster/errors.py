@@ -1,4 +1,4 @@
-"""What goes wrong in the SDK."""
+"""The exceptions of the SDK, and the Kafka error codes that it handles."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ STALE_MEMBER_EPOCH: Final = 113
 UNRELEASED_INSTANCE_ID: Final = 111
 FENCED_MEMBER_EPOCH: Final = 110
 FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, 69, 82})
-"""Codes of a commit or fetch by a member that is none any more."""
+"""Error codes of a commit or fetch whose member was fenced or has expired."""
 
 PASSING: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 
 
 class MusterError(Exception):
-    """Anything that this package raises. ``code`` and ``reason`` are Kafka's; 0 and "" for none."""
+    """The base of what this package raises. ``code`` is Kafka's, ``reason`` a slug; or 0, ""."""
 
     def __init__(self, message: str, code: int = 0, reason: str = "") -> None:
         super().__init__(f"{reason}: {message}" if reason and message else reason or message)
@@ -34,15 +34,15 @@ class MusterError(Exception):
 
 
 class JoinRefused(MusterError):
-    """The server does not let the member join, and would not the next time either."""
+    """The server refuses the join, and would refuse it again."""
 
 
 class JoinTimeout(MusterError):
-    """The server did not answer a join in time, or could not be reached."""
+    """The server did not answer the join in time, or could not be reached."""
 
 
 class MemberLost(MusterError):
-    """The member was fenced, has expired or has left: what was asked needs a living member."""
+    """The member was fenced, has expired or has left, and the call needs a member."""
 
 
 class PollIntervalExceeded(MemberLost):
@@ -50,11 +50,11 @@ class PollIntervalExceeded(MemberLost):
 
 
 class CallbackFailed(MusterError):
-    """A callback of the application raised; what it raised is the cause."""
+    """A callback of the application raised an exception, which is the cause."""
 
 
 class CommitFailed(MusterError):
-    """Some partitions were not committed; all others of the same commit were."""
+    """Some partitions were not committed; all others of the commit were."""
 
     def __init__(self, failures: Mapping[TopicPartition, MusterError]) -> None:
         first = next(iter(failures.items()))
@@ -64,5 +64,5 @@ class CommitFailed(MusterError):
 
 
 def decode_error(error: types_pb2.Error, kind: type[MusterError] = MusterError) -> MusterError:
-    """The exception of an error in an answer."""
+    """The exception for an error in a response."""
     return kind(error.error_message, error.error_code, error.reason)

@@ -1,8 +1,8 @@
-"""What one member is, owns and has to do next; pure.
+"""The state of one member, what it owns, and its next step; pure.
 
-The server tells states (``Assignment``, ``Fenced``), the shell (``muster.engine``) carries out
-steps one after another: an application sees ``Revoke`` before the server hears of it, and never two
-callbacks at a time. What is told while a callback runs replaces what was told before.
+The server sends states (``Assignment``, ``Fenced``), and the shell (``muster.reconciliation``)
+takes one step after another: the application revokes partitions before the server hears of it, and
+callbacks never run in parallel. An assignment that arrives during a callback replaces the last one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from muster.client_assignor import MemberAssignment, decode_told
+from muster.client_assignor import MemberAssignment, decode_local
 from muster.partitions import Owned, TopicPartition, decode_partitions, encode_partitions
 from muster.v1 import group_pb2, types_pb2
 
@@ -34,13 +34,13 @@ class Revoke(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """Call ``on_assigned``; the partitions are owned already."""
+    """Call ``on_assigned``; ``begin_assign`` has made the member their owner."""
 
     partitions: Partitions
 
 
 class Lose(NamedTuple):
-    """Call ``on_lost``, then ``finish_lose``. The partitions are owned no more."""
+    """Call ``on_lost``, then ``finish_lose``. The member no longer owns the partitions."""
 
     partitions: Partitions
 
@@ -54,7 +54,7 @@ class Inform(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """Send this."""
+    """Send this message."""
 
     message: group_pb2.Acknowledge
 
@@ -68,11 +68,11 @@ Step: TypeAlias = Revoke | Assign | Lose | Inform | Acknowledge | Rejoin
 
 @dataclass(slots=True, eq=False)
 class Membership:
-    """``owned``: handed to the application and not given up. ``told``: the latest assignment.
+    """``owned``: handed to the application and not revoked. ``assignment``: the latest one.
 
-    ``grants`` numbers what is owned: a partition that was given up, or lost, and got again has
-    another number, for it may have been another member's meanwhile.
-    ``informed`` is the generation that the member's own assignor was told of last.
+    ``grants`` numbers owned partitions: one that was revoked or lost, and assigned again, gets a
+    new number, because another member may have owned it meanwhile.
+    ``informed`` is the last generation that was passed to the client-side assignor.
     """
 
     status: Status = Status.OUT
@@ -82,7 +82,7 @@ class Membership:
     owned: Owned = field(default_factory=dict)
     grants: dict[TopicPartition, int] = field(default_factory=dict)
     lost: set[TopicPartition] = field(default_factory=set)
-    told: Owned | None = None
+    assignment: Owned | None = None
     assignment_id: int = 0
     acknowledged_id: int = 0
     is_answered: bool = False
@@ -92,14 +92,14 @@ class Membership:
     _granted: int = 0
 
     def begin_join(self) -> int:
-        """A Join is about to be sent: at epoch 0, or to resume. Its ``join_id``.
+        """Prepare for a Join, at epoch 0 or to resume, and return its ``join_id``.
 
-        What was told before and not done yet is dropped: the claim of the Join is what is owned
-        now, and nothing may be added to it before the answer.
+        Drops an assignment that was not reached: the Join claims the partitions that are owned
+        now, and none may be added before it is answered.
         """
         self.join_id += 1
         self.is_answered = False
-        self.told = self.local = None
+        self.assignment = self.local = None
         self.assignment_id = self.acknowledged_id = 0
         if self.status is not Status.MEMBER:
             self.status = Status.JOINING
@@ -108,17 +108,17 @@ class Membership:
         return self.join_id
 
     def handle_assignment(self, join_id: int, assignment: group_pb2.Assignment) -> bool:
-        """Whether it was for us: what was told before our last Join was handled is not."""
+        """Take an assignment; ``False`` if it precedes the answer to the last Join."""
         if join_id != self.join_id or self.status not in (Status.JOINING, Status.MEMBER):
             return False
         if assignment.HasField("assignment"):
             topics = assignment.assignment.topics
             self.names.update({t.topic_id: t.topic_name for t in topics if t.topic_name})
-            self.told = decode_partitions(topics, self.names)
+            self.assignment = decode_partitions(topics, self.names)
         self.local = None
         if assignment.HasField("local"):
             local = assignment.local
-            given = decode_told(local, self.names)
+            given = decode_local(local, self.names)
             self.local = Inform(local.assignor, given, local.generation)
         self.status = Status.MEMBER
         self.is_answered = True
@@ -127,37 +127,37 @@ class Membership:
         return True
 
     def lose(self) -> None:
-        """The member is none any more: all that it owned is lost."""
+        """The member was fenced or has expired: all that it owned is lost."""
         if self.status is Status.OUT:
             return
         self.status = Status.LOST
         self.member_epoch = 0
-        self.told = self.local = None
+        self.assignment = self.local = None
         self.lost.update(self.owned)
         self.owned.clear()
         self.grants.clear()
 
     def leave(self) -> None:
-        """The member is out; the application has given everything up, or was told."""
+        """The member is out: the application has given everything up, or ``on_lost`` was called."""
         self.lose()
         self.status = Status.OUT
         self.lost.clear()
 
     def return_to_group(self) -> None:
-        """A member that is out is to join again."""
+        """Let a member that is out join again."""
         if self.status is Status.OUT:
             self.status = Status.LOST
 
     def compute_step(self) -> Step | None:
-        """What to do next; ``None`` until something is told."""
+        """The next step; ``None`` if the member has to wait for the server."""
         if self.status is Status.LOST:
             return Lose(frozenset(self.lost)) if self.lost else Rejoin()
-        if self.status is not Status.MEMBER or self.told is None:
+        if self.status is not Status.MEMBER or self.assignment is None:
             return None
-        revoked = frozenset(p for p, topic in self.owned.items() if self.told.get(p) != topic)
+        revoked = frozenset(p for p, topic in self.owned.items() if self.assignment.get(p) != topic)
         if revoked:
             return Revoke(revoked)
-        assigned = frozenset(self.told.keys() - self.owned.keys())
+        assigned = frozenset(self.assignment.keys() - self.owned.keys())
         if assigned:
             return Assign(assigned)
         if self.local is not None and self.local.generation > self.informed:
@@ -167,7 +167,7 @@ class Membership:
         return None
 
     def compute_acknowledge(self, *, is_final: bool) -> group_pb2.Acknowledge:
-        """``is_final`` says what is owned; without it the member is still at it."""
+        """An Acknowledge of the owned partitions, or of progress only, if not ``is_final``."""
         owned = None
         if is_final:
             owned = types_pb2.PartitionSet(topics=encode_partitions(self.owned))
@@ -176,24 +176,24 @@ class Membership:
         )
 
     def begin_assign(self, partitions: Partitions) -> None:
-        """The application is about to be told that it owns these."""
-        assert self.told is not None
+        """``on_assigned`` is about to be called with these."""
+        assert self.assignment is not None
         self._granted += 1
         for partition in partitions:
-            self.owned[partition] = self.told[partition]
+            self.owned[partition] = self.assignment[partition]
             self.grants[partition] = self._granted
 
     def finish_revoke(self, partitions: Partitions) -> None:
-        """The application has given these up, be the member still one or not."""
+        """The application has given these up, whether or not the member was lost meanwhile."""
         for partition in partitions:
             self.owned.pop(partition, None)
             self.grants.pop(partition, None)
             self.lost.discard(partition)
 
     def finish_inform(self, generation: int) -> None:
-        """The assignor knows of what was computed for this generation."""
+        """The assignor got the assignment of this generation."""
         self.informed = max(self.informed, generation)
 
     def finish_lose(self, partitions: Partitions) -> None:
-        """The application knows that these are lost."""
+        """``on_lost`` has returned for these."""
         self.lost.difference_update(partitions)

@@ -1,4 +1,4 @@
-"""Commits and fetches of a member, tried again as long as that can help."""
+"""Commits and offset fetches of a member, retried as long as that can help."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from muster.v1 import group_pb2, types_pb2
 
 RETRY_DELAY_S: Final = 0.1
 _NOT_TAKEN: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-"""A server that has more calls than it can take ends some of them with CANCELLED."""
+"""An overloaded server ends some calls with CANCELLED."""
 _AGAIN: Final = PASSING | FENCING | {STALE_MEMBER_EPOCH}
 COMMIT_PARTITIONS_MAX: Final = 10_000
-"""The server refuses a commit of more."""
+"""The server refuses larger commits."""
 COMMIT_BYTES_MAX: Final = 1024 * 1024
-"""Of topics and metadata of one commit: a message of more than 4 MiB ends the stream that it is
-sent on, that of all members, as often as it is sent."""
+"""The limit for the topics and metadata of one commit. A message of more than 4 MiB would end the
+stream of all members, each time that the commit is retried."""
 _ENTRY_BYTES: Final = 64
-"""A partition's entry, and a topic's, beside the metadata and the name."""
+"""The overhead of a partition or a topic, without its metadata or name."""
 
 
 async def commit_offsets(
     engine: Engine, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
 ) -> None:
-    """Returns when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``."""
+    """Return when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``."""
     membership = engine.membership
     incarnation = membership.incarnation
     check_holds(engine)
@@ -55,26 +55,20 @@ async def commit_offsets(
             topics = encode_offsets(part, membership.owned)
             result = await engine.client.commit(engine, epoch, topics)
             if result is None:
-                # The stream broke; whether it was committed is not known. Again does no harm.
+                # The stream broke before the answer. Committing twice does no harm.
                 continue
-            if result.HasField("error"):
-                await _handle_error(engine, result.error, epoch)
-                continue
-            passing = find_passing(result, _AGAIN)
-            if passing is not None:
-                await _handle_error(engine, passing, epoch)
-                continue
-            claim.failures.update(decode_failures(result, topics))
-            if claim.finish(part):
+            refusal = claim.handle_result(part, topics, result, _AGAIN)
+            if refusal is not None:
+                await _handle_error(engine, refusal, epoch)
+            elif claim.is_finished:
                 break
-    if claim.failures:
-        raise CommitFailed(claim.failures)
+    claim.check_failures()
 
 
 async def fetch_offsets(
     engine: Engine, partitions: Iterable[TopicPartition], client_id: str
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Committed offsets; ``None`` where there is none. Raises ``MemberLost``, ``MusterError``."""
+    """Fetch committed offsets, or ``None`` each. Raises ``MemberLost``, ``MusterError``."""
     incarnation = engine.membership.incarnation
     wanted = types_pb2.PartitionSet(topics=encode_names(partitions))
     while True:
@@ -98,10 +92,10 @@ async def fetch_offsets(
 
 
 class Claim:
-    """What is to be committed, as far as it is the member's still; asked for at each try.
+    """The offsets that are still to be committed, checked for ownership before each attempt.
 
-    The server takes any partition at the member's epoch, so a commit that is tried again must not
-    outlive the grant that it was made under. ``failures`` are of those that did.
+    The server accepts any partition at the member's epoch, so a retried commit must not outlive the
+    grant under which it was made. ``failures`` has the partitions that failed.
     """
 
     def __init__(
@@ -115,10 +109,15 @@ class Claim:
         self._grants = {key: grants.get(key) for key in self._offsets}
         self.failures: dict[TopicPartition, MusterError] = {}
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to commit."""
+        return not self._offsets
+
     def check(self) -> dict[TopicPartition, int | OffsetAndMetadata]:
-        """What is to be committed next: what is left, as far as one request may have it."""
+        """The next part to commit: what fits into one request; empty if nothing is left."""
         part: dict[TopicPartition, int | OffsetAndMetadata] = {}
-        # None of the first may be left to be committed, and others still.
+        # All partitions of a chunk may have failed the check while others remain.
         while self._offsets and not part:
             part = self._check_some()
         return part
@@ -130,11 +129,11 @@ class Claim:
         left = COMMIT_BYTES_MAX
         for key, offset in tuple(islice(self._offsets.items(), COMMIT_PARTITIONS_MAX)):
             if grants.get(key) != self._grants[key]:
-                self._fail(key, "the member does not own it any more")
+                self._fail(key, "The member no longer owns the partition.")
                 continue
             size = _compute_size(key, offset, topics)
             if size > COMMIT_BYTES_MAX:
-                self._fail(key, f"its metadata is larger than {COMMIT_BYTES_MAX} bytes")
+                self._fail(key, f"The metadata is larger than {COMMIT_BYTES_MAX} bytes.")
                 continue
             left -= size
             if left < 0:
@@ -147,17 +146,36 @@ class Claim:
         del self._offsets[key]
         self.failures[key] = MusterError(message)
 
-    def finish(self, part: Iterable[TopicPartition]) -> bool:
-        """This part was answered; whether nothing is left."""
+    def handle_result(
+        self,
+        part: Iterable[TopicPartition],
+        topics: list[types_pb2.TopicOffsets],
+        result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse,
+        codes: Container[int],
+    ) -> types_pb2.Error | None:
+        """Note the result of committing this part.
+
+        Returns the error of the whole commit, or one of these ``codes`` of a partition: then the
+        part is still to be committed.
+        """
+        refusal = result.error if result.HasField("error") else find_passing(result, codes)
+        if refusal is not None:
+            return refusal
+        self.failures.update(decode_failures(result, topics))
         for key in part:
             self._offsets.pop(key, None)
-        return not self._offsets
+        return None
+
+    def check_failures(self) -> None:
+        """Raise ``CommitFailed`` if some partitions were not committed."""
+        if self.failures:
+            raise CommitFailed(self.failures)
 
 
 def _compute_size(
     key: TopicPartition, offset: int | OffsetAndMetadata, topics: Container[str]
 ) -> int:
-    """Bytes of a commit, at most, that has entries of these ``topics`` already."""
+    """The bytes that the entry adds, at most, to a commit that has these ``topics``."""
     size = _ENTRY_BYTES
     if key.topic not in topics:
         size += _ENTRY_BYTES + len(key.topic.encode())
@@ -167,7 +185,7 @@ def _compute_size(
 
 
 def check_holds(engine: Engine) -> None:
-    """Raises ``MemberLost``, or why the member is out, unless it is one."""
+    """Raise the failure of the engine, or ``MemberLost``, unless its lease holds."""
     if not engine.holds:
         raise engine.failure or MemberLost("the member was fenced or has expired")
 
@@ -175,22 +193,22 @@ def check_holds(engine: Engine) -> None:
 def check_owned(
     owned: Collection[TopicPartition], offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
 ) -> None:
-    """The server would take them: they would overwrite what the owner commits."""
-    strange = [TopicPartition(*key) for key in offsets if TopicPartition(*key) not in owned]
-    if strange:
-        error = MusterError("the member does not own it")
-        raise CommitFailed(dict.fromkeys(strange, error))
+    """Raise for partitions that are not owned: the server would accept them."""
+    foreign = [TopicPartition(*key) for key in offsets if TopicPartition(*key) not in owned]
+    if foreign:
+        error = MusterError("The member does not own the partition.")
+        raise CommitFailed(dict.fromkeys(foreign, error))
 
 
 async def wait_until_available(error: grpc.aio.AioRpcError) -> None:
-    """Returns when it makes sense to ask a server again that could not be reached; else raises."""
+    """Wait before a retry if the server could not be reached; otherwise raise."""
     if error.code() not in _NOT_TAKEN:
         raise MusterError(error.details() or error.code().name) from error
     await asyncio.sleep(RETRY_DELAY_S)
 
 
 async def _wait_for_epoch(engine: Engine, incarnation: int) -> int:
-    """The member epoch, once the member is on a stream. Raises ``MemberLost``."""
+    """Return the member epoch once the member is on a stream. Raises ``MemberLost``."""
     while not engine.can_ask:
         check_holds(engine)
         await engine.wait_for_change()
@@ -200,13 +218,13 @@ async def _wait_for_epoch(engine: Engine, incarnation: int) -> int:
 
 
 async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> None:
-    """Returns when it makes sense to try again; else raises."""
+    """Return when a retry makes sense; otherwise raise."""
     if error.error_code in FENCING:
         raise decode_error(error, MemberLost)
     if error.error_code in PASSING:
         await asyncio.sleep(RETRY_DELAY_S)
     elif error.error_code == STALE_MEMBER_EPOCH:
-        # The new epoch is on its way to us.
+        # The assignment with the new epoch is on its way.
         while engine.holds and engine.membership.member_epoch == epoch:
             await engine.wait_for_change()
     else:
@@ -216,7 +234,7 @@ async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> N
 def find_passing(
     result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse, codes: Container[int]
 ) -> types_pb2.Error | None:
-    """An error of these ``codes``, which a repeated commit may not meet, of any partition."""
+    """The first error of a partition with one of these ``codes``, which a retry may avoid."""
     for topic in result.failures:
         for partition in topic.partitions:
             if partition.error.error_code in codes:
@@ -227,7 +245,7 @@ def find_passing(
 def find_fetch_error(
     response: group_pb2.FetchOffsetsResponse, codes: Container[int]
 ) -> types_pb2.Error | None:
-    """The error of all of it, or one of these ``codes`` of any partition."""
+    """The error of the whole fetch, or the first of a partition with one of these ``codes``."""
     if response.HasField("error"):
         return response.error
     for topic in response.topics:
@@ -241,7 +259,7 @@ def decode_failures(
     result: group_pb2.CommitResult | group_pb2.CommitOffsetsResponse,
     topics: list[types_pb2.TopicOffsets],
 ) -> dict[TopicPartition, MusterError]:
-    """The partitions that were not committed."""
+    """The errors of the partitions that were not committed."""
     names = {topic.topic_id: topic.topic_name for topic in topics}
     return {
         TopicPartition(
@@ -255,7 +273,7 @@ def decode_failures(
 def decode_offsets(
     response: group_pb2.FetchOffsetsResponse,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Offsets by partition; ``None`` where there is none. Raises the error of a partition."""
+    """Offsets by partition, or ``None``. Raises the first error of a partition."""
     offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     for topic in response.topics:
         for entry in topic.partitions:

@@ -1,4 +1,4 @@
-"""Topics, partitions and offsets as applications see them, and their messages."""
+"""Topics, partitions and offsets as applications see them, and their encoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """An offset, that of the next record to read, and what goes with it."""
+    """A committed offset, that of the next record to read, with its metadata."""
 
     offset: int
     metadata: str = ""
@@ -25,18 +25,18 @@ class OffsetAndMetadata(NamedTuple):
 
 
 Owned: TypeAlias = dict[TopicPartition, bytes]
-"""Partitions, each with the id of its topic: a topic that was created again is another one."""
+"""Partitions with their topic ids: a topic that was deleted and created again has a new one."""
 
 
 def make_member_id() -> str:
-    """A member id that nobody else has."""
+    """A new unique member id."""
     return str(uuid.uuid4())
 
 
 def decode_partitions(
     topics: Iterable[types_pb2.TopicPartitions], names: Mapping[bytes, str]
 ) -> Owned:
-    """Partitions of an assignment. ``names`` knows topics that the server no longer does."""
+    """Decode an assignment. ``names`` has the names of topics that the server has deleted."""
     owned: Owned = {}
     for topic in topics:
         name = topic.topic_name or names.get(topic.topic_id)
@@ -47,7 +47,7 @@ def decode_partitions(
 
 
 def encode_partitions(owned: Owned) -> list[types_pb2.TopicPartitions]:
-    """Partitions by topic id."""
+    """Group partitions by topic id."""
     by_topic: dict[bytes, list[int]] = {}
     for (_, partition), topic_id in owned.items():
         by_topic.setdefault(topic_id, []).append(partition)
@@ -60,16 +60,16 @@ def encode_partitions(owned: Owned) -> list[types_pb2.TopicPartitions]:
 def encode_offsets(
     offsets: Mapping[TopicPartition, int | OffsetAndMetadata], owned: Owned
 ) -> list[types_pb2.TopicOffsets]:
-    """Offsets to commit; topics that are owned are named by id too."""
+    """Group offsets by topic; topics of owned partitions get their id too."""
     by_topic: dict[tuple[str, bytes], list[types_pb2.PartitionOffset]] = {}
     for key, value in offsets.items():
         partition = TopicPartition(*key)
-        said = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+        given = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
         entry = types_pb2.PartitionOffset(
             partition=partition.partition,
-            offset=said.offset,
-            leader_epoch=said.leader_epoch,
-            metadata=said.metadata,
+            offset=given.offset,
+            leader_epoch=given.leader_epoch,
+            metadata=given.metadata,
         )
         by_topic.setdefault((partition.topic, owned.get(partition, b"")), []).append(entry)
     return [
@@ -79,7 +79,7 @@ def encode_offsets(
 
 
 def encode_names(partitions: Iterable[TopicPartition]) -> list[types_pb2.TopicPartitions]:
-    """Partitions by topic name."""
+    """Group partitions by topic name."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)

@@ -1,1 +1,1 @@
-"""GroupService: session streams with their members, and the unary calls of members."""
+"""GroupService: session streams and their members, and the unary calls of members."""

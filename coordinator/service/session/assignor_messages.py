@@ -1,6 +1,6 @@
-"""Assignors of members in messages: what a Join names, and the four that carry an assignment; pure.
+"""Messages of client-side assignors: those in a Join, and the four that carry an assignment.
 
-What only the group's state can judge is left to the core.
+Pure. Checks that need the state of the group are left to the core.
 """
 
 from __future__ import annotations
@@ -29,38 +29,41 @@ from muster.v1 import assignors_pb2, group_pb2
 def decode_local_assignors(
     assignors: Sequence[assignors_pb2.LocalAssignor], limits: Limits
 ) -> tuple[LocalAssignor, ...]:
-    """What a Join names. Raises ``InvalidField`` for a name that is too long."""
-    for said in assignors:
-        check_id(said.name, "local_assignors", limits)
+    """Decode the assignors of a Join. Raises ``InvalidField`` if a name is too long."""
+    for each in assignors:
+        check_id(each.name, "local_assignors", limits)
     return tuple(
         LocalAssignor(
-            said.name,
-            said.minimum_version,
-            said.maximum_version,
-            said.version,
-            said.metadata,
-            said.reason,
+            each.name,
+            each.minimum_version,
+            each.maximum_version,
+            each.version,
+            each.metadata,
+            each.reason,
         )
-        for said in assignors
+        for each in assignors
     )
 
 
 def decode_prepare(
-    caller: Caller, group_id: GroupId, member_id: MemberId, said: assignors_pb2.PrepareAssignment
+    caller: Caller,
+    group_id: GroupId,
+    member_id: MemberId,
+    message: assignors_pb2.PrepareAssignment,
 ) -> PrepareAssignment:
-    return PrepareAssignment(caller, group_id, member_id, said.member_epoch)
+    return PrepareAssignment(caller, group_id, member_id, message.member_epoch)
 
 
 def decode_install(
     caller: Caller,
     group_id: GroupId,
     member_id: MemberId,
-    said: assignors_pb2.InstallAssignment,
+    message: assignors_pb2.InstallAssignment,
     image: TopicImage,
     limits: Limits,
 ) -> InstallAssignment:
-    """Raises ``InvalidRequest`` and its like."""
-    count = sum(len(topic.partitions) for given in said.members for topic in given.partitions)
+    """Raises ``InvalidRequest``, ``InvalidField`` and what ``decode_owned`` raises."""
+    count = sum(len(topic.partitions) for given in message.members for topic in given.partitions)
     if count > limits.partitions:
         raise InvalidRequest(
             f"{count} partitions in one request; at most {limits.partitions} are allowed"
@@ -72,32 +75,32 @@ def decode_install(
             given.version,
             given.metadata,
         )
-        for given in said.members
+        for given in message.members
     )
     return InstallAssignment(
         caller,
         group_id,
         member_id,
-        said.member_epoch,
-        said.group_epoch,
+        message.member_epoch,
+        message.group_epoch,
         members,
-        said.failure or None,
+        message.failure or None,
     )
 
 
-def encode_local(told: LocalAssignment, image: TopicImage) -> assignors_pb2.LocalAssignment:
-    """What an assignor of the member has computed for it."""
+def encode_local(local: LocalAssignment, image: TopicImage) -> assignors_pb2.LocalAssignment:
+    """The assignment that a client-side assignor has computed for the member."""
     return assignors_pb2.LocalAssignment(
-        assignor=told.assignor,
-        generation=told.generation,
-        version=told.version,
-        metadata=told.metadata,
-        partitions=encode_assignment(told.partitions, image),
+        assignor=local.assignor,
+        generation=local.generation,
+        version=local.version,
+        metadata=local.metadata,
+        partitions=encode_assignment(local.partitions, image),
     )
 
 
 def make_compute(member: SessionMember) -> group_pb2.MemberUpdate:
-    """The member is asked for an assignment."""
+    """Ask the member to compute an assignment."""
     return group_pb2.MemberUpdate(
         group_id=member.group_id,
         member_id=member.member_id,
@@ -113,7 +116,7 @@ def make_prepared(
     answer: PrepareAssignmentResponse | GroupError,
     image: TopicImage,
 ) -> group_pb2.MemberUpdate:
-    """The answer to PrepareAssignment."""
+    """Answer a PrepareAssignment."""
     if isinstance(answer, GroupError):
         prepared = assignors_pb2.PreparedAssignment(error=encode_group_error(answer))
     else:
@@ -136,7 +139,7 @@ def make_installed(
     group_epoch: int,
     error: GroupError | None,
 ) -> group_pb2.MemberUpdate:
-    """The answer to InstallAssignment."""
+    """Answer an InstallAssignment."""
     installed = assignors_pb2.InstalledAssignment(
         error=None if error is None else encode_group_error(error), group_epoch=group_epoch
     )

@@ -1,4 +1,4 @@
-"""``muster.v1.GroupService``: decode, authorise, submit, encode."""
+"""``muster.v1.GroupService``: decode, authorize, submit, encode."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
 class GroupService(group_pb2_grpc.GroupServiceServicer):
-    """Errors of the protocol go into the response; see
-    ``coordinator.service.wire.error_statuses``.
-    """
+    """Protocol errors go into the response: see ``coordinator.service.wire.error_statuses``."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -129,12 +127,12 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> group_pb2.CommitOffsetsResponse:
         caller = self._caller(peer, request.client_id)
         command = decode_commit(caller, request, self._door.limits)
-        # First the rights: the number of a stranger would stop the member's own commits.
+        # Authorize first: a stranger's sequence number would block the member's own commits.
         self._door.access.check_group(caller, Operation.READ, command.group_id)
         sequence = request.sequence if command.member_id else 0
         noted = self._commits.note((command.group_id, command.member_id), sequence)
         if noted is None:
-            raise CoordinatorNotAvailable("a later commit of the member came before this one")
+            raise CoordinatorNotAvailable("A later commit of the member came before this one.")
         done: asyncio.Future[CommitAnswer] = asyncio.get_running_loop().create_future()
 
         def on_committed(answer: CommitAnswer) -> None:
@@ -144,7 +142,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         submit_commit(self._door.coordinator, self._door.access, command, on_committed)
         answer = await done
         if answer.error is not None or _count(answer.failures) == _count(request.topics):
-            # Where nothing is taken nobody may have asked whether it is the member that says so.
+            # If nothing was committed, the core may not have checked that this is the member.
             self._commits.withdraw(noted)
         return group_pb2.CommitOffsetsResponse(error=answer.error, failures=answer.failures)
 
@@ -183,7 +181,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     def _split_fetch(
         self, command: OffsetFetch
     ) -> tuple[OffsetFetch, list[types_pb2.CommittedTopic]]:
-        """What may be fetched; topics that may not be described fail one by one."""
+        """The fetch of the authorized topics, and an error for each of the others."""
         if command.topics is None:
             return command, []
         image = self._door.coordinator.image

@@ -1,20 +1,20 @@
-"""One member on one session: what to ask the coordinator, and what to tell the client; pure.
+"""One member on one session: when to send a heartbeat, and what to send to the client; pure.
 
-A heartbeat is in flight (ASKING), or an assignment was told and waits to be acknowledged (TOLD), or
-nothing is to be done until there is news (WATCHING):
+A heartbeat is in flight (ASKING), or an assignment was sent and is not acknowledged yet (TOLD), or
+the member waits for a pending change (WATCHING):
 
-    Join, news, Acknowledge -> ASKING -> an answer that says something new -> TOLD
-                                      -> an answer without news            -> WATCHING
+    Join, pending change, Acknowledge -> ASKING -> an answer with a change -> TOLD
+                                                -> an answer without one   -> WATCHING
     Acknowledge that the core does not wait for                            -> WATCHING
 
-The core waits for an acknowledgement only where partitions had to be revoked; for others no
-heartbeat is made, which halves the work when every member of a group gets a new epoch.
+The core waits for an acknowledgement only if partitions had to be revoked. Otherwise no heartbeat
+follows the acknowledgement, which halves the work when every member of a group gets a new epoch.
 
-While an assignment is unacknowledged no heartbeat is sent for the member. So the core never goes
-more than one epoch ahead of what the client knows, which is what it forgives a member that was cut
-off, and a heartbeat never says "not owned" of a partition whose grant is still on its way to the
-client: that would let the core give it to somebody else (S2). For the same reason an
-acknowledgement counts only if it names the latest assignment.
+While an assignment is unacknowledged no heartbeat is sent for the member. So the core is never
+more than one epoch ahead of the client, which is as much as it tolerates from a member that was
+disconnected. And no heartbeat omits a partition from the owned ones while its assignment is still
+on its way to the client: the core would take it for revoked and assign it to another member (S2).
+For the same reason only an acknowledgement of the latest assignment counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse
 
 Owned: TypeAlias = tuple[TopicPartitions, ...] | None
-"""What a member says it owns; ``None`` while it is still at what it was told."""
+"""The partitions that a member claims to own; ``None`` while it still reconciles."""
 
 
 class Phase(Enum):
@@ -48,23 +48,23 @@ class Ask(NamedTuple):
 
 
 class Tell(NamedTuple):
-    """Push this answer to the client."""
+    """Send this answer to the client."""
 
     response: ConsumerGroupHeartbeatResponse
 
 
 class Watch(NamedTuple):
-    """Wait for news."""
+    """Wait for a pending change."""
 
 
 class Fence(NamedTuple):
-    """Tell the client that the member is none any more, and forget it."""
+    """Send the client the error that fences the member, and forget the member."""
 
     error: GroupError
 
 
 class Refuse(NamedTuple):
-    """Tell the client of an error; the member is forgotten if it is ``GONE`` now."""
+    """Send the client an error; the member is forgotten if it is ``GONE`` now."""
 
     error: GroupError
 
@@ -88,10 +88,10 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SessionMember:
-    """A member and where it stands; ``member_epoch`` and ``owned`` are those last acknowledged.
+    """A member and its phase; ``member_epoch`` and ``owned`` are those last acknowledged.
 
-    ``is_awaited``: the core waits to hear what the member owns once it has done as it was told.
-    ``names_assignors``: it can be asked to compute. ``subscribed`` are the names that it joined by.
+    ``is_awaited``: the core waits for the owned partitions once the member has reconciled.
+    ``names_assignors``: it can be asked to compute. ``subscribed``: the topic names of its Join.
     """
 
     group_id: GroupId
@@ -111,11 +111,11 @@ class SessionMember:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the last Join was: from then on the client counts on being renewed."""
+        """Whether the last Join was answered: the client relies on being renewed from then on."""
         return not self.is_joining and not isinstance(self.waiting, Joining)
 
     def handle_join(self, join_id: int, heartbeat: ConsumerGroupHeartbeat) -> Ask | None:
-        """The client joins or resumes the member. The full answer makes others superfluous."""
+        """The client joins or resumes the member. The full answer supersedes all pending ones."""
         if self.phase is Phase.ASKING:
             self.waiting = Joining(join_id, heartbeat)
             return None
@@ -124,7 +124,7 @@ class SessionMember:
     def handle_acknowledge(
         self, assignment_id: int, member_epoch: int, owned: Owned
     ) -> Ask | Watch | None:
-        """The client says how far it is with an assignment."""
+        """The client reports its progress with an assignment."""
         if assignment_id != self.assignment_id or isinstance(self.waiting, Joining):
             return None
         if self.phase is Phase.ASKING:
@@ -133,7 +133,7 @@ class SessionMember:
         return self._acknowledge(Acknowledgement(member_epoch, owned))
 
     def handle_news(self) -> Ask | None:
-        """A heartbeat would say something new."""
+        """A change is pending: the answer to a heartbeat would carry it."""
         if self.phase is not Phase.WATCHING:
             return None
         return self._ask_as(Acknowledgement(self.member_epoch, self.owned))
@@ -146,7 +146,7 @@ class SessionMember:
         if isinstance(answer, GroupError):
             return self._fail(answer)
         if answer.news or self.is_joining:
-            # What waits acknowledges an older assignment: the client will acknowledge this one.
+            # A waiting acknowledgement is of an older assignment: the client will acknowledge this.
             self.phase = Phase.TOLD
             self.is_joining = False
             self.assignment_id += 1
@@ -170,17 +170,17 @@ class SessionMember:
         self.names_assignors = heartbeat.local_assignors not in (UNCHANGED, ())
         return Ask(heartbeat)
 
-    def _acknowledge(self, said: Acknowledgement) -> Ask | Watch:
-        is_report = self.is_awaited and said.owned is not None
-        if is_report or said.member_epoch != self.told_epoch:
-            return self._ask_as(said)
+    def _acknowledge(self, report: Acknowledgement) -> Ask | Watch:
+        is_awaited = self.is_awaited and report.owned is not None
+        if is_awaited or report.member_epoch != self.told_epoch:
+            return self._ask_as(report)
         self.phase = Phase.WATCHING
-        self.member_epoch, self.owned = said
+        self.member_epoch, self.owned = report
         return Watch()
 
-    def _ask_as(self, said: Acknowledgement) -> Ask:
+    def _ask_as(self, report: Acknowledgement) -> Ask:
         self.phase = Phase.ASKING
-        self.member_epoch, self.owned = said
+        self.member_epoch, self.owned = report
         return Ask(
             ConsumerGroupHeartbeat(
                 self.caller, self.group_id, self.member_id, self.member_epoch, owned=self.owned
@@ -188,7 +188,7 @@ class SessionMember:
         )
 
     def _fail(self, error: GroupError) -> Fence | Refuse:
-        """A member that is on its way stays here if the error passes: the client asks again."""
+        """A joined member stays if the error is retriable: the client acknowledges again."""
         if self.member_epoch > 0 and error.code in FENCING:
             self.phase = Phase.GONE
             return Fence(error)

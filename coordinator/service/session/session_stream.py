@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class UnreadAnswers(Exception):
-    """All sessions hold too much that is not read, and this one the most."""
+    """All sessions together hold too many unsent bytes, and this one the most."""
 
 
 class SessionStream:
@@ -37,12 +37,12 @@ class SessionStream:
         self._session = Session(door, context.peer(), self._changed.set, self._share)
 
     async def run(self) -> None:
-        """Returns when the stream is to end.
+        """Return when the stream is to end.
 
-        Raises ``SessionViolation`` where the client erred, ``UnreadAnswers``.
+        Raises ``SessionViolation`` if the client broke the rules, and ``UnreadAnswers``.
         """
-        # Not with the first message: gRPC would send it again with the status of a stream that is
-        # ended in the middle of that write, fail, and leave the client without an end.
+        # Not with the first message: if the stream ends during that write, gRPC sends the metadata
+        # again with the status, fails, and leaves the client without a status.
         try:
             await self._context.send_initial_metadata(())
         except (grpc.aio.InternalError, grpc.aio.UsageError) as error:
@@ -82,7 +82,7 @@ class SessionStream:
             for _ in session.receive(request):
                 await self._turns.take()
             while session.is_busy:
-                # Not reading makes HTTP/2 hold the client back.
+                # While nothing is read, HTTP/2 flow control stops the client.
                 self._progress.clear()
                 await self._progress.wait()
 
@@ -105,16 +105,16 @@ class SessionStream:
                         await self._context.write(closing)
                     return
         except (grpc.aio.InternalError, grpc.aio.UsageError) as error:
-            # The client went away in the middle of a write.
+            # The client disconnected during a write.
             _LOG.debug("session_write_failed: %s", error)
 
 
 async def serve_session(door: Door, context: Context) -> None:
-    """Serves one session stream until either side ends it."""
+    """Serve one session stream until either side ends it."""
     try:
         await SessionStream(door, context).run()
     except SessionViolation as violation:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(violation))
     except UnreadAnswers:
-        message = "grpc.stream.total.bytes is reached, and this session holds the most"
+        message = "grpc.stream.total.bytes is exceeded, and this session holds the most of it"
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

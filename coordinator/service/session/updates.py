@@ -1,4 +1,4 @@
-"""What a member of a session is told, as messages; pure."""
+"""The updates that a session sends about its members, as messages; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.responses import ConsumerGroupHeartbeatResponse
 from model.topics import TopicImage
 from muster.v1 import group_pb2
 
-_SUPERSEDED = "a newer session speaks for this member id"
+_SUPERSEDED = "a newer session has resumed the member with this id"
 
 
 def make_assignment(
@@ -21,7 +21,7 @@ def make_assignment(
     heartbeat_interval_ms: int,
     session_timeout_ms: int,
 ) -> group_pb2.MemberUpdate:
-    """The answer to a heartbeat of the member, as its next step."""
+    """The answer to a heartbeat, as the assignment that the member has to reach next."""
     content = None
     if response.assignment is not None:
         content = encode_assignment(response.assignment, image)
@@ -45,7 +45,7 @@ def make_assignment(
 def make_fenced(
     group_id: str, member_id: str, join_id: int, error: GroupError
 ) -> group_pb2.MemberUpdate:
-    """The member is none any more."""
+    """The member was fenced or has expired."""
     fenced = group_pb2.Fenced(error=encode_group_error(error))
     return group_pb2.MemberUpdate(
         group_id=group_id, member_id=member_id, join_id=join_id, fenced=fenced
@@ -53,7 +53,7 @@ def make_fenced(
 
 
 def make_superseded(group_id: str, member_id: str, join_id: int) -> group_pb2.MemberUpdate:
-    """Another session speaks for the member."""
+    """A newer session has resumed the member."""
     error = encode_error(ErrorCode.FENCED_MEMBER_EPOCH, _SUPERSEDED)
     return group_pb2.MemberUpdate(
         group_id=group_id,
@@ -66,7 +66,7 @@ def make_superseded(group_id: str, member_id: str, join_id: int) -> group_pb2.Me
 def make_refused(
     group_id: str, member_id: str, join_id: int, error: GroupError
 ) -> group_pb2.MemberUpdate:
-    """A Join or an Acknowledge failed."""
+    """Refuse a Join or an Acknowledge."""
     refused = group_pb2.Refused(error=encode_group_error(error), retriable=error.code in RETRIABLE)
     return group_pb2.MemberUpdate(
         group_id=group_id, member_id=member_id, join_id=join_id, refused=refused
@@ -76,7 +76,7 @@ def make_refused(
 def make_left(
     group_id: str, member_id: str, join_id: int, error: GroupError | None
 ) -> group_pb2.MemberUpdate:
-    """The answer to a Leave."""
+    """Answer a Leave."""
     left = group_pb2.Left(error=None if error is None else encode_group_error(error))
     return group_pb2.MemberUpdate(
         group_id=group_id, member_id=member_id, join_id=join_id, left=left
@@ -86,5 +86,5 @@ def make_left(
 def make_commit_result(
     group_id: str, member_id: str, result: group_pb2.CommitResult
 ) -> group_pb2.MemberUpdate:
-    """The answer to a Commit."""
+    """Answer a Commit."""
     return group_pb2.MemberUpdate(group_id=group_id, member_id=member_id, commit_result=result)

@@ -1,1 +1,1 @@
-"""What the session streams of the process share: bounds, turns, pings, who speaks for whom."""
+"""What all session streams share: memory bounds, fair scheduling, pings, and who owns a member."""

@@ -1,7 +1,7 @@
-"""What all sessions have to say and have not written: bounded in bytes.
+"""A limit on the bytes that all sessions together hold and have not written.
 
-A session alone is bounded by the number of its requests. Many that flood and do not read come to
-gigabytes together: who holds the most is ended then.
+Each session is bounded by the number of its requests, but many clients that flood and do not read
+add up to gigabytes. Beyond the limit, the sessions that hold the most are ended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Backlog:
-    """Counts bytes of all ``Share``; ends those that hold the most when there are over ``most``."""
+    """Counts the bytes of all shares, and ends the largest while there are more than ``most``."""
 
     def __init__(self, most: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._most = most
@@ -20,20 +20,20 @@ class Backlog:
         self.total = 0
 
     def open(self, end: Callable[[], None]) -> Share:
-        """The part of one session, which ``end`` would end."""
+        """Open the share of a session, which ``end`` ends."""
         share = Share(self, end)
         self._shares.add(share)
         return share
 
     def change(self, by: int) -> None:
-        """So much more is held, or less."""
+        """Add these bytes, or subtract them if negative."""
         self.total += by
         if self.total > self._most and not self._is_shedding:
             self._is_shedding = True
             self._call_soon(self._shed)
 
     def forget(self, share: Share) -> None:
-        """It holds nothing any more."""
+        """Remove a share that was closed."""
         self._shares.discard(share)
 
     def _shed(self) -> None:
@@ -46,7 +46,7 @@ class Backlog:
 
 
 class Share:
-    """What one session holds of a ``Backlog``."""
+    """The bytes of a ``Backlog`` that one session holds."""
 
     __slots__ = ("_backlog", "_is_open", "end", "held")
 
@@ -57,7 +57,7 @@ class Share:
         self._is_open = True
 
     def add(self, size: int) -> None:
-        """So many bytes more, or fewer: those are in the hands of gRPC."""
+        """Add these bytes, or subtract those that gRPC has taken over."""
         if self._is_open:
             self.held += size
             self._backlog.change(size)

@@ -1,4 +1,4 @@
-"""What one session has to say, until it is written: messages of a bounded size."""
+"""The updates of one session that are not written yet, packed into messages of bounded size."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MESSAGE_BYTES_MAX: Final = 1024 * 1024
 
 
 class Outbox:
-    """Updates in their order, and a Ping that may be due. ``share`` is told how many bytes wait.
+    """Updates in order, and a Ping that may be due. ``share`` counts the waiting bytes.
 
-    At most one assignment a member is in it, for another is told only after an acknowledgement.
+    It has at most one assignment per member: the next is sent only after an acknowledgement.
     """
 
     __slots__ = ("_bytes", "_ping_due", "_ping_id", "_share", "_updates", "renewed_sequence")
@@ -51,7 +51,7 @@ class Outbox:
         self._ping_due = False
 
     def next_message(self) -> group_pb2.SessionResponse | None:
-        """What to send now; ``None`` where nothing is."""
+        """The next message to write, or ``None`` if there is none."""
         if not self._updates and not self._ping_due:
             return None
         message = group_pb2.SessionResponse()
@@ -67,6 +67,7 @@ class Outbox:
             self._ping_due = False
             message.ping.ping_id = self._ping_id
         if not self._updates:
-            # Only now: who was found gone when that message came has been told before.
+            # Not before the last update: the client must first learn which members were fenced
+            # when that message came in, and are not renewed.
             message.renewed_sequence = self.renewed_sequence
         return message

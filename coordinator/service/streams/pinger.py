@@ -1,8 +1,8 @@
-"""One timer for all sessions: which of them have been silent, and get a Ping.
+"""One timer for all sessions, which sends a Ping to those that were silent.
 
-All on one beat, so that an idle server wakes once an interval and not once for each stream: on
-a machine at rest the waking is most of the price. A session is pinged when the server has said
-nothing for at least half an interval, so never later than after one and a half.
+With one timer an idle server wakes once per interval, not once per stream: on an idle machine the
+wake-ups are most of the cost. A session gets a Ping if the server has sent it nothing for half an
+interval, so the server is never silent for longer than one and a half.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections import deque
 from typing import Final, Protocol
 
 _SLICE: Final = 100
-"""So many sessions are looked at in one turn of the loop."""
+"""The number of sessions that one event-loop iteration checks."""
 
 
 class Pingable(Protocol):
     """A session, as the pinger sees it."""
 
     def ping_if_silent(self, since: float) -> None:
-        """Sends a Ping if nothing was sent since then (loop time)."""
+        """Send a Ping if nothing was sent since this loop time."""
 
 
 class Pinger:
-    """Runs only while there are sessions."""
+    """Its timer runs only while there are sessions."""
 
     __slots__ = ("_due", "_interval_s", "_loop", "_sessions", "_timer")
 

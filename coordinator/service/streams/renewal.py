@@ -1,4 +1,4 @@
-"""Renewing the sessions of all members of a stream, as cheaply as a stream at rest deserves."""
+"""Renews the sessions of all members of a stream, cheaply while the members stay the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator.service.streams.sessions import MemberKey
 
 
 class Renewal:
-    """Holds a ticket for each member while nothing changes; without, it asks for each by name."""
+    """Keeps a ticket for each member; once one is void, it looks every member up by its ids."""
 
     __slots__ = ("_coordinator", "_tickets")
 
@@ -18,11 +18,11 @@ class Renewal:
         self._tickets: list[MemberTicket] = []
 
     def forget(self) -> None:
-        """Members came or went."""
+        """Drop the tickets: members came or left."""
         self._tickets = []
 
     def renew(self, keys: Sequence[MemberKey], monotonic_ms: int) -> list[MemberKey]:
-        """Notes that all members were heard from; those that are members no more."""
+        """Renew all members; returns those that are no longer members."""
         if len(self._tickets) == len(keys) and self._use_tickets(monotonic_ms):
             return []
         coordinator = self._coordinator

@@ -1,8 +1,8 @@
-"""Sessions with much to do have their turns one after another, so that others are served between.
+"""Schedules sessions with many actions, so that other requests are served in between.
 
-A message of a session may hold a thousand actions. The first few are handled as they come, unless
-other sessions wait; of the others a slice in a turn of the loop, of one session at a time. A call
-that comes is taken in some two turns, so that those of others wait for that many slices each.
+One message may hold a thousand actions. The first few are handled at once, unless other sessions
+wait; the rest in slices, one slice of one session per event-loop iteration. An incoming call takes
+about two iterations, so it waits for about two slices.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections import deque
 from typing import Final
 
 FIRST_ACTIONS: Final = 10
-"""Actions of a message that are handled when it comes."""
+"""The number of actions of a message that are handled as it comes in."""
 ACTIONS: Final = 20
-"""Actions that are handled in a turn, of one session, each in some 50 µs."""
+"""The number of actions in a slice; each takes about 50 µs."""
 ACTION_BYTES: Final = 256
-"""An action of more counts as several: one may commit 10,000 partitions, in some 30 ms."""
+"""A larger action counts as several: a commit of 10,000 partitions takes about 30 ms."""
 
 
 class Turns:
-    """Who waits for a turn. Used on one loop."""
+    """The sessions that wait for their turn. Used on one event loop."""
 
     __slots__ = ("_waiting",)
 
@@ -28,12 +28,12 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def take_if_others_wait(self) -> None:
-        """As ``take``; returns at once where nobody waits."""
+        """As ``take``, but returns at once if nobody waits."""
         if self._waiting:
             await self.take()
 
     async def take(self) -> None:
-        """Returns when it is one's turn, which is never at once."""
+        """Return when it is the caller's turn, in a later event-loop iteration."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
@@ -47,5 +47,6 @@ class Turns:
             waiting.popleft()
         if waiting:
             waiting[0].set_result(None)
-            # It stays at the front until the next turn, so that nobody begins a second row.
+            # It stays at the front until the next iteration, so that no second chain of
+            # callbacks starts.
             loop.call_soon(self._give, loop)

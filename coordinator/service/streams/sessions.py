@@ -1,15 +1,15 @@
-"""Which session speaks for which member, over all streams of the process.
+"""Which session owns which member, over all streams of the process.
 
-It is the one with the member's highest ``join_id``. What is handled last is not always what was
-said last: a client gives up a connection whose other end has fallen silent and goes on over
-another one, and what the first still holds arrives later, after TCP's retransmission. There a
-Join's claim would be taken for an acknowledgement, and a commit would undo a later one. So the
-highest ``join_id`` is remembered after its stream has gone too. A restart forgets it, but with the
-process all connections end that could bring something late.
+It is the session with the member's highest ``join_id``. The message that is handled last is not
+always the one that was sent last: a client gives up a silent connection and continues on another
+one, and what the first still held arrives later, after a TCP retransmission. The owned partitions
+of such a late Join would be taken for an acknowledgement, and a late commit would overwrite a later
+one. So the highest ``join_id`` is remembered even after its stream has ended. A restart forgets it,
+but it also ends all connections that could deliver something late.
 
-Two programs may use one member id. They are told apart by their ``incarnation``, 0 for clients that
-do not say: while a member may hold a lease, nobody but its own incarnation has it
-(``Session``).
+Two programs may use one member id. Their ``incarnation`` tells them apart; it is 0 for clients that
+send none. While a member may hold a lease, only its own incarnation can join with its id
+(``SessionMembers``).
 """
 
 from __future__ import annotations
@@ -22,23 +22,27 @@ from model.ids import GroupId, MemberId
 MemberKey: TypeAlias = tuple[GroupId, MemberId]
 
 PAST_MAX: Final = 65_536
-"""So many members that are on no stream are remembered, those that left theirs last."""
+"""How many members without a stream are remembered; the oldest are forgotten first."""
 
 
 class Superseded(Protocol):
-    """A session, as the registry sees it; ``number`` is no other session's of the process."""
+    """The members of one session; its ``number`` is unique in the process."""
 
     number: int
 
     def supersede(self, key: MemberKey) -> None:
-        """A newer session speaks for the member now."""
+        """A newer session has resumed the member."""
+
+
+class Stoppable(Protocol):
+    """An open session."""
 
     def stop(self) -> None:
-        """Tell the client that the server stops, and end."""
+        """The server stops: tell the client, and end."""
 
 
 class LatestJoin(NamedTuple):
-    """The highest Join of a member, the session that it came on, and who said it."""
+    """The highest Join of a member, its session, and the client's incarnation."""
 
     join_id: int
     session: int
@@ -46,41 +50,41 @@ class LatestJoin(NamedTuple):
 
 
 class SessionRegistry:
-    """The sessions that are open, and the newest session of each member."""
+    """The open sessions, and the newest session of each member."""
 
     __slots__ = ("_latest", "_owners", "_past", "_sessions")
 
     def __init__(self) -> None:
         self._owners: dict[MemberKey, Superseded] = {}
         self._latest: dict[MemberKey, LatestJoin] = {}
-        """Of the members that have an owner."""
+        """Of members that are on a stream."""
         self._past: OrderedDict[MemberKey, LatestJoin] = OrderedDict()
-        """Of members that are on no stream, the longest gone first."""
-        self._sessions: set[Superseded] = set()
+        """Of members that are on no stream, in the order in which they left theirs."""
+        self._sessions: set[Stoppable] = set()
 
-    def open(self, session: Superseded) -> None:
+    def open(self, session: Stoppable) -> None:
         self._sessions.add(session)
 
-    def close(self, session: Superseded) -> None:
+    def close(self, session: Stoppable) -> None:
         self._sessions.discard(session)
 
     def knows(self, key: MemberKey, incarnation: int) -> bool:
-        """Whether the member's highest Join is of this incarnation."""
+        """Whether the member's highest Join came from this incarnation."""
         latest = self._find(key)
         return latest is not None and latest.incarnation == incarnation
 
     def knows_another(self, key: MemberKey, incarnation: int) -> bool:
-        """Whether it is of another one that says who it is."""
+        """Whether it came from another incarnation, other than 0."""
         latest = self._find(key)
         return latest is not None and latest.incarnation not in (0, incarnation)
 
     def enter(
         self, key: MemberKey, session: Superseded, join_id: int, incarnation: int = 0
     ) -> bool:
-        """The session speaks for the member; an older one is told that it no longer does.
+        """Make the session the owner of the member, and supersede the older one.
 
-        ``False``, and nothing done, for a Join that another stream has overtaken. On one stream
-        nothing overtakes.
+        Does nothing and returns ``False`` if a Join on another stream has overtaken this one.
+        Messages on one stream arrive in order.
         """
         latest = self._find(key)
         if latest is not None:
@@ -96,12 +100,12 @@ class SessionRegistry:
         return True
 
     def speaks(self, key: MemberKey, session: Superseded) -> bool:
-        """Whether the member's highest Join came on this session, and none went before it since."""
+        """Whether the member's highest Join came on this session."""
         latest = self._find(key)
         return latest is not None and latest.session == session.number
 
     def leave(self, key: MemberKey, session: Superseded) -> None:
-        """The session speaks for the member no more; what came last is remembered."""
+        """The session no longer owns the member; its highest Join is remembered."""
         if self._owners.get(key) is session:
             del self._owners[key]
             self._past[key] = self._latest.pop(key)
@@ -109,7 +113,7 @@ class SessionRegistry:
                 self._past.popitem(last=False)
 
     def stop(self) -> None:
-        """Ends every session as soon as its client has got what it is owed."""
+        """Stop every session; answers that are owed are still sent."""
         for session in tuple(self._sessions):
             session.stop()
 

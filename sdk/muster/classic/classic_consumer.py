@@ -1,4 +1,4 @@
-"""The protocol type ``consumer``: members that share the partitions of topics."""
+"""The protocol type ``consumer``: members share the partitions of topics."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _TIMEOUT_S: Final = 30.0
 
 
 class ConsumerGroupProtocol:
-    """Says what it subscribes to and owns, and assigns by ``muster.assignors.classic`` if it leads.
+    """Subscribes to topics, and assigns with ``muster.assignors.classic`` as the leader.
 
-    Where all of its assignors are cooperative (KIP-429) it keeps what it owns while it joins, gives
-    up what it is assigned no more, and joins again so that others get that; else it gives
-    everything up before each join.
+    If all of its assignors are cooperative (KIP-429), it keeps its partitions while it joins,
+    revokes those that it is no longer assigned, and rejoins so that others get them. Otherwise it
+    revokes everything before each join.
     """
 
     protocol_type = PROTOCOL_TYPE
@@ -57,7 +57,8 @@ class ConsumerGroupProtocol:
     ) -> None:
         self.topics = tuple(dict.fromkeys(topics))
         self.grants: dict[TopicPartition, int] = {}
-        """What is owned; a partition that was given up, or lost, and got again has a new number."""
+        """A number for each owned partition; one that is revoked or lost and assigned again gets a
+        new number."""
         self._granted = 0
         self._client = client
         self._group_id = group_id
@@ -70,16 +71,16 @@ class ConsumerGroupProtocol:
         self._counts: Mapping[str, int] = {}
         self._subscribed: Collection[str] = ()
         self.unknown_topics: frozenset[str] = frozenset()
-        """Of all members' topics those that there are not, as found when this one last led."""
+        """Topics of all members that did not exist when this member last led."""
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """Handed to the application and not given up."""
+        """Handed to the application and not revoked."""
         return frozenset(self.grants)
 
     @property
     def caller(self) -> object:
-        """Whose callbacks those of the member are."""
+        """The owner of the member's callbacks: see ``is_in_callback``."""
         return self._callbacks
 
     def note_late(self, timeout_ms: int) -> None:
@@ -87,7 +88,9 @@ class ConsumerGroupProtocol:
         self._callbacks.note_late(timeout_ms)
 
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
-        """A subscription for each assignor. Who has given all up claims nothing in it."""
+        """One subscription per assignor. A member that revokes everything before each join claims
+        nothing from cooperative ones.
+        """
         protocols = []
         for assignor in self._assignors:
             claims = not assignor.is_cooperative or self._is_cooperative
@@ -102,17 +105,17 @@ class ConsumerGroupProtocol:
         return protocols
 
     async def prepare_join(self) -> bool:
-        """Eager members stop with everything."""
+        """An eager member revokes everything."""
         if self._is_cooperative:
             return True
         await self.give_up()
         return False
 
     async def assign(self, generation: Generation) -> Mapping[str, bytes]:
-        """Raises ``AssignmentFailed`` where a member says what is no subscription."""
+        """Raises ``AssignmentFailed`` if a member's subscription cannot be decoded."""
         try:
             await self._look_up(generation)
-            # In a thread: sessions are to be kept alive meanwhile.
+            # In a thread, so that heartbeats go on meanwhile.
             return await asyncio.to_thread(
                 compute_assignment_bytes,
                 generation.protocol_name,
@@ -122,34 +125,34 @@ class ConsumerGroupProtocol:
         except MalformedProtocolError as error:
             raise AssignmentFailed(f"the leader cannot assign: {error}"[:200]) from error
         except grpc.aio.AioRpcError as error:
-            # It passes: one that clients try again with.
+            # A temporary failure: clients rejoin after this error.
             message = f"the leader cannot look up topics: {error.code().name}"
             raise AssignmentFailed(message, REBALANCE_IN_PROGRESS) from error
 
     async def note_skipped(self, generation: Generation) -> None:
-        """The topics of the group are watched from now on."""
+        """Look up the topics of the group, so that ``is_outdated`` can watch them."""
         try:
             await self._look_up(generation)
         except (MalformedProtocolError, grpc.aio.AioRpcError):
             self._subscribed = ()
 
     def gives_up(self, assignment: bytes) -> bool:
-        """Whether it owns a partition that is not assigned to it any more."""
+        """Whether it owns a partition that it is no longer assigned."""
         return not self.owned <= _decode(assignment)
 
     async def take(
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:
-        """Stops with what is not assigned any more, then starts with what is new."""
-        told = _decode(assignment)
-        revoked = self.owned - told
+        """Revoke what is no longer assigned, then start with what is new."""
+        target = _decode(assignment)
+        revoked = self.owned - target
         if revoked:
             await self._call(Revoke(revoked))
             self._release(revoked)
         if not holds():
             return False
-        self._had, self._generation = told, generation.generation
-        assigned = told - self.owned
+        self._had, self._generation = target, generation.generation
+        assigned = target - self.owned
         if assigned:
             self._granted += 1
             self.grants.update(dict.fromkeys(assigned, self._granted))
@@ -157,21 +160,21 @@ class ConsumerGroupProtocol:
         return bool(revoked)
 
     async def is_outdated(self) -> bool:
-        """Whether topics of the group have come, gone or grown since they were assigned."""
+        """Whether topics of the group were created, deleted or expanded since the assignment."""
         try:
             return await self._fetch_counts(self._subscribed) != self._counts
         except grpc.aio.AioRpcError:
             return False
 
     async def give_up(self) -> None:
-        """``on_revoked`` for everything."""
+        """Revoke everything."""
         revoked = self.owned
         if revoked:
             await self._call(Revoke(revoked))
         self._release(revoked)
 
     async def lose(self) -> None:
-        """``on_lost`` for everything; what was had is nothing to hold on to any more."""
+        """Call ``on_lost`` for everything; the next subscription claims nothing."""
         lost = self.owned
         self.grants.clear()
         self._had, self._generation = frozenset(), NO_GENERATION
@@ -188,7 +191,7 @@ class ConsumerGroupProtocol:
             await waiting
 
     async def _look_up(self, generation: Generation) -> None:
-        """Which topics the group subscribes to, and how many partitions they have."""
+        """Find the topics that the group subscribes to, and their partition counts."""
         self._subscribed = {
             topic for member in generation.members for topic in _read_topics(member)
         }
@@ -217,7 +220,7 @@ class ConsumerGroupProtocol:
 
 
 def _read_topics(member: JoinedMember) -> tuple[str, ...]:
-    """What a member subscribes to. Raises ``MalformedProtocolError``, which names the member."""
+    """The topics of a member. Raises ``MalformedProtocolError`` with its member id."""
     try:
         return decode_subscribed_topics(member.metadata)
     except MalformedProtocolError as error:
@@ -225,13 +228,13 @@ def _read_topics(member: JoinedMember) -> tuple[str, ...]:
 
 
 def _decode(assignment: bytes) -> Partitions:
-    """Whom the leader does not name has nothing. Raises ``AssignmentFailed``."""
+    """Decode an assignment; an empty one has no partitions. Raises ``AssignmentFailed``."""
     if not assignment:
         return frozenset()
     try:
         decoded = decode_assignment(assignment)
     except MalformedProtocolError as error:
-        raise AssignmentFailed(f"what the leader assigned cannot be read: {error}") from error
+        raise AssignmentFailed(f"the leader's assignment cannot be decoded: {error}") from error
     return frozenset(
         TopicPartition(each.topic, partition)
         for each in decoded.partitions

@@ -1,4 +1,4 @@
-"""Members of classic groups: one of them, which the coordinator elects, assigns for all."""
+"""A member of a classic consumer group; the leader that the coordinator elects assigns."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from muster.classic.classic_base import (
     ClassicBase,
 )
 from muster.classic.classic_consumer import ConsumerGroupProtocol
+from muster.classic.classic_engine import ClassicEngine
 from muster.classic.classic_offsets import commit_offsets, fetch_offsets
 from muster.classic.classic_options import make_options
 from muster.classic.classic_protocol import GroupProtocol
@@ -26,26 +27,26 @@ from muster.partitions import OffsetAndMetadata, TopicPartition
 
 
 class ClassicMember(ClassicBase):
-    """A member of the classic group ``group_id`` that reads ``topics`` with Kafka's consumers.
+    """A member of the classic group ``group_id`` that reads ``topics`` beside Kafka's consumers.
 
     ``target`` is ``host:port``, or a ``Client``. ``assignors`` are names of
-    ``muster.assignors.classic``, the preferred one first: ``range``, ``roundrobin``, ``sticky``,
-    ``cooperative-sticky``, ``redundant(n)``; the group takes one that all its members have, and the
-    member that leads runs it. Where all named are cooperative, partitions that stay are kept
-    through a rebalance (KIP-429); else everything is given up before each. Callbacks, one at a
-    time, functions or coroutine functions:
+    ``muster.assignors.classic`` in order of preference: ``range``, ``roundrobin``, ``sticky``,
+    ``cooperative-sticky``, ``redundant(n)``; the group selects one that all its members support,
+    and the leader runs it. If all of them are cooperative, the member keeps its partitions through
+    a rebalance (KIP-429); otherwise it gives everything up before each. Callbacks run one at a
+    time, and may be functions or coroutine functions:
 
     - ``on_assigned``: the member owns these from now on.
     - ``on_revoked``: the member must stop with these; nobody gets them before it returns, or
       before ``rebalance_timeout_ms`` has passed.
-    - ``on_lost``: somebody may have them already (the member was fenced or has expired).
+    - ``on_lost``: another member may have them already (this one was fenced or has expired).
 
-    What a callback raises comes out of the next ``poll`` or ``commit``, or of leaving the block.
-    A member that was fenced or has expired joins again, unless ``rejoin`` is false. With
-    ``instance_id`` it is a static member, which stays in its group for ``session_timeout_ms`` after
-    it has closed. As in Kafka, another member of that id takes its place at once: the one before
-    hears of it with its next heartbeat, and is out for good. A leader looks every
-    ``metadata_refresh_ms`` whether topics have changed.
+    If a callback raises, the next ``poll`` or ``commit``, or leaving the block, raises
+    ``CallbackFailed``. A member that was fenced or has expired joins again, unless ``rejoin`` is
+    false. With ``instance_id`` it is a static member, which stays in its group for
+    ``session_timeout_ms`` after it has closed. As in Kafka, another member of that id takes its
+    place at once: the old one is fenced at its next heartbeat, and is out for good. A leader
+    checks every ``metadata_refresh_ms`` whether topics have changed.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class ClassicMember(ClassicBase):
 
     @property
     def assignment(self) -> Partitions:
-        """What the member owns at this moment, by its own clock too: see
-        ``muster.connection.lease``.
+        """What the member owns now: nothing once its lease has ended by its own clock.
+
+        See ``muster.connection.lease``.
         """
         engine, protocol = self._engine, self._protocol
         if engine is None or protocol is None or not engine.holds:
@@ -96,7 +98,7 @@ class ClassicMember(ClassicBase):
 
     @property
     def unknown_topics(self) -> frozenset[str]:
-        """Of ``topics``, those that there are not, as far as it knows: who leads looks them up.
+        """Those of ``topics`` that do not exist, as of when this member last led its group.
 
         The leader logs those of all members. They are read as soon as they are created.
         """
@@ -104,52 +106,40 @@ class ClassicMember(ClassicBase):
         return frozenset() if protocol is None else protocol.unknown_topics & set(self._topics)
 
     def poll(self) -> Partitions:
-        """The assignment. Raises ``CallbackFailed``, or why the member is out for good."""
+        """Return the assignment. Raises ``CallbackFailed``, or why the member is out for good."""
         self._raise_failure()
         return self.assignment
 
     async def changes(self) -> AsyncIterator[Partitions]:
-        """The assignment now and after each change; of several changes at once only the last.
+        """Yield the assignment now and after each change; of several at once only the last.
 
-        Ends when the member is closed. Raises why the member is out of its group for good.
+        Ends when the member is closed. Raises the reason why it is out of its group for good.
         """
         changes = iterate_changes(self._running(), self._find_grants, lambda: self._is_closing)
         async for assignment in changes:
             yield assignment
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Reads these topics from now on, instead of those before; the group rebalances."""
+        """Replace the topics that the member reads; the group rebalances."""
         names = check_texts("topics", topics)
         self._running()
         assert self._protocol is not None, "it has joined"
         self._protocol.topics = tuple(dict.fromkeys(names))
         self.rejoin("the subscription has changed")
 
-    async def commit(
-        self,
-        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-        *,
-        timeout_ms: int = 30_000,
-    ) -> None:
-        """Commits offsets, those of the next records to read; returns when they are durable.
-
-        Calls for one partition go one after another, so that the last call is the last to count.
-        Works in ``on_revoked`` too. Raises ``CommitFailed`` for partitions that the member does
-        not own or that were refused, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
-        """
-        engine = self._running()
-        self._raise_kept()
-        async with asyncio.timeout(timeout_ms / 1000):
-            await commit_offsets(engine, self._find_grants, offsets)
-
     async def fetch_offsets(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 30_000
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Committed offsets of these partitions, or of all that the member owns."""
+        """Fetch the committed offsets of these partitions, by default of all owned ones."""
         engine = self._running()
         wanted = self.assignment if partitions is None else frozenset(partitions)
         async with asyncio.timeout(timeout_ms / 1000):
             return await fetch_offsets(engine, wanted)
+
+    async def _commit(
+        self, engine: ClassicEngine, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+    ) -> None:
+        await commit_offsets(engine, self._find_grants, offsets)
 
     def _find_grants(self) -> Mapping[TopicPartition, int]:
         engine, protocol = self._engine, self._protocol

@@ -1,4 +1,4 @@
-"""Commits and fetches of a member of a classic group, tried again as long as that can help."""
+"""Commits and offset fetches of a classic member, retried as long as that can help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from muster.errors import (
     PASSING,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
-    CommitFailed,
     MemberLost,
     decode_error,
 )
@@ -25,10 +24,8 @@ from muster.offsets import (
     RETRY_DELAY_S,
     Claim,
     check_owned,
-    decode_failures,
     decode_offsets,
     find_fetch_error,
-    find_passing,
     wait_until_available,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
@@ -43,10 +40,10 @@ async def commit_offsets(
     find_grants: Callable[[], Mapping[TopicPartition, int]] | None,
     offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
 ) -> None:
-    """Returns when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``.
+    """Return when all are durable. Raises ``CommitFailed``, ``MemberLost``, ``MusterError``.
 
-    ``find_grants``: what the member owns and the numbers of that, where that is partitions. Else a
-    commit is the generation's that it was made in.
+    ``find_grants`` returns the grants of owned partitions. Without it the member owns no
+    partitions, and the commit counts only in the generation in which it was made.
     """
     check_holds(engine)
     if find_grants is not None:
@@ -63,24 +60,18 @@ async def commit_offsets(
             response = await _commit(engine, generation, topics)
             if response is None:
                 continue
-            if response.HasField("error"):
-                await _handle_error(engine, response.error, generation)
-                continue
-            passing = find_passing(response, _AGAIN)
-            if passing is not None:
-                await _handle_error(engine, passing, generation)
-                continue
-            claim.failures.update(decode_failures(response, topics))
-            if claim.finish(part):
+            refusal = claim.handle_result(part, topics, response, _AGAIN)
+            if refusal is not None:
+                await _handle_error(engine, refusal, generation)
+            elif claim.is_finished:
                 break
-    if claim.failures:
-        raise CommitFailed(claim.failures)
+    claim.check_failures()
 
 
 async def _commit(
     engine: ClassicEngine, generation: int, topics: Sequence[types_pb2.TopicOffsets]
 ) -> group_pb2.CommitOffsetsResponse | None:
-    """``None`` where the server could not be reached. Raises ``MusterError``."""
+    """Return ``None`` if the server could not be reached. Raises ``MusterError``."""
     request = group_pb2.CommitOffsetsRequest(
         group_id=engine.group_id,
         member_id=engine.member_id,
@@ -103,7 +94,7 @@ async def _commit(
 async def fetch_offsets(
     engine: ClassicEngine, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Committed offsets; ``None`` where there is none. Raises ``MemberLost``, ``MusterError``."""
+    """Fetch committed offsets, or ``None`` each. Raises ``MemberLost``, ``MusterError``."""
     request = group_pb2.FetchOffsetsRequest(
         group_id=engine.group_id,
         client_id=engine.options.client_id,
@@ -125,17 +116,17 @@ async def fetch_offsets(
 
 
 def check_holds(engine: ClassicEngine) -> None:
-    """Raises ``MemberLost``, or why the member is out, unless it is one."""
+    """Raise the failure of the engine, or ``MemberLost``, unless its lease holds."""
     if not engine.holds:
         raise engine.failure or MemberLost("the member is in no generation of its group")
 
 
 async def _handle_error(engine: ClassicEngine, error: types_pb2.Error, generation: int) -> None:
-    """Returns when it makes sense to try again; else raises."""
+    """Return when a retry makes sense; otherwise raise."""
     if error.error_code in PASSING or error.error_code == REBALANCE_IN_PROGRESS:
         await asyncio.sleep(RETRY_DELAY_S)
     elif error.error_code not in _GONE:
         raise decode_error(error)
     elif error.error_code != ILLEGAL_GENERATION or generation == engine.generation:
-        # In a later generation the member may own it still, and says so next.
+        # In a later generation the member may still own the partition: the retry uses that one.
         raise decode_error(error, MemberLost)

@@ -1,4 +1,4 @@
-"""What a classic member says of itself, checked before it asks anybody."""
+"""The options of a classic member, checked before it joins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from muster.arguments import check_ms, check_text
 
 @dataclass(frozen=True, slots=True)
 class ClassicOptions:
-    """What a member says of itself when it joins, and how it behaves."""
+    """What a member sends when it joins, and how it behaves."""
 
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -30,7 +30,7 @@ def make_options(
     *,
     rejoin: bool,
 ) -> ClassicOptions:
-    """Raises ``TypeError`` or ``ValueError`` for what cannot be said."""
+    """Raises ``TypeError`` or ``ValueError`` for values that do not fit into a message."""
     return ClassicOptions(
         check_ms("session_timeout_ms", session_timeout_ms),
         check_ms("rebalance_timeout_ms", rebalance_timeout_ms),

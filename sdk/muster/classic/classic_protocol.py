@@ -1,4 +1,4 @@
-"""What a classic group is about, as far as ``muster.classic.classic_engine`` needs to know."""
+"""The interface of a protocol type to ``muster.classic.classic_engine``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ UNKNOWN_SERVER_ERROR: Final = -1
 
 
 class AssignmentFailed(MusterError):
-    """Raise it where a leader assigns and cannot: all who wait are told ``code`` and the message.
+    """A leader raises it if it cannot assign: all waiting members get ``code`` and the message.
 
-    ``code`` is one of Kafka's. The group then rebalances.
+    ``code`` is a Kafka error code. The group then rebalances.
     """
 
     def __init__(self, message: str, code: int = UNKNOWN_SERVER_ERROR) -> None:
@@ -25,10 +25,10 @@ class AssignmentFailed(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A generation of a group, as one of its members is told of it.
+    """A generation of a group, as one of its members sees it.
 
-    ``members`` are all of them, with what each said for the protocol that was chosen, where
-    ``member_id`` is the leader; else there are none. Nobody leads in a consumer group.
+    If ``member_id`` is the leader, ``members`` has all members with their metadata for the selected
+    protocol; otherwise it is empty. A consumer group has no leader.
     """
 
     generation: int
@@ -39,50 +39,50 @@ class Generation:
 
     @property
     def is_leader(self) -> bool:
-        """Whether the member assigns in this generation."""
+        """Whether the member leads this generation."""
         return self.member_id == self.leader
 
 
 class GroupProtocol(Protocol):
-    """What a member says, does when it leads, and does with what it is assigned.
+    """A member's metadata, its assignor if it leads, and what it does with its assignment.
 
-    One of these is called at a time. Sessions are kept alive meanwhile.
+    The methods are called one at a time. Heartbeats go on meanwhile.
     """
 
     protocol_type: str
 
     @property
     def caller(self) -> object:
-        """Whose callbacks those of the member are."""
+        """The owner of the member's callbacks: see ``is_in_callback``."""
 
     def note_late(self, timeout_ms: int) -> None:
-        """What runs is about to be cancelled: the member has had that long to close."""
+        """The callback that runs has exceeded the timeout of ``close``, and will be cancelled."""
 
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
-        """What the member can follow and says for each, the preferred one first."""
+        """The supported protocols in order of preference, each with the member's metadata."""
 
     async def prepare_join(self) -> bool:
-        """Before each join: gives up what may not be kept. Whether anything may be kept."""
+        """Revoke, before a join, what may not be kept; returns whether anything may be."""
 
     async def assign(self, generation: Generation) -> Mapping[str, bytes]:
-        """As the leader: what each member gets. What it raises ends the generation."""
+        """As the leader: return the assignment of each member. Raising ends the generation."""
 
     async def note_skipped(self, generation: Generation) -> None:
-        """As the leader that is back: the assignment stays as it is (KIP-814)."""
+        """As a leader that has rejoined: the assignment stays as it is (KIP-814)."""
 
     def gives_up(self, assignment: bytes) -> bool:
-        """Whether something of what the member has may not be in what it is assigned now."""
+        """Whether this assignment may lack something that the member has."""
 
     async def take(
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:
-        """Takes what is assigned, as long as it ``holds``; whether to join again at once."""
+        """Take the assignment while it ``holds``; returns whether to rejoin at once."""
 
     async def is_outdated(self) -> bool:
-        """As the leader, from time to time: whether what it assigned has to change."""
+        """As the leader, from time to time: whether the assignment has to change."""
 
     async def give_up(self) -> None:
-        """Gives everything up; nobody else has it yet."""
+        """Revoke everything: no other member has it yet."""
 
     async def lose(self) -> None:
-        """Everything is lost; somebody else may have it."""
+        """Everything is lost: another member may have it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from muster.classic.classic_base import (
@@ -13,6 +12,7 @@ from muster.classic.classic_base import (
     SESSION_TIMEOUT_MS,
     ClassicBase,
 )
+from muster.classic.classic_engine import ClassicEngine
 from muster.classic.classic_offsets import commit_offsets
 from muster.classic.classic_options import make_options
 from muster.classic.classic_protocol import GroupProtocol
@@ -28,18 +28,19 @@ from muster.partitions import OffsetAndMetadata, TopicPartition
 
 
 class ClassicWorker(ClassicBase):
-    """A member of a group of any protocol type: who writes, who runs which task, and the like.
+    """A member of a group of any protocol type, for example to elect a writer or share out tasks.
 
-    ``protocols`` are names, the preferred one first, with what this member says for each: bytes,
-    or a function that is asked at each join. The member that the coordinator elects is asked to
-    ``assign``: it gets the ``Generation`` with all members and what they said, and returns the
-    bytes of each member by its id; who is left out gets none. ``AssignmentFailed`` tells all why
-    that cannot be, and the group tries again. Callbacks, functions or coroutine functions:
+    ``protocols`` are names in order of preference, each with this member's metadata: bytes, or a
+    function that is called at each join. The leader's ``assign`` gets the ``Generation`` with all
+    members and their metadata, and returns the assignment of each member id as bytes; members that
+    it leaves out get none. If it raises ``AssignmentFailed``, all members get that error, and the
+    group rebalances. A commit counts for the generation in which it was made. Callbacks may be
+    functions or coroutine functions:
 
-    - ``on_assignment``: these bytes are the member's in this generation.
-    - ``on_revoked``: the member must stop with what these bytes mean. Called before each join
-      unless ``keeps`` is set; then an assignment holds until the next one.
-    - ``on_lost``: somebody may do it already (the member was fenced or has expired).
+    - ``on_assignment``: these bytes are the member's assignment in this generation.
+    - ``on_revoked``: the member must stop with its assignment. Called before each join unless
+      ``keeps`` is set; then an assignment is valid until the next one.
+    - ``on_lost``: another member may have it already (this one was fenced or has expired).
     """
 
     def __init__(
@@ -78,29 +79,19 @@ class ClassicWorker(ClassicBase):
 
     @property
     def assignment(self) -> bytes | None:
-        """What the member is assigned at this moment, by its own clock too; ``None``: nothing."""
+        """The assignment, or ``None`` if there is none or the lease has ended by its own clock."""
         engine = self._engine
         return self._protocol.held if engine is not None and engine.holds else None
 
     def poll(self) -> bytes | None:
-        """The assignment. Raises ``CallbackFailed``, or why the member is out for good."""
+        """Return the assignment. Raises ``CallbackFailed``, or why the member is out for good."""
         self._raise_failure()
         return self.assignment
 
-    async def commit(
-        self,
-        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-        *,
-        timeout_ms: int = 30_000,
+    async def _commit(
+        self, engine: ClassicEngine, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> None:
-        """Commits offsets as a member of this generation; returns when they are durable.
-
-        Raises ``CommitFailed``, ``MemberLost``, ``TimeoutError``, and ``CallbackFailed``.
-        """
-        engine = self._running()
-        self._raise_kept()
-        async with asyncio.timeout(timeout_ms / 1000):
-            await commit_offsets(engine, None, offsets)
+        await commit_offsets(engine, None, offsets)
 
     def _make_protocol(self, client: Client) -> GroupProtocol:
         return self._protocol

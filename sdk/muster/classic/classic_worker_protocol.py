@@ -1,4 +1,4 @@
-"""Any protocol type: what members say and are assigned is the application's."""
+"""Any protocol type: metadata and assignments are the application's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnEnd: TypeAlias = Callable[[bytes], Awaitable[None] | None]
 
 
 class WorkerProtocol:
-    """Calls the application, and keeps what it raises until somebody asks."""
+    """Calls the application, and keeps what it raises until the application asks."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class WorkerProtocol:
 
     @property
     def caller(self) -> object:
-        """Whose callbacks those of the member are."""
+        """The owner of the member's callbacks: see ``is_in_callback``."""
         return self
 
     def note_late(self, timeout_ms: int) -> None:
@@ -59,34 +59,34 @@ class WorkerProtocol:
             self.kept.append(CallbackFailed(message))
 
     def make_protocols(self) -> Sequence[tuple[str, bytes]]:
-        """Metadata that are a function are asked for at each join."""
+        """Metadata given as a function are computed at each join."""
         return [
             (name, metadata if isinstance(metadata, bytes) else metadata())
             for name, metadata in self.protocols.items()
         ]
 
     async def prepare_join(self) -> bool:
-        """Stops with what was assigned, unless it may be kept."""
+        """Revoke the assignment, unless it may be kept."""
         if not self._keeps:
             await self.give_up()
         return self._keeps
 
     async def assign(self, generation: Generation) -> Mapping[str, bytes]:
-        """What the application says; what it raises is reported to the group."""
+        """Call ``assign`` of the application; what it raises is sent to the group."""
         assigned = self._assign(generation)
         return await assigned if inspect.isawaitable(assigned) else assigned
 
     async def note_skipped(self, generation: Generation) -> None:
-        """Nothing is watched."""
+        """Nothing to do: the application watches its own resources."""
 
     def gives_up(self, assignment: bytes) -> bool:
-        """What the bytes mean is the application's: all but the same may."""
+        """Only the application can read the bytes, so any other assignment may."""
         return self.held not in (None, assignment)
 
     async def take(
         self, generation: Generation, assignment: bytes, holds: Callable[[], bool]
     ) -> bool:
-        """Tells the application, also of the same assignment in a new generation."""
+        """Call ``on_assignment``, also for the same assignment in a new generation."""
         if not holds():
             return False
         self.held = assignment
@@ -94,18 +94,18 @@ class WorkerProtocol:
         return False
 
     async def is_outdated(self) -> bool:
-        """The application says so itself: ``rejoin``."""
+        """Never: the application calls ``rejoin``."""
         return False
 
     async def give_up(self) -> None:
-        """``on_revoked``, if there is an assignment."""
+        """Call ``on_revoked``, if there is an assignment."""
         held = self.held
         if held is not None:
             await self._call("on_revoked", self._on_revoked, held)
         self.held = None
 
     async def lose(self) -> None:
-        """``on_lost``, if there is an assignment."""
+        """Call ``on_lost``, if there is an assignment."""
         held, self.held = self.held, None
         if held is not None:
             await self._call("on_lost", self._on_lost, held)

@@ -1,1 +1,1 @@
-"""One connection to a server: its channel, its session stream, unary calls, and leases."""
+"""One connection to a server: channel, session stream, unary calls, and leases."""

@@ -1,4 +1,4 @@
-"""One session stream of the client: what is sent and what comes back, until it breaks."""
+"""One session stream of the client: sends actions and receives updates until it breaks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from muster.connection.unary import is_cancelled
 from muster.v1 import group_pb2
 
 FINISH_S = 1.0
-"""How long the last words on a stream may take."""
+"""How long the last messages of a stream may take."""
 _MESSAGE_ACTIONS_MAX = 500
 _MESSAGE_BYTES_MAX = 512 * 1024
 
 
 class Stream:
-    """Actions of one turn of the event loop go into one message. ``sent`` is for the leases."""
+    """Batches the actions of one event-loop iteration; leases are computed from ``sent``."""
 
     def __init__(
         self,
@@ -41,19 +41,20 @@ class Stream:
 
     @property
     def next_sequence(self) -> int:
-        """The lowest sequence that what is sent from now on may have."""
+        """The sequence of the next message."""
         return self._sequence + 1
 
     def send(self, action: group_pb2.MemberAction) -> None:
-        """Sends an action with the next message."""
+        """Send an action with the next message."""
         self._leaves_unanswered += action.HasField("leave")
         self._outbox.append(action)
         self._wake.set()
 
     def finish(self) -> None:
-        """Nobody needs the stream any more: ends it when what is to be said has been heard.
+        """End the stream once the server has received the last actions.
 
-        A call that is cancelled drops what is being written, and what the server has not read.
+        Cancelling the call would drop messages that are being written or that the server has not
+        read.
         """
         self.is_finished = True
         if not self._outbox and self._leaves_unanswered <= 0:
@@ -64,17 +65,17 @@ class Stream:
         asyncio.get_running_loop().call_later(FINISH_S, self.shut)
 
     def shut(self) -> None:
-        """Gives the stream up: the server is silent, or nobody needs it any more."""
+        """Cancel the stream: the server is silent, or no member is left."""
         self._is_broken = True
         self._call.cancel()
 
     async def run(self) -> None:
-        """Carries messages both ways. Returns, or raises ``AioRpcError``, when the stream ends."""
+        """Read and write until the stream ends. Raises ``AioRpcError`` if it breaks."""
         writer = asyncio.create_task(self._write())
         try:
             await self._read()
         except asyncio.CancelledError:
-            # A call that is cancelled here raises what a cancelled task does.
+            # ``shut`` cancels the call, which raises the same as cancelling the task.
             if is_cancelled() or not self._is_broken:
                 raise
         finally:
@@ -91,7 +92,7 @@ class Stream:
             for update in response.updates:
                 self._leaves_unanswered -= update.HasField("left")
             self._receive(response)
-            # After the updates: they say who is not covered by it any more.
+            # After the updates, which say which members it no longer renews.
             self.sent.note_renewed(response.renewed_sequence)
             if response.HasField("ping"):
                 self._pong_id = response.ping.ping_id
@@ -106,7 +107,7 @@ class Stream:
                 self.sent.note_sent(message.sequence, read_clock())
                 await self._call.write(message)
             if self.is_ending:
-                # The server answers what it has read, and ends the stream.
+                # The server answers everything that it has read, and then ends the stream.
                 await self._call.done_writing()
                 return
 

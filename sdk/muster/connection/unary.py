@@ -1,4 +1,4 @@
-"""Unary calls, tasks of the application, and what it means that one was cancelled."""
+"""Unary calls and tasks of the application, and how to tell who was cancelled."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ T = TypeVar("T")
 
 
 class AwaitedCancelledError(Exception):
-    """A coroutine has awaited what somebody cancelled; nobody has cancelled the coroutine."""
+    """A coroutine awaited something that was cancelled, but was not cancelled itself."""
 
 
 def is_cancelled() -> bool:
-    """Whether the running task is to end; else only something that it has awaited was cancelled."""
+    """Whether the running task was cancelled, and not only something that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 async def ask(method: Callable[..., Awaitable[Any]], request: Any, **options: Any) -> Any:
-    """The answer. Raises ``AioRpcError``, also where the connection was closed under the call.
+    """Return the answer. Raises ``AioRpcError``, also if the connection is closed meanwhile.
 
-    grpc.aio tells that as it tells who has cancelled the task itself.
+    In that case grpc.aio raises ``CancelledError``, as if the task itself had been cancelled.
     """
     try:
         return await method(request, **options)
@@ -44,34 +44,37 @@ async def ask(method: Callable[..., Awaitable[Any]], request: Any, **options: An
 
 _TROUBLES: Final = (
     ("Connection refused", "connection refused: nothing listens there"),
-    ("before receiving SETTINGS", "it took the connection, and says nothing: is it a gRPC port?"),
-    ("http1.x server", "what listens there does not speak gRPC: is it the HTTP port?"),
-    ("Expected SETTINGS", "what listens there does not speak gRPC"),
-    ("Socket closed", "it closed the connection before it said anything: is it the Kafka port?"),
-    ("lookup failed", "its name is not known"),
+    (
+        "before receiving SETTINGS",
+        "it accepted the connection, but is silent: is it a gRPC port?",
+    ),
+    ("http1.x server", "the port does not speak gRPC: is it the HTTP port?"),
+    ("Expected SETTINGS", "the port does not speak gRPC"),
+    ("Socket closed", "it closed the connection before it sent anything: is it the Kafka port?"),
+    ("lookup failed", "the host name is unknown"),
 )
-"""What details of gRPC mean for who has to put it right."""
+"""Parts of gRPC's error details, and what they mean."""
 
 
 def describe_trouble(error: grpc.aio.AioRpcError) -> str:
-    """Why a server could not be asked, for people."""
+    """Why a call failed, for humans."""
     details = error.details() or error.code().name
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-        return f"what answers there is no Muster: {details}"
+        return f"the server is not a Muster server: {details}"
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return "it did not answer"
-    said = details.rpartition("last error: ")[2]
+    cause = details.rpartition("last error: ")[2]
     for part, sentence in _TROUBLES:
-        if part in said:
-            return f"{sentence} ({said})"
-    return said
+        if part in cause:
+            return f"{sentence} ({cause})"
+    return cause
 
 
 async def raise_failures(awaitable: Awaitable[T]) -> T:
-    """What the application's coroutine returns. Raises what it does.
+    """Await a coroutine of the application, and raise what it raises.
 
-    Where it awaits something that was cancelled (``worker.cancel(); await worker``) it has failed,
-    and has not been cancelled itself: ``AwaitedCancelledError``.
+    If it awaits something that was cancelled (``worker.cancel(); await worker``), it has failed but
+    was not cancelled itself: raises ``AwaitedCancelledError``.
     """
     try:
         return await awaitable
@@ -82,7 +85,7 @@ async def raise_failures(awaitable: Awaitable[T]) -> T:
 
 
 def call_in_thread(function: Callable[..., T], *values: Any) -> asyncio.Future[T]:
-    """What it returns or raises. The thread is its own, and keeps no program from ending."""
+    """Call a function in a new daemon thread, which does not keep the program from exiting."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
@@ -100,7 +103,7 @@ def call_in_thread(function: Callable[..., T], *values: Any) -> asyncio.Future[T
         except BaseException as error:  # noqa: BLE001 - raised where it is awaited
             outcome = (answer.set_exception, error)  # type: ignore[assignment]
         with suppress(RuntimeError):
-            # The loop may have ended meanwhile.
+            # The event loop may have been closed meanwhile.
             loop.call_soon_threadsafe(tell, *outcome)
 
     threading.Thread(target=run, name="muster-assign", daemon=True).start()
@@ -108,9 +111,9 @@ def call_in_thread(function: Callable[..., T], *values: Any) -> asyncio.Future[T
 
 
 async def stop(task: asyncio.Future[None], deadline: float) -> None:
-    """Cancels the task and returns when it has ended, or when ``read_clock`` reads the deadline.
+    """Cancel the task and wait until it has ended, or until the deadline of ``read_clock``.
 
-    For callers that are being cancelled: being so once more ends the wait no sooner.
+    Its callers are being cancelled themselves: another cancellation does not end the wait.
     """
     task.cancel()
     while not task.done() and (left_s := deadline - read_clock()) > 0:

@@ -26,6 +26,7 @@ from muster.commit_order import CommitOrder
 from muster.connection.lease import ClassicLease, Lease
 from muster.connection.stream import Stream
 from muster.engine import Engine
+from muster.member_sender import MemberSender
 from muster.membership import Status
 from muster.offsets import Claim
 from tests.sim.broken.put_back import PutBack
@@ -138,7 +139,7 @@ def cancelled_closes_leave_ghosts(patch: pytest.MonkeyPatch) -> None:
 
     def silent(self: Engine) -> None:
         if self.membership.status is Status.MEMBER:
-            self._joined_on = None
+            self._sender._joined_on = None
         detach(self)
 
     patch.setattr(Engine, "detach", silent)
@@ -147,13 +148,13 @@ def cancelled_closes_leave_ghosts(patch: pytest.MonkeyPatch) -> None:
 
 def expired_members_leave_ghosts(patch: pytest.MonkeyPatch) -> None:
     """A member whose lease has ended by its own clock is gone without a word."""
-    leave = Engine._leave_behind_nobody
+    leave = MemberSender.leave_if_joined
 
-    def silent(self: Engine) -> None:
-        if self.holds or self.membership.status is Status.JOINING:
+    def silent(self: MemberSender) -> None:
+        if self.holds or self._membership.status is Status.JOINING:
             leave(self)
 
-    patch.setattr(Engine, "_leave_behind_nobody", silent)
+    patch.setattr(MemberSender, "leave_if_joined", silent)
 
 
 def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from muster.connection import client as client_module
+from muster.connection import shared_clients
 from tests.unit.service.stand import Stand, running_stand
 
 
@@ -37,4 +37,4 @@ async def steady() -> AsyncIterator[Stand]:
 @pytest.fixture(autouse=True)
 def no_shared_client_is_left() -> Iterator[None]:
     yield
-    assert not client_module._SHARED
+    assert not shared_clients._SHARED

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import muster
-from muster.connection import client as client_module
+from muster.connection import shared_clients
 from tests.support.waiting import until
 from tests.unit.sdk.test_member import make_member
 from tests.unit.service.stand import Stand
@@ -94,7 +94,7 @@ async def test_a_join_that_cannot_begin_keeps_no_connection(
     monkeypatch.setattr(member, "_start_watchdog", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         await member.join()
-    assert not client_module._SHARED
+    assert not shared_clients._SHARED
 
 
 async def test_a_loop_that_ended_without_a_close_keeps_no_connection(stand: Stand) -> None:
@@ -102,6 +102,6 @@ async def test_a_loop_that_ended_without_a_close_keeps_no_connection(stand: Stan
         def is_closed(self) -> bool:
             return True
 
-    client_module._SHARED[(Ended(), stand.target, 0)] = (object(), 1)  # type: ignore[index,assignment]
+    shared_clients._SHARED[(Ended(), stand.target, 0)] = (object(), 1)  # type: ignore[index,assignment]
     async with make_member(stand):
-        assert len(client_module._SHARED) == 1
+        assert len(shared_clients._SHARED) == 1

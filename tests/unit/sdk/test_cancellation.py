@@ -145,7 +145,7 @@ async def test_what_was_lost_and_got_again_is_shown_as_missing_once(stand: Stand
         assert member._engine is not None
         membership = member._engine.membership
         gone = frozenset({muster.TopicPartition("orders", 1)})
-        membership.told = dict(membership.owned)
+        membership.assignment = dict(membership.owned)
         membership.finish_revoke(gone)
         membership.begin_assign(gone)
         assert await anext(changes) == ALL - gone

@@ -100,7 +100,7 @@ class StreamEngine:
         self.grant(ONE, TWO)
 
     def grant(self, *partitions: TopicPartition) -> None:
-        self.membership.told = dict.fromkeys(partitions, b"")
+        self.membership.assignment = dict.fromkeys(partitions, b"")
         self.membership.begin_assign(frozenset(partitions))
 
     async def wait_for_change(self) -> None:

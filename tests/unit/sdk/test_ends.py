@@ -8,10 +8,11 @@ import time
 import pytest
 
 import muster
-from muster.classic.classic_engine import _Again, _Lost
-from muster.connection import client as client_module
+from muster.classic.classic_membership import Lost
+from muster.classic.classic_rebalance import JoinAgain
+from muster.connection import shared_clients
 from muster.connection.lease import read_clock
-from muster.engine import Engine
+from muster.member_sender import MemberSender
 from muster.membership import Partitions
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import make_classic
@@ -33,7 +34,7 @@ async def test_a_close_ends_a_join_that_waits(stand: Stand) -> None:
         await second.close()
         with pytest.raises(muster.MemberLost, match="closed"):
             await joining
-        assert [users for _, users in client_module._SHARED.values()] == [1]
+        assert [users for _, users in shared_clients._SHARED.values()] == [1]
         assert bystander.poll() == ALL
         await first.close(for_good=True)
         await holder.close()
@@ -51,7 +52,7 @@ async def test_a_close_ends_a_classic_join_that_waits() -> None:
         await member.close()
         with pytest.raises(muster.MemberLost, match="closed"):
             await joining
-        assert [users for _, users in client_module._SHARED.values()] == [1]
+        assert [users for _, users in shared_clients._SHARED.values()] == [1]
 
 
 async def test_a_poll_within_a_plain_on_lost_loses_nothing_twice(stand: Stand) -> None:
@@ -62,7 +63,8 @@ async def test_a_poll_within_a_plain_on_lost_loses_nothing_twice(stand: Stand) -
         assert len(lost) < 5
         member.poll()
 
-    member = make_member(stand, on_lost=on_lost)
+    # A plain callback: one that still ran would hold on_lost back.
+    member = make_member(stand, on_assigned=lambda _: None, on_lost=on_lost)
     await member.join()
     await until(lambda: member.assignment == ALL)
     assert member._engine is not None
@@ -150,7 +152,7 @@ async def test_a_server_that_was_not_heard_because_nobody_listened_is_not_silent
         client = member._engine.client
         stream = client._stream
         assert stream is not None
-        stream.received_at -= 2 * client._silence_s
+        stream.received_at -= 2 * client._silence.limit_s
         client._on_timer()
         assert not stream._is_broken
         if has_come:
@@ -276,10 +278,10 @@ async def test_an_assignment_that_comes_after_its_lease_is_not_held_untaken() ->
         await member.join()
         engine = member._engine
         assert engine is not None
-        engine._lease._renewed_at = float("-inf")
+        engine.membership.lease._renewed_at = float("-inf")
         for _ in range(3):
             await asyncio.sleep(0)
-        engine._lease.note_renewed(read_clock())
+        engine.membership.lease.note_renewed(read_clock())
         await until(lambda: member.assignment == ALL)
         await member.close()
 
@@ -288,12 +290,12 @@ async def test_a_first_assignment_that_comes_after_its_lease_is_asked_for_again(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bug: a process that stood still while it joined left, and waited in vain for being in."""
-    compute, late = Engine._compute_lease_deadline, iter((True,))
+    compute, late = MemberSender.compute_lease_deadline, iter((True,))
 
-    def compute_late_once(engine: Engine) -> float:
-        return float("-inf") if next(late, False) else compute(engine)
+    def compute_late_once(sender: MemberSender) -> float:
+        return float("-inf") if next(late, False) else compute(sender)
 
-    monkeypatch.setattr(Engine, "_compute_lease_deadline", compute_late_once)
+    monkeypatch.setattr(MemberSender, "compute_lease_deadline", compute_late_once)
     async with make_member(stand, join_timeout_ms=10_000) as member:
         await until(lambda: member.assignment == ALL)
         assert member._engine is not None
@@ -327,8 +329,8 @@ async def test_who_is_lost_while_it_waits_to_join_again_joins_again(
 
         async def be_told_to_wait() -> None:
             monkeypatch.setattr(engine, "_go_round", go_round)
-            asyncio.get_running_loop().call_soon(engine._lose, _Lost("put out", forgets_id=False))
-            raise _Again(waits=True)
+            asyncio.get_running_loop().call_soon(engine._lose, Lost("put out", forgets_id=False))
+            raise JoinAgain(waits=True)
 
         monkeypatch.setattr(engine, "_go_round", be_told_to_wait)
         engine.rejoin("a test")

@@ -101,7 +101,8 @@ async def test_a_member_that_cannot_join_again_leaves_nobody_behind(stand: Stand
         await until(lambda: member.assignment == ALL)
         engine = member._engine
         assert engine is not None
-        engine._options = replace(engine._options, server_assignor="unheard of")
+        options = replace(engine._options, server_assignor="unheard of")
+        engine._sender._options = options
         member.request_assignment()
         await until(lambda: member.assignment == frozenset())
         with pytest.raises(muster.JoinRefused, match="unheard of"):
@@ -306,8 +307,8 @@ async def test_a_classic_member_leaves_where_all_tasks_are_cancelled(commits: bo
         engine = member._engine
         assert engine is not None
         assert engine._main is not None
-        assert engine._beats is not None
-        for task in (engine._main, engine._beats, working):
+        assert engine._heartbeats.task is not None
+        for task in (engine._main, engine._heartbeats.task, working):
             task.cancel()
         await asyncio.wait((working,))
         assert committed == [ALL] * commits

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import muster
-from muster.connection import client as client_module
+from muster.connection import shared_clients
 from muster.membership import Partitions
 from tests.support.waiting import until
 from tests.unit.sdk.watcher import Hold, Ledger, Watcher
@@ -118,7 +118,7 @@ async def test_members_of_a_process_share_one_connection(stand: Stand) -> None:
         make_member(stand, name="c"),
     ):
         assert len(stand.server._sessions._sessions) == 1
-        assert len(client_module._SHARED) == 1
+        assert len(shared_clients._SHARED) == 1
     await until(lambda: not stand.server._sessions._sessions)
 
 
@@ -131,7 +131,7 @@ async def test_a_client_of_ones_own(stand: Stand) -> None:
         make_member(other),
     ):
         assert len(stand.server._sessions._sessions) == 2
-        assert not client_module._SHARED
+        assert not shared_clients._SHARED
 
 
 async def test_changes_are_seen_as_they_come(stand: Stand) -> None:
@@ -302,7 +302,7 @@ async def test_a_callback_cannot_close_its_member(stand: Stand) -> None:
     member = make_member(stand, on_assigned=close)
     await member.join()
     await until(lambda: member.assignment == ALL)
-    await until(lambda: not member._engine._callback)  # type: ignore[union-attr]
+    await until(lambda: not member._engine._reconciliation._callback)  # type: ignore[union-attr]
     with pytest.raises(muster.CallbackFailed, match="cannot close"):
         member.poll()
     await member.close()

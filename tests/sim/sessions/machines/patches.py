@@ -21,8 +21,8 @@ import grpc.aio
 import muster.classic.classic_member
 import muster.member  # noqa: F401 - both imported lazily by the package; patched below
 from coordinator.service.session import session as _session  # noqa: F401 - patched below
-from muster.connection import client as sdk_client
-from muster.connection.client import Client
+from muster.connection import shared_clients
+from muster.connection.channel import ServerChannel
 from tests.sim.sessions.links.channel import SimChannel
 from tests.sim.sessions.links.network import Network
 from tests.sim.sessions.links.servicers import SimServer
@@ -67,7 +67,7 @@ def patched(loop: VirtualLoop, random: Random, network: Network) -> Iterator[Non
     """As long as a seed runs."""
     patches = [
         *_find_patches(loop, random),
-        (Client, "_open_channel", lambda client: SimChannel(network)),
+        (ServerChannel, "_open", lambda channel: SimChannel(network)),
         (grpc.aio, "server", lambda **_: SimServer(network)),
     ]
     running = [mock_patch.object(*each) for each in patches]
@@ -78,5 +78,5 @@ def patched(loop: VirtualLoop, random: Random, network: Network) -> Iterator[Non
     finally:
         for each in running:
             each.stop()
-        for key in [key for key in sdk_client._SHARED if key[0] is loop]:
-            del sdk_client._SHARED[key]
+        for key in [key for key in shared_clients._SHARED if key[0] is loop]:
+            del shared_clients._SHARED[key]

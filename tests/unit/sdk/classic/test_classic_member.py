@@ -18,8 +18,8 @@ from model.commands import INTERNAL, ClassicDeadline, GrowTopic
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors.embedded import encode_subscription, make_subscription
 from muster.classic import classic_base
-from muster.classic.classic_engine import Phase
-from muster.connection import client as client_module
+from muster.classic.classic_membership import Phase
+from muster.connection import shared_clients
 from muster.connection.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
 from muster.v1 import classic_pb2
@@ -61,9 +61,9 @@ async def test_so_many_members_share_a_connection(
     async with make_classic(stand, name="a") as one, make_classic(stand, name="b") as two:
         async with make_classic(stand, name="c") as three:
             await until_shared(one, two, three)
-            assert sorted(users for _, users in client_module._SHARED.values()) == [1, 2]
+            assert sorted(users for _, users in shared_clients._SHARED.values()) == [1, 2]
         await until_shared(one, two)
-        assert [users for _, users in client_module._SHARED.values()] == [2]
+        assert [users for _, users in shared_clients._SHARED.values()] == [2]
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
@@ -272,10 +272,10 @@ async def test_who_waits_in_its_join_is_a_member_for_longer_than_its_rebalance_t
             await until(lambda: len(stand.server._waits) == 2)
             engine = quick._engine
             assert engine is not None
-            assert engine.phase is Phase.JOINING
-            deadline = engine._lease_deadline()
-            await until(lambda: engine._lease_deadline() > deadline + 0.1)
-            assert engine.phase is Phase.JOINING
+            assert engine.membership.phase is Phase.JOINING
+            deadline = engine.membership.compute_lease_deadline()
+            await until(lambda: engine.membership.compute_lease_deadline() > deadline + 0.1)
+            assert engine.membership.phase is Phase.JOINING
             gate.set()
             await joining
             await third.close()
@@ -305,15 +305,16 @@ async def test_a_join_that_has_not_come_lengthens_no_lease(
 
             patched.setattr(engine.client.classic, "JoinGroup", wait)
             joining = asyncio.create_task(other.join())
-            await until(lambda: engine.phase is Phase.JOINING)
-            deadline, renewed = engine._lease_deadline(), engine._lease._renewed_at
-            await until(lambda: engine._lease._renewed_at > renewed + 0.1)
-            assert engine._lease_deadline() == deadline
+            await until(lambda: engine.membership.phase is Phase.JOINING)
+            deadline = engine.membership.compute_lease_deadline()
+            renewed = engine.membership.lease._renewed_at
+            await until(lambda: engine.membership.lease._renewed_at > renewed + 0.1)
+            assert engine.membership.compute_lease_deadline() == deadline
         held.set()
         await joining
         await other.close()
         await client.close()
-        await until(lambda: engine.phase is Phase.MEMBER)
+        await until(lambda: engine.membership.phase is Phase.MEMBER)
 
 
 async def test_a_lease_ends_before_a_consumer_group_takes_what_is_not_given_up(
@@ -343,9 +344,9 @@ async def test_a_lease_ends_before_a_consumer_group_takes_what_is_not_given_up(
         deadlines = stand.runtime.liveness.classic
         place = (GroupId("billing"), ClassicDeadline.JOIN, MemberId(classic.member_id))
         await until(lambda: deadlines.get(*place) is not None)
-        told_at = engine._lease._renewed_at
+        told_at = engine.membership.lease._renewed_at
         # Longer than what a lease ends before.
-        await until(lambda: engine._lease._renewed_at > told_at + MARGIN_MAX_S + 0.1)
+        await until(lambda: engine.membership.lease._renewed_at > told_at + MARGIN_MAX_S + 0.1)
         gate.set()
         await until(lambda: "revoked" in [event for _, event, _ in ledger.events])
         removed_at_ms = deadlines.get(*place)
@@ -355,7 +356,7 @@ async def test_a_lease_ends_before_a_consumer_group_takes_what_is_not_given_up(
             + stand.runtime.liveness.stalls.stalled_ms / 1000
             - time.monotonic()
         )
-        assert engine._lease_deadline() - read_clock() < left_s
+        assert engine.membership.compute_lease_deadline() - read_clock() < left_s
         leaving = asyncio.create_task(classic.close())
         await asyncio.sleep(0)
         leaving.cancel()

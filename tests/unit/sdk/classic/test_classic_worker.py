@@ -174,9 +174,9 @@ async def test_a_writer_that_expires_stops_before_another_writes(stand: Stand) -
         await until(lambda: writers(one) == [one])
         async with make_writer(stand, **options) as two:
             assert one._engine is not None
-            assert one._engine._beats is not None
+            assert one._engine._heartbeats.task is not None
             # It falls silent: nothing is sent, nothing is heard.
-            one._engine._beats.cancel()
+            one._engine._heartbeats.task.cancel()
             await until(lambda: writers(one, two) == [two])
             assert one.assignment is None
 

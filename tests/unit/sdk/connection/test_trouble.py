@@ -70,9 +70,9 @@ async def fail(target: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("handler", "sentence"),
     [
-        (close_at_once, "closed the connection before it said anything: is it the Kafka port"),
+        (close_at_once, "closed the connection before it sent anything: is it the Kafka port"),
         (speak_http, "does not speak gRPC: is it the HTTP port"),
-        (say_nothing, "took the connection, and says nothing"),
+        (say_nothing, "accepted the connection, but is silent"),
     ],
 )
 async def test_a_wrong_port_is_told(handler: Handler, sentence: str) -> None:
@@ -92,7 +92,7 @@ async def test_a_connection_that_is_refused_is_told() -> None:
 async def test_a_name_that_nobody_knows_is_told() -> None:
     for said in await fail("no-such-host.invalid:1"):
         assert "no-such-host.invalid" in said
-        assert "its name is not known" in said
+        assert "the host name is unknown" in said
 
 
 async def test_another_server_of_grpc_is_told() -> None:
@@ -100,7 +100,7 @@ async def test_another_server_of_grpc_is_told() -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     for said in await fail(f"127.0.0.1:{port}"):
-        assert "is no Muster" in said
+        assert "not a Muster server" in said
     await server.stop(None)
 
 

@@ -440,7 +440,7 @@ async def test_a_client_that_does_not_read_is_held_back_and_hurts_nobody() -> No
             await asyncio.sleep(0.2)
         (session,) = small.server._sessions._sessions
         assert isinstance(session, Session)
-        assert session._in_flight + len(session._outbox) <= 50 + 1 + 200
+        assert session._output.pending <= 50 + 1 + 200
         other = SessionClient(small.group_stub())
         assert (await other.join("m2", group_id="other")).member_epoch == 2
         is_enough.set()

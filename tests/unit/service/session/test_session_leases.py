@@ -88,7 +88,7 @@ async def test_a_member_that_must_go_is_told_before_anything_renews_it(stand: St
     await client.settle("m1", joined)
     session = await only_session(stand)
     entry_of(stand).must_go = True
-    session._touch_at = 0.0
+    session._members._renew_at = 0.0
     await client.send(commit("m1", joined.member_epoch, {0: 1}))
     assert (await client.expect("fenced", "m1")).error.reason == "UNKNOWN_MEMBER_ID"
     # It resumes, on whichever stream: nothing is granted but a fresh start.
@@ -130,11 +130,12 @@ async def test_who_is_found_gone_while_a_heartbeat_is_under_way_is_told_at_once(
     joined = await client.join("m1")
     await client.settle("m1", joined)
     session = await only_session(stand)
-    member = session._members[GROUP_ID, M1]
+    member = session._members.find((GROUP_ID, M1))
+    assert member is not None
     await until(lambda: member.phase is Phase.WATCHING)
     member.phase = Phase.ASKING
     stand.runtime.liveness.remove(GROUP_ID, M1)
-    session._touch_at = 0.0
+    session._members._renew_at = 0.0
     await client.send(commit("m1", joined.member_epoch, {0: 1}))
     response = await client.read()
     assert response is not None
