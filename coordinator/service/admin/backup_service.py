@@ -15,7 +15,12 @@ from coordinator.service.calls.access import Access
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.wire.error_statuses import InvalidField
-from model.errors import ClusterAuthorizationFailed, ErrorCode, GroupError
+from model.errors import (
+    ClusterAuthorizationFailed,
+    PolicyViolation,
+    UnknownServerError,
+    UnsupportedVersion,
+)
 from muster.v1 import backup_pb2, backup_pb2_grpc
 from storage.log_store import StoreError
 from storage.transfer.backup import BackupRefused
@@ -45,13 +50,13 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
                 raise ClusterAuthorizationFailed("backups are made for callers on this machine")
             folder = _decode_folder(request.folder)
             if self._backups is None:
-                raise _as_error(ErrorCode.UNSUPPORTED_VERSION, "this server keeps no store")
+                raise UnsupportedVersion("this server keeps no store")
             try:
                 made = await self._backups.create(folder)
             except BackupRefused as error:
-                raise _as_error(ErrorCode.POLICY_VIOLATION, str(error)) from error
+                raise PolicyViolation(str(error)) from error
             except StoreError as error:
-                raise _as_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+                raise UnknownServerError(str(error)) from error
             log.info("backup_made", folder=str(folder), bytes=made.bytes)
             return backup_pb2.CreateBackupResponse(
                 folder=str(folder),
@@ -75,9 +80,3 @@ def _decode_folder(text: str) -> Path:
     if not text or "\0" in text or not folder.is_absolute():
         raise InvalidField("folder", "folder must be an absolute path on the server's machine")
     return folder
-
-
-def _as_error(code: ErrorCode, message: str) -> GroupError:
-    error = GroupError(message)
-    error.code = code
-    return error

@@ -1,5 +1,4 @@
-"""The half of ``muster.v1.AdminService`` that changes groups: deletions, migration, settings,
-transactions."""
+"""The part of ``muster.v1.AdminService`` that changes groups and transactions."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from model.commands import (
     DeleteGroup,
     DeleteOffsets,
     DescribeGroupConfigs,
+    EndTransaction,
     ListTransactions,
     PlanMigration,
-    WriteTxnMarkers,
 )
 from model.configs.group_configs import GROUP_CONFIGS
-from model.errors import ErrorCode, GroupError, InvalidProducerEpoch
+from model.errors import ErrorCode, UnknownProducerId
 from model.ids import LogPartition, ProducerId, TopicName
 from model.responses import (
     DescribedConfig,
@@ -123,7 +122,7 @@ class GroupAdministration:
             group_id = decode_offset_group_id(request.group_id, self._door.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
-            plan = await self._coordinator.call(PlanMigration(caller, (group_id,)))
+            plan = await self._coordinator.call(PlanMigration(caller, group_id))
             assert isinstance(plan, MigrationPlan)
             return await run_steps(encode_plan(plan))
 
@@ -195,10 +194,11 @@ class GroupAdministration:
         async with Guard(context):
             caller = compute_caller(context.peer(), "")
             self._access.check_cluster(caller, Operation.DESCRIBE)
-            found = await self._list_transactions(caller)
+            found = await self._coordinator.call(ListTransactions(caller))
+            assert isinstance(found, ListTransactionsResponse)
             response = admin_pb2.ListTransactionsResponse()
             add = response.transactions.extend
-            await run_steps(make_rows(add, _encode_transaction, found))
+            await run_steps(make_rows(add, _encode_transaction, found.transactions))
             return response
 
     async def EndTransaction(  # noqa: N802
@@ -211,43 +211,19 @@ class GroupAdministration:
             self._access.check_cluster(caller, Operation.ALTER)
 
             async def carry_out() -> admin_pb2.EndTransactionResponse:
-                await self._end_transaction(caller, request)
+                if not 0 <= request.log_partition < self._coordinator.log_partitions:
+                    raise UnknownProducerId(f"There is no log partition {request.log_partition}.")
+                command = EndTransaction(
+                    caller,
+                    LogPartition(request.log_partition),
+                    ProducerId(request.producer_id),
+                    request.producer_epoch,
+                    request.commit,
+                )
+                await self._coordinator.call(command)
                 return admin_pb2.EndTransactionResponse()
 
             return await self._once(caller, request, admin_pb2.EndTransactionResponse, carry_out)
-
-    async def _list_transactions(self, caller: Caller) -> tuple[ListedTransaction, ...]:
-        response = await self._coordinator.call(ListTransactions(caller))
-        assert isinstance(response, ListTransactionsResponse)
-        return response.transactions
-
-    async def _end_transaction(
-        self, caller: Caller, request: admin_pb2.EndTransactionRequest
-    ) -> None:
-        """Only what is open is ended: a marker for nothing would be a mistake of somebody's."""
-        for listed in await self._list_transactions(caller):
-            if (listed.producer_id, listed.partition) == (
-                request.producer_id,
-                request.log_partition,
-            ):
-                break
-        else:
-            error = GroupError("That producer has no transaction open there.")
-            error.code = ErrorCode.UNKNOWN_PRODUCER_ID
-            raise error
-        marker = WriteTxnMarkers(
-            caller,
-            LogPartition(request.log_partition),
-            ProducerId(request.producer_id),
-            request.producer_epoch,
-            listed.coordinator_epoch,
-            request.commit,
-        )
-        if request.producer_epoch != listed.producer_epoch:
-            raise InvalidProducerEpoch(
-                f"The producer has the epoch {listed.producer_epoch} now: look again."
-            )
-        await self._coordinator.call(marker)
 
 
 def _decode_topics(
