@@ -310,6 +310,20 @@ class AbortTransaction:
 
 
 @value
+class EndTransaction:
+    """An operator ends the producer's transaction in one log partition, which is open there.
+
+    ``producer_epoch`` is the one that the operator saw: of a later one it does not speak.
+    """
+
+    caller: Caller
+    partition: LogPartition
+    producer_id: ProducerId
+    producer_epoch: int
+    committed: bool
+
+
+@value
 class TopicToFetch:
     """Partitions of one topic, named by id, by name, or by both."""
 
@@ -384,7 +398,7 @@ class PlanMigration:
     """What is in the way of a group's conversion to the consumer protocol, member by member."""
 
     caller: Caller
-    group_ids: tuple[GroupId]
+    group_id: GroupId
 
 
 @value
@@ -547,7 +561,7 @@ DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
 """Commands of one group that have to look into its offsets."""
 
 TransactionCommand: TypeAlias = (
-    TxnOffsetCommit | WriteTxnMarkers | ExpireProducers | AbortTransaction
+    TxnOffsetCommit | WriteTxnMarkers | ExpireProducers | AbortTransaction | EndTransaction
 )
 """Commands of transactions: of one group, and of one partition of the log."""
 

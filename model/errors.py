@@ -150,6 +150,14 @@ class AssignmentFailed(GroupError):
         self.code = code
 
 
+class DescriptionFailed(GroupError):
+    """A group cannot be described, with the code that its description has."""
+
+    def __init__(self, message: str, code: ErrorCode) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class IllegalGeneration(GroupError):
     code = ErrorCode.ILLEGAL_GENERATION
 
@@ -186,6 +194,10 @@ class UnknownTopicId(GroupError):
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
 
+class InconsistentTopicId(GroupError):
+    code = ErrorCode.INCONSISTENT_TOPIC_ID
+
+
 class InvalidPartitions(GroupError):
     code = ErrorCode.INVALID_PARTITIONS
 
@@ -196,6 +208,10 @@ class InvalidConfig(GroupError):
 
 class InvalidRequest(GroupError):
     code = ErrorCode.INVALID_REQUEST
+
+
+class PolicyViolation(GroupError):
+    code = ErrorCode.POLICY_VIOLATION
 
 
 class NonEmptyGroup(GroupError):
@@ -228,6 +244,10 @@ class InvalidRegularExpression(GroupError):
 
 class InvalidProducerEpoch(GroupError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class UnknownProducerId(GroupError):
+    code = ErrorCode.UNKNOWN_PRODUCER_ID
 
 
 class TransactionCoordinatorFenced(GroupError):

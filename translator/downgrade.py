@@ -35,7 +35,6 @@ from coordinator.core.state.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.conversion import Converted, in_slices, weigh_bytes, weigh_metadata
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
-    AssignedPartitions,
     encode_assignment,
 )
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
@@ -47,6 +46,7 @@ from model.ids import MemberId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue, GroupMetadataValue
 from model.responses import Response
 from model.value import value
+from muster.assignors import embedded
 
 
 @value
@@ -208,7 +208,7 @@ def _compute_free_slots(
 
 def _compute_assigned(
     shard: Shard, group: ConsumerGroup, member: Member, free: Collection[int]
-) -> list[AssignedPartitions]:
+) -> list[embedded.TopicPartitions]:
     """What the target gives the member and nobody else still has, and what itself still has.
 
     Of topics that are there, by name.
@@ -218,7 +218,7 @@ def _compute_assigned(
     numbers = {number for number in member.target or NO_NUMBERS if holder[number] in free}
     numbers.update(member.assigned, member.pending_revocation)
     given = [
-        AssignedPartitions(topic.name, each.partitions)
+        embedded.TopicPartitions(topic.name, each.partitions)
         for each in group.numbers.topic_partitions(sorted(numbers))
         if (topic := by_id.get(each.topic_id)) is not None
     ]

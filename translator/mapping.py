@@ -16,14 +16,12 @@ from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
-    AssignedPartitions,
-    MemberSubscription,
     decode_subscription,
     encode_assignment,
 )
 from model.commands import ConsumerGroupHeartbeat, JoinGroup
 from model.errors import InconsistentGroupProtocol
-from model.ids import MemberId
+from model.ids import MemberId, TopicName
 from model.log.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -33,11 +31,12 @@ from model.log.records import (
 )
 from model.responses import ConsumerGroupHeartbeatResponse, JoinGroupResponse, SyncGroupResponse
 from model.topics import TopicImage
+from muster.assignors import embedded
 
 # ------------------------------------------------------------------------------- what members say
 
 
-def compute_subscription(command: JoinGroup) -> MemberSubscription:
+def compute_subscription(command: JoinGroup) -> embedded.Subscription:
     """What the member says for the protocol that it prefers, which is the one that it is told.
 
     Raises INCONSISTENT_GROUP_PROTOCOL where nobody can read it.
@@ -51,10 +50,15 @@ def compute_subscription(command: JoinGroup) -> MemberSubscription:
     return subscription
 
 
+def compute_topic_names(subscription: embedded.Subscription) -> tuple[TopicName, ...]:
+    """What the member subscribes to, as the record of a member has it: each once, in order."""
+    return tuple(map(TopicName, sorted(set(subscription.topics))))
+
+
 def compute_metadata(
     known: ConsumerGroupMemberMetadataValue | None,
     command: JoinGroup,
-    subscription: MemberSubscription,
+    subscription: embedded.Subscription,
 ) -> ConsumerGroupMemberMetadataValue:
     """The metadata of the member from now on; ``known`` is what it, or its instance, has."""
     old = known or NOTHING_SAID
@@ -68,7 +72,7 @@ def compute_metadata(
         rack_id=old.rack_id if subscription.rack is None else subscription.rack,
         client_id=command.caller.client_id,
         client_host=command.caller.client_host,
-        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_names=compute_topic_names(subscription),
         subscribed_topic_regex="",
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         classic_member_metadata=classic,
@@ -95,7 +99,7 @@ def compute_heartbeat(
 
 
 def compute_owned(
-    subscription: MemberSubscription, member: Member | None, image: TopicImage
+    subscription: embedded.Subscription, member: Member | None, image: TopicImage
 ) -> tuple[TopicPartitions, ...] | None:
     """What a member says that it owns; ``None`` where that may be what it owned before.
 
@@ -111,8 +115,8 @@ def compute_owned(
         return None
     return tuple(
         TopicPartitions(topic.topic_id, tuple(sorted(set(each.partitions))))
-        for each in subscription.owned
-        if (topic := image.by_name.get(each.topic)) is not None
+        for each in subscription.owned_partitions
+        if (topic := image.by_name.get(TopicName(each.topic))) is not None
     )
 
 
@@ -173,8 +177,8 @@ def compute_sync_answer(
 
 def _assigned_partitions(
     group: ConsumerGroup, member: Member, image: TopicImage
-) -> Iterator[AssignedPartitions]:
+) -> Iterator[embedded.TopicPartitions]:
     for each in group.numbers.topic_partitions(member.assigned):
         topic = image.by_id.get(each.topic_id)
         if topic is not None:
-            yield AssignedPartitions(topic.name, each.partitions)
+            yield embedded.TopicPartitions(topic.name, each.partitions)

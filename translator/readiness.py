@@ -16,7 +16,6 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 
 from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
-from coordinator.core.state.embedded_protocol import count_subscribed_topics
 from coordinator.core.subscriptions.regex_matching import check_regex
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import allows_upgrade
@@ -28,6 +27,8 @@ from muster.assignors.embedded import (
     decode_assignment,
     decode_subscription,
     leaves_out_owned,
+    peek_topic_count,
+    peek_version,
 )
 
 UNLIMITED = (1 << 31) - 1
@@ -38,7 +39,6 @@ _FIRST_VERSION_WITH_OWNED = 1
 
 _COOPERATIVE = "cooperative-sticky"
 _EAGER = ("range", "roundrobin", "sticky")
-_VERSION_SIZE = 2
 _REGEX_MAX_BYTES = 1 << 15
 
 
@@ -277,7 +277,7 @@ def compute_member_reasons(
 
 def describe_too_many_topics(member: CandidateMember, rules: MigrationRules) -> str:
     """That its subscription is larger than there may be, for which it is not decoded."""
-    topics = count_subscribed_topics(member.subscription)
+    topics = peek_topic_count(member.subscription)
     if topics <= rules.subscriptions_max:
         return ""
     return f"a member subscribes to {topics} topics, more than {rules.subscriptions_max}"
@@ -293,7 +293,7 @@ def _check_embedded(member: CandidateMember, rules: MigrationRules) -> list[tupl
         detail = f"its subscription cannot be read: {error}"
         found.append((Hindrance.MALFORMED_SUBSCRIPTION, detail))
     else:
-        version = int.from_bytes(member.subscription[:_VERSION_SIZE], "big")
+        version = peek_version(member.subscription)
         if version == _FIRST_VERSION_WITH_OWNED and leaves_out_owned(member.subscription):
             detail = (
                 "its library writes version 1 without owned partitions (as kafka-go, platformatic "

@@ -70,7 +70,7 @@ def handle_join_of_classic_member(
     if is_new and command.requires_member_id:
         raise MemberIdRequired(f"The member has to join again, as {member_id}.", member_id)
     member, takes_place = _find_member(group, command)
-    if member is None and command.member_id is not None and subscription.owned:
+    if member is None and command.member_id is not None and subscription.owned_partitions:
         # It was a member, and was removed: what it believes to own may be another's by now, and
         # only this error makes it give that up. Whoever was just given its id owns nothing.
         raise UnknownMemberId(f"Member {member_id} was removed from group {group.group_id}.")

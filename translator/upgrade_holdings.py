@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping
 from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.state.conversion import in_slices, weigh_said
 from coordinator.core.state.embedded_protocol import (
-    AssignedPartitions,
-    MemberSubscription,
     decode_assigned_partitions,
     decode_subscription,
 )
@@ -24,6 +22,7 @@ from model.ids import MemberId, TopicName
 from model.log.records import TopicPartitions
 from model.topics import TopicImage
 from model.value import value
+from muster.assignors import embedded
 from translator.readiness import subscription_of
 
 
@@ -35,10 +34,10 @@ class Holding:
     pending: tuple[TopicPartitions, ...] = ()
 
 
-def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, MemberSubscription]]:
+def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, embedded.Subscription]]:
     """What each member said, which can be read: that was checked. Many say the same."""
-    found: dict[MemberId, MemberSubscription] = {}
-    known: dict[bytes, MemberSubscription] = {}
+    found: dict[MemberId, embedded.Subscription] = {}
+    known: dict[bytes, embedded.Subscription] = {}
     for part in in_slices(group.members.values(), weigh_said):
         for member in part:
             metadata = subscription_of(group, member)
@@ -55,7 +54,7 @@ def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, MemberSubscr
 def compute_holdings(
     group: ClassicGroup,
     image: TopicImage,
-    subscriptions: Mapping[MemberId, MemberSubscription],
+    subscriptions: Mapping[MemberId, embedded.Subscription],
 ) -> Steps[dict[MemberId, Holding]]:
     """What each member has of the topics that are there.
 
@@ -74,7 +73,7 @@ def compute_holdings(
     )
     for part in in_slices(claims, weigh_said):
         for member in part:
-            held = free.take(subscriptions[member.member_id].owned)
+            held = free.take(subscriptions[member.member_id].owned_partitions)
             if not held:
                 continue
             assigned = found[member.member_id].assigned
@@ -85,7 +84,7 @@ def compute_holdings(
     return found
 
 
-def _read_assignment(member: ClassicMember) -> tuple[AssignedPartitions, ...]:
+def _read_assignment(member: ClassicMember) -> tuple[embedded.TopicPartitions, ...]:
     given = decode_assigned_partitions(member.assignment) if member.assignment else None
     return given or ()
 
@@ -97,11 +96,11 @@ class _Free:
         self._image = image
         self._taken: set[tuple[TopicName, int]] = set()
 
-    def take(self, wanted: Iterable[AssignedPartitions]) -> tuple[TopicPartitions, ...]:
+    def take(self, wanted: Iterable[embedded.TopicPartitions]) -> tuple[TopicPartitions, ...]:
         """As many of these as there are and are free: each topic once, its partitions ascending."""
         merged: dict[TopicName, set[int]] = {}
         for each in wanted:
-            merged.setdefault(each.topic, set()).update(each.partitions)
+            merged.setdefault(TopicName(each.topic), set()).update(each.partitions)
         own: list[TopicPartitions] = []
         for name, partitions in merged.items():
             topic = self._image.by_name.get(name)

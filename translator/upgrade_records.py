@@ -7,7 +7,6 @@ from coordinator.core.state.conversion import (
     in_slices,
     weigh_said,
 )
-from coordinator.core.state.embedded_protocol import MemberSubscription
 from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
@@ -31,6 +30,8 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
+from muster.assignors import embedded
+from translator.mapping import compute_topic_names
 from translator.upgrade_holdings import Holding, compute_holdings, read_subscriptions
 
 
@@ -72,7 +73,7 @@ def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Re
 
 
 def _compute_metadata(
-    member: ClassicMember, subscription: MemberSubscription
+    member: ClassicMember, subscription: embedded.Subscription
 ) -> ConsumerGroupMemberMetadataValue:
     protocols = tuple(ClassicProtocol(each.name, each.metadata) for each in member.protocols)
     return ConsumerGroupMemberMetadataValue(
@@ -80,7 +81,7 @@ def _compute_metadata(
         subscription.rack,
         member.client_id,
         member.client_host,
-        tuple(sorted(set(subscription.topics))),
+        compute_topic_names(subscription),
         "",
         member.rebalance_timeout_ms,
         None,

@@ -41,6 +41,7 @@ from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.commit.process_end import HalfApplied, exit_process
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.retention.backups import StoreBackups
 from coordinator.runtime.runtime import Runtime
@@ -374,11 +375,12 @@ class Service:
 
 
 def end_process(failure: BaseException) -> NoReturn:
-    """What a failed write comes to: memory is ahead of the log, and only a restart helps."""
-    try:
-        log.critical("log_write_failed", cause=repr(failure))
-        line = " ".join(str(failure).split())
-        print(f"muster: cannot write the log: {line}", file=sys.stderr, flush=True)
-    finally:
-        # Where the disk is full the messages may not be written either; that changes nothing.
-        os._exit(ExitCode.WRITE_FAILED)
+    """End the server; the last line on stderr says why."""
+    exit_process(failure, _tell_end)
+
+
+def _tell_end(failure: BaseException) -> None:
+    line = f"cannot write the log: {failure}"
+    if isinstance(failure, HalfApplied):
+        line = f"a bug stopped a command after its first change: {failure.__cause__!r}"
+    print(f"muster: {' '.join(line.split())}", file=sys.stderr, flush=True)

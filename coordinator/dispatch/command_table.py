@@ -15,6 +15,7 @@ from coordinator.core.consumer.refresh import handle_refresh_assignor, handle_re
 from coordinator.core.offsets.offset_commit import handle_delete_topic_offsets
 from coordinator.core.offsets.offset_expiry import handle_expire_offsets
 from coordinator.core.offsets.producers import handle_expire_producers
+from coordinator.core.offsets.transaction_end import handle_end_transaction
 from coordinator.core.offsets.transactions import (
     handle_abort_transaction,
     handle_write_txn_markers,
@@ -52,6 +53,7 @@ from model.commands import (
     DeleteTopicOffsets,
     DescribeGroupConfigs,
     DescribeGroups,
+    EndTransaction,
     ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
@@ -108,8 +110,6 @@ class Loading(Enum):
 
     GROUP = auto()
     """The shard of the command's group."""
-    GROUPS = auto()
-    """The shards of all groups in the command."""
     EACH_GROUP = auto()
     """The shard of each group; only groups whose shard is not loaded are refused."""
     LOG_PARTITION = auto()
@@ -183,6 +183,7 @@ _ROWS: Final = (
     _row(TxnOffsetCommit, Route.TRANSACTION, Loading.GROUP, handle_transactional_commit),
     _row(WriteTxnMarkers, Route.TRANSACTION, Loading.LOG_PARTITION, handle_write_txn_markers),
     _row(AbortTransaction, Route.TRANSACTION, Loading.LOG_PARTITION, handle_abort_transaction),
+    _row(EndTransaction, Route.TRANSACTION, Loading.LOG_PARTITION, handle_end_transaction),
     _row(
         ExpireProducers,
         Route.TRANSACTION,
@@ -196,7 +197,7 @@ _ROWS: Final = (
     _row(ConsumerGroupDescribe, Route.READ, Loading.EACH_GROUP),
     _row(DescribeGroups, Route.READ, Loading.EACH_GROUP),
     _row(ListGroups, Route.READ, Loading.ALL),
-    _row(PlanMigration, Route.READ, Loading.GROUPS),
+    _row(PlanMigration, Route.READ, Loading.GROUP),
     #
     _row(CreateTopic, Route.TOPICS, Loading.NOTHING),
     _row(GrowTopic, Route.TOPICS, Loading.NOTHING),

@@ -155,7 +155,7 @@ def test_what_members_say_counts_and_not_only_their_number(tmp_path: Path, what:
         )
         value = GroupMetadataValue("consumer", 3, "range", ids(1)[0], 5, members)
         replay(server.runtime._shard_of(G), Record(GroupMetadataKey(G), value))
-        command: Command = PlanMigration(CALLER, (G,)) if what == "plan" else join()
+        command: Command = PlanMigration(CALLER, G) if what == "plan" else join()
         if what == "downgrade":
             server.call(command)
             server.loop.run_for(0.5)

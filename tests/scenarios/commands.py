@@ -175,7 +175,7 @@ class Commands:
             "delete-offsets": self._delete_offsets,
             "configure": self._configure,
             "configs": lambda line: DescribeGroupConfigs(CALLER, GroupId(line.words[0])),
-            "plan": lambda line: PlanMigration(CALLER, (GroupId(line.words[0]),)),
+            "plan": lambda line: PlanMigration(CALLER, GroupId(line.words[0])),
             "convert": lambda line: ConvertToClassicGroup(
                 CALLER, GroupId(line.words[0]), "validate-only" in line.words
             ),

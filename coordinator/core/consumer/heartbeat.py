@@ -191,7 +191,7 @@ def continue_member(
                 shard,
                 group,
                 member,
-                _standing_facts(member),
+                member,
                 command.member_epoch,
                 assigned=tuple(member.assigned) if _wants_assignment(command) else None,
                 owned=command.owned,
@@ -229,7 +229,7 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
         shard,
         group,
         member,
-        (following.member_epoch, following.state),
+        following,
         command.epoch_before,
         assigned=assigned if command.full or assigned != command.before else None,
         owned=command.owned,
@@ -335,10 +335,6 @@ def _timeout_effects(
     )
 
 
-def _standing_facts(member: Member) -> tuple[int, MemberState]:
-    return member.member_epoch, member.state
-
-
 _PARKABLE = (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS)
 
 
@@ -346,13 +342,14 @@ def _response(
     shard: Shard,
     group: ConsumerGroup,
     member: Member,
-    facts: tuple[int, MemberState],
+    after: Member | Standing,
     epoch_before: int,
     *,
     assigned: tuple[int, ...] | None,
     owned: tuple[TopicPartitions, ...] | None,
 ) -> ConsumerGroupHeartbeatResponse:
-    member_epoch, state = facts
+    """What the member is told; ``after``: where it stands from now on, itself if it stays."""
+    member_epoch, state = after.member_epoch, after.state
     assignment: tuple[TopicPartitions, ...] | None = None
     is_known = True
     if assigned is not None:

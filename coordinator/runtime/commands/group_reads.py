@@ -46,7 +46,7 @@ class GroupReads:
 
     def submit(self, command: ReadCommand, reply: Reply) -> None:
         """Read; the answer comes when what it shows is durable."""
-        group_ids = () if isinstance(command, ListGroups) else command.group_ids
+        group_ids = _get_group_ids(command)
         self._context.slices.run(
             self._read(command, group_ids, reply),
             lambda bug: self._context.answer(group_ids, reply, UnknownServerError(repr(bug))),
@@ -65,6 +65,17 @@ class GroupReads:
             context.answer(group_ids, reply, answer)
 
 
+def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
+    """The groups that a command names; none for a list, which shows them all."""
+    match command:
+        case ListGroups():
+            return ()
+        case PlanMigration():
+            return (command.group_id,)
+        case ConsumerGroupDescribe() | DescribeGroups():
+            return command.group_ids
+
+
 def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
     """The answer as memory has it, durable or not. Each group is shown as it is at one time."""
 
@@ -78,7 +89,7 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
             return (yield from _describe_consumer_groups(shard_of, ids))
         case DescribeGroups(_, ids):
             return (yield from _describe_classic_groups(shard_of, ids))
-        case PlanMigration(_, (group_id,)):
+        case PlanMigration(_, group_id):
             try:
                 return (yield from compute_migration_plan(shard_of(group_id), group_id))
             except GroupError as error:

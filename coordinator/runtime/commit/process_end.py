@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NoReturn
 
 import structlog
@@ -26,8 +27,13 @@ class HalfApplied(Exception):
         self.__cause__ = bug
 
 
-def exit_process(failure: BaseException) -> NoReturn:
-    """What a failed write comes to, or what was ``HalfApplied``; each has its exit code."""
+def exit_process(
+    failure: BaseException, tell: Callable[[BaseException], None] | None = None
+) -> NoReturn:
+    """What a failed write comes to, or what was ``HalfApplied``; each has its exit code.
+
+    ``tell`` says it to people, after the server's log has it.
+    """
     code = EXIT_FAILED_WRITE
     try:
         if isinstance(failure, HalfApplied):
@@ -35,5 +41,8 @@ def exit_process(failure: BaseException) -> NoReturn:
             log.critical("applying_failed", applied=str(failure), exc_info=failure.__cause__)
         else:
             log.critical("log_write_failed", cause=repr(failure))
+        if tell is not None:
+            tell(failure)
     finally:
+        # Where the disk is full nothing may be written here either; that changes nothing.
         os._exit(code)

@@ -52,8 +52,6 @@ class LoadInProgress:
                 is_loading = bool(self._left)
             case Loading.GROUP:
                 is_loading = self._is_loading(named.group_id)
-            case Loading.GROUPS:
-                is_loading = any(map(self._is_loading, named.group_ids))
             case Loading.LOG_PARTITION:
                 is_loading = named.partition in self._left
             case Loading.EACH_GROUP:

@@ -28,7 +28,15 @@ from model.commands import (
     SetTopicRacks,
     TopicCommand,
 )
-from model.errors import ErrorCode, GroupError, TopicAuthorizationFailed
+from model.errors import (
+    DescriptionFailed,
+    ErrorCode,
+    GroupError,
+    InconsistentTopicId,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from model.ids import ZERO_TOPIC_ID, GroupId, TopicId, TopicName
 from model.responses import (
     ConsumerGroupDescribeResponse,
@@ -126,7 +134,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             return await run_steps(description_messages.encode_consumer_group(group))
         if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
             return None
-        raise _as_error(group.error, group.error_message or "")
+        raise DescriptionFailed(group.error_message or "", group.error)
 
     async def _encode_classic_group(
         self, consumer: Response | GroupError, response: Response | GroupError
@@ -142,7 +150,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         message = group.error_message or ""
         if message.endswith("is not a consumer group."):
             message = f"{message[:-1]} or a classic group: it can be listed, but not described."
-        raise _as_error(group.error, message)
+        raise DescriptionFailed(message, group.error)
 
     def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
         """Authorize the topics of a classic group: its embedded protocol is decoded to names."""
@@ -287,10 +295,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             raise _compute_missing(request)
         self._check_deletable(caller, topic.name, request)
         if request.topic_name and topic.name != request.topic_name:
-            raise _as_error(
-                ErrorCode.INCONSISTENT_TOPIC_ID,
-                "topic_id and topic_name refer to different topics",
-            )
+            raise InconsistentTopicId("topic_id and topic_name refer to different topics")
         return topic
 
     def _check_deletable(
@@ -326,12 +331,5 @@ def _make_topic_id() -> TopicId:
 
 
 def _compute_missing(request: admin_pb2.DeleteTopicRequest) -> GroupError:
-    by_id = bool(request.topic_id)
-    code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return _as_error(code, "the topic does not exist")
-
-
-def _as_error(code: ErrorCode, message: str) -> GroupError:
-    error = GroupError(message)
-    error.code = code
-    return error
+    missing = UnknownTopicId if request.topic_id else UnknownTopicOrPartition
+    return missing("the topic does not exist")

@@ -15,7 +15,12 @@ from coordinator.service.calls.access import Access
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.wire.error_statuses import InvalidField
-from model.errors import ClusterAuthorizationFailed, ErrorCode, GroupError
+from model.errors import (
+    ClusterAuthorizationFailed,
+    PolicyViolation,
+    UnknownServerError,
+    UnsupportedVersion,
+)
 from muster.v1 import backup_pb2, backup_pb2_grpc
 from storage.log_store import StoreError
 from storage.transfer.backup import BackupRefused
@@ -46,13 +51,13 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
                 raise ClusterAuthorizationFailed("only callers on this machine may make backups")
             folder = _decode_folder(request.folder)
             if self._backups is None:
-                raise _as_error(ErrorCode.UNSUPPORTED_VERSION, "this server has no store on disk")
+                raise UnsupportedVersion("this server has no store on disk")
             try:
                 made = await self._backups.create(folder)
             except BackupRefused as error:
-                raise _as_error(ErrorCode.POLICY_VIOLATION, str(error)) from error
+                raise PolicyViolation(str(error)) from error
             except StoreError as error:
-                raise _as_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+                raise UnknownServerError(str(error)) from error
             log.info("backup_made", folder=str(folder), bytes=made.bytes)
             return backup_pb2.CreateBackupResponse(
                 folder=str(folder),
@@ -76,9 +81,3 @@ def _decode_folder(text: str) -> Path:
     if not text or "\0" in text or not folder.is_absolute():
         raise InvalidField("folder", "folder must be an absolute path on the server's machine")
     return folder
-
-
-def _as_error(code: ErrorCode, message: str) -> GroupError:
-    error = GroupError(message)
-    error.code = code
-    return error

@@ -13,6 +13,7 @@ from coordinator.core.state.embedded_protocol import (
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.wire.answer_slices import make_rows
 from coordinator.service.wire.encode import encode_named
+from model.ids import TopicName
 from model.responses import (
     DescribedClassicGroup,
     DescribedClassicMember,
@@ -122,7 +123,7 @@ def _encode_classic_member(
     if is_consumer:
         encoded.subscribed_topic_names.extend(decode_subscribed_topics(member.metadata) or ())
         for given in decode_assigned_partitions(member.assignment) or ():
-            topic = image.by_name.get(given.topic)
+            topic = image.by_name.get(TopicName(given.topic))
             encoded.assignment.append(
                 types_pb2.TopicPartitions(
                     topic_name=given.topic,

@@ -1,4 +1,4 @@
-"""The part of ``muster.v1.AdminService`` for deletion, migration, group configs, transactions."""
+"""The part of ``muster.v1.AdminService`` that changes groups, configs and transactions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from model.commands import (
     DeleteGroup,
     DeleteOffsets,
     DescribeGroupConfigs,
+    EndTransaction,
     ListTransactions,
     PlanMigration,
-    WriteTxnMarkers,
 )
 from model.configs.group_configs import GROUP_CONFIGS
-from model.errors import ErrorCode, GroupError, InvalidProducerEpoch
+from model.errors import ErrorCode, UnknownProducerId
 from model.ids import LogPartition, ProducerId, TopicName
 from model.responses import (
     DescribedConfig,
@@ -122,7 +122,7 @@ class GroupAdministration:
             group_id = decode_offset_group_id(request.group_id, self._door.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
-            plan = await self._coordinator.call(PlanMigration(caller, (group_id,)))
+            plan = await self._coordinator.call(PlanMigration(caller, group_id))
             assert isinstance(plan, MigrationPlan)
             return await run_steps(encode_plan(plan))
 
@@ -194,10 +194,11 @@ class GroupAdministration:
         async with Guard(context):
             caller = compute_caller(context.peer(), "")
             self._access.check_cluster(caller, Operation.DESCRIBE)
-            found = await self._list_transactions(caller)
+            found = await self._coordinator.call(ListTransactions(caller))
+            assert isinstance(found, ListTransactionsResponse)
             response = admin_pb2.ListTransactionsResponse()
             add = response.transactions.extend
-            await run_steps(make_rows(add, _encode_transaction, found))
+            await run_steps(make_rows(add, _encode_transaction, found.transactions))
             return response
 
     async def EndTransaction(  # noqa: N802
@@ -210,43 +211,19 @@ class GroupAdministration:
             self._access.check_cluster(caller, Operation.ALTER)
 
             async def carry_out() -> admin_pb2.EndTransactionResponse:
-                await self._end_transaction(caller, request)
+                if not 0 <= request.log_partition < self._coordinator.log_partitions:
+                    raise UnknownProducerId(f"There is no log partition {request.log_partition}.")
+                command = EndTransaction(
+                    caller,
+                    LogPartition(request.log_partition),
+                    ProducerId(request.producer_id),
+                    request.producer_epoch,
+                    request.commit,
+                )
+                await self._coordinator.call(command)
                 return admin_pb2.EndTransactionResponse()
 
             return await self._once(caller, request, admin_pb2.EndTransactionResponse, carry_out)
-
-    async def _list_transactions(self, caller: Caller) -> tuple[ListedTransaction, ...]:
-        response = await self._coordinator.call(ListTransactions(caller))
-        assert isinstance(response, ListTransactionsResponse)
-        return response.transactions
-
-    async def _end_transaction(
-        self, caller: Caller, request: admin_pb2.EndTransactionRequest
-    ) -> None:
-        """End an open transaction. A marker without one is refused as an operator's mistake."""
-        for listed in await self._list_transactions(caller):
-            if (listed.producer_id, listed.partition) == (
-                request.producer_id,
-                request.log_partition,
-            ):
-                break
-        else:
-            error = GroupError("The producer has no open transaction in this log partition.")
-            error.code = ErrorCode.UNKNOWN_PRODUCER_ID
-            raise error
-        marker = WriteTxnMarkers(
-            caller,
-            LogPartition(request.log_partition),
-            ProducerId(request.producer_id),
-            request.producer_epoch,
-            listed.coordinator_epoch,
-            request.commit,
-        )
-        if request.producer_epoch != listed.producer_epoch:
-            raise InvalidProducerEpoch(
-                f"The producer epoch is now {listed.producer_epoch}: list the transactions again."
-            )
-        await self._coordinator.call(marker)
 
 
 def _decode_topics(

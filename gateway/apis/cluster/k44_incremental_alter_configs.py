@@ -6,6 +6,7 @@ run, topics, which have none of their own, and client metrics. Needs ALTER_CONFI
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def _alter(context: RequestContext, request: Any) -> Steps[None]:
         except GroupError as error:
             gather.add(_make(resource, error.code, error.message))
             continue
-        gather.submit(command, _Result(resource))
+        gather.submit(command, partial(_compute_result, resource))
     gather.close()
 
 
@@ -103,16 +104,10 @@ def _decode_change(config: Any) -> ConfigChange:
     return ConfigChange(config.name, operation, config.value)
 
 
-class _Result:
-    """Makes the result of one group from the answer to its command."""
-
-    def __init__(self, resource: Any) -> None:
-        self._resource = resource
-
-    def __call__(self, answer: Answer) -> Any:
-        if isinstance(answer, GroupError):
-            return _make(self._resource, answer.code, answer.message)
-        return _make(self._resource, ErrorCode.NONE, None)
+def _compute_result(resource: Any, answer: Answer) -> Any:
+    if isinstance(answer, GroupError):
+        return _make(resource, answer.code, answer.message)
+    return _make(resource, ErrorCode.NONE, None)
 
 
 def _make(resource: Any, code: ErrorCode, message: str | None) -> Any:

@@ -6,6 +6,7 @@ Needs DELETE on each group. A group that comes twice is deleted once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from coordinator.runtime.api import Answer
@@ -39,7 +40,8 @@ def handle(context: RequestContext, request: Any) -> None:
 def _submit(context: RequestContext, request: Any, gather: Gather[Any]) -> Steps[None]:
     for group_id, is_slice_done in pace(dict.fromkeys(request.groups_names), COMMANDS_SLICE):
         if context.authorized(Operation.DELETE, ResourceType.GROUP, group_id):
-            gather.submit(DeleteGroup(context.caller, GroupId(group_id)), _Result(group_id))
+            command = DeleteGroup(context.caller, GroupId(group_id))
+            gather.submit(command, partial(_compute_result, group_id))
         else:
             gather.add(_make_result(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         if is_slice_done:
@@ -53,15 +55,9 @@ def _make(context: RequestContext, results: Sequence[Any]) -> Steps[Any]:
     return wire.DeleteGroupsResponse(throttle_time=0, results=rows)
 
 
-class _Result:
-    """Makes the result of one group from the answer to its command."""
-
-    def __init__(self, group_id: str) -> None:
-        self._group_id = group_id
-
-    def __call__(self, answer: Answer) -> Any:
-        code = answer.code if isinstance(answer, GroupError) else ErrorCode.NONE
-        return _make_result(self._group_id, code)
+def _compute_result(group_id: str, answer: Answer) -> Any:
+    code = answer.code if isinstance(answer, GroupError) else ErrorCode.NONE
+    return _make_result(group_id, code)
 
 
 def _make_result(group_id: str, code: ErrorCode) -> Any:

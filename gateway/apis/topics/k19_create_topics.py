@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Container, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
@@ -101,7 +102,7 @@ def _submit(
     context: RequestContext, wanted: Any, command: CreateTopic, gather: Gather[Any]
 ) -> None:
     """Create a topic, after the policy was made to last that it is to have."""
-    to_result = _Result(context, wanted)
+    to_result = partial(_compute_result, context, wanted)
     policy = _find_policy(wanted.configs)
     exists = wanted.name in context.node.topics.image.by_name
     if policy == DELETE or exists or command.validate_only:
@@ -220,22 +221,15 @@ def make_topic_id() -> TopicId:
             return TopicId(number.to_bytes(16, "big"))
 
 
-class _Result:
-    """Makes the result of one topic from the answer to its command."""
-
-    def __init__(self, context: RequestContext, wanted: Any) -> None:
-        self._context = context
-        self._wanted = wanted
-
-    def __call__(self, answer: Answer) -> Any:
-        if isinstance(answer, GroupError):
-            return _make_error(self._wanted.name, answer.code, answer.message)
-        assert isinstance(answer, TopicResponse)
-        ignored = [each.name for each in self._wanted.configs if each.name != CLEANUP_POLICY]
-        if ignored:
-            names = ", ".join(ignored)
-            _log.info("topic_configs_ignored topic=%s configs=%s", answer.topic.name, names)
-        return _make_created(self._context, answer.topic)
+def _compute_result(context: RequestContext, wanted: Any, answer: Answer) -> Any:
+    if isinstance(answer, GroupError):
+        return _make_error(wanted.name, answer.code, answer.message)
+    assert isinstance(answer, TopicResponse)
+    ignored = [each.name for each in wanted.configs if each.name != CLEANUP_POLICY]
+    if ignored:
+        names = ", ".join(ignored)
+        _log.info("topic_configs_ignored topic=%s configs=%s", answer.topic.name, names)
+    return _make_created(context, answer.topic)
 
 
 def _make_created(context: RequestContext, topic: Topic) -> Any:

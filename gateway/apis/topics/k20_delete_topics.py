@@ -7,6 +7,7 @@ for a name. The committed offsets of the topic go with it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -132,7 +133,7 @@ def _delete(context: RequestContext, gather: Gather[Any], wanted: _Wanted) -> No
         return
     # By id, so that a topic of that name which is created meanwhile stays.
     command = DeleteTopic(context.caller, None, TopicId(ref.topic.topic_id))
-    gather.submit(command, _Result(known))
+    gather.submit(command, partial(_compute_result, known))
 
 
 def _find(context: RequestContext, wanted: _Wanted) -> TopicRef:
@@ -148,16 +149,10 @@ def _compute_message(code: ErrorCode) -> str:
     return "there is no such topic"
 
 
-class _Result:
-    """Makes the result of one topic from the answer to its command."""
-
-    def __init__(self, wanted: _Wanted) -> None:
-        self._wanted = wanted
-
-    def __call__(self, answer: Answer) -> Any:
-        if isinstance(answer, GroupError):
-            return _make_result(self._wanted, answer.code, answer.message)
-        return _make_result(self._wanted, ErrorCode.NONE, None)
+def _compute_result(wanted: _Wanted, answer: Answer) -> Any:
+    if isinstance(answer, GroupError):
+        return _make_result(wanted, answer.code, answer.message)
+    return _make_result(wanted, ErrorCode.NONE, None)
 
 
 def _make_result(wanted: _Wanted, code: int, message: str | None) -> Any:

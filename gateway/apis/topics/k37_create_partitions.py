@@ -5,6 +5,7 @@ Needs ALTER on the topic.
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
@@ -55,7 +56,7 @@ def _grow(context: RequestContext, request: Any) -> Steps[None]:
         command = GrowTopic(
             context.caller, TopicName(wanted.name), wanted.count, request.validate_only
         )
-        gather.submit(command, _Result(wanted.name))
+        gather.submit(command, partial(_compute_result, wanted.name))
     gather.close()
 
 
@@ -83,16 +84,10 @@ def _check(context: RequestContext, wanted: Any) -> None:
         check_assignment(assignment.broker_ids, context.node.settings.node_id)
 
 
-class _Result:
-    """Makes the result of one topic from the answer to its command."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, answer: Answer) -> Any:
-        if isinstance(answer, GroupError):
-            return _make_result(self._name, answer.code, answer.message)
-        return _make_result(self._name, ErrorCode.NONE, None)
+def _compute_result(name: str, answer: Answer) -> Any:
+    if isinstance(answer, GroupError):
+        return _make_result(name, answer.code, answer.message)
+    return _make_result(name, ErrorCode.NONE, None)
 
 
 def _make_result(name: str, code: int, message: str | None) -> Any:

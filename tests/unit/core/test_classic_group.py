@@ -12,7 +12,6 @@ from coordinator.core.groups.group_description import describe_classic_group
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_group import ClassicGroupState, compute_classic_group
 from coordinator.core.state.embedded_protocol import (
-    AssignedPartitions,
     decode_assigned_partitions,
     decode_subscribed_topics,
 )
@@ -21,6 +20,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.topics import TopicImage
+from muster.assignors.embedded import TopicPartitions
 from tests.groups import TESTS
 
 G = GroupId("g")
@@ -131,7 +131,7 @@ def test_golden_assignments() -> None:
     for row in embedded("ConsumerProtocolAssignment"):
         data = bytes.fromhex(row["bytesWithVersionPrefix"])
         expected = tuple(
-            AssignedPartitions(topic["topic"], tuple(topic["partitions"]))
+            TopicPartitions(topic["topic"], tuple(topic["partitions"]))
             for topic in row["json"]["assignedPartitions"]
         )
         assert decode_assigned_partitions(data) == expected

@@ -41,7 +41,7 @@ def test_what_waits_for_its_group_names_one() -> None:
         match row.loading:
             case Loading.GROUP:
                 assert hasattr(command, "group_id"), command
-            case Loading.GROUPS | Loading.EACH_GROUP:
+            case Loading.EACH_GROUP:
                 assert hasattr(command, "group_ids"), command
             case Loading.LOG_PARTITION:
                 assert hasattr(command, "partition"), command

@@ -24,6 +24,8 @@ from muster.assignors.embedded.consumer_protocol import (
     encode_subscription,
     leaves_out_owned,
     make_subscription,
+    peek_topic_count,
+    peek_version,
 )
 from muster.assignors.embedded.fields import (
     MalformedProtocolError,
@@ -60,4 +62,6 @@ __all__ = [
     "group_partitions",
     "leaves_out_owned",
     "make_subscription",
+    "peek_topic_count",
+    "peek_version",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.assignors.embedded.fields import (
+    INT32_SIZE,
     MalformedProtocolError,
     Reader,
     TopicPartitions,
@@ -25,6 +26,8 @@ NO_GENERATION = -1
 _FIRST_WITH_OWNED_PARTITIONS = 1
 _FIRST_WITH_GENERATION = 2
 _FIRST_WITH_RACK = 3
+
+_VERSION_SIZE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,17 @@ def leaves_out_owned(data: bytes) -> bool:
     reader.strings()
     reader.nullable_bytes()
     return version == _FIRST_WITH_OWNED_PARTITIONS and reader.is_at_end
+
+
+def peek_version(data: bytes) -> int:
+    """The version that a message says it is of; nothing else is read."""
+    return int.from_bytes(data[:_VERSION_SIZE], "big", signed=True)
+
+
+def peek_topic_count(data: bytes) -> int:
+    """How many topics a subscription says that it names; nothing is decoded."""
+    count = data[_VERSION_SIZE : _VERSION_SIZE + INT32_SIZE]
+    return int.from_bytes(count, "big", signed=True)
 
 
 def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:

@@ -168,6 +168,26 @@ def test_a_write_that_fails_is_told_where_that_can_be_written(stderr: str) -> No
         assert last == "muster: cannot write the log: [Errno 28] No space left"
 
 
+def test_a_bug_that_ends_the_server_is_not_told_as_a_failed_write() -> None:
+    """Bug: it was, with the exit code of one."""
+    code = (
+        "from cli.serve.service import end_process\n"
+        "from coordinator.runtime.commit.process_end import HalfApplied\n"
+        "end_process(HalfApplied('an outcome', KeyError('planted')))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == ExitCode.HALF_APPLIED
+    last = done.stderr.splitlines()[-1]
+    assert last == "muster: a bug stopped a command after its first change: KeyError('planted')"
+
+
 def test_a_folder_has_one_server(server: MusterServer, tmp_path: Path) -> None:
     code, line = refuse(tmp_path)
     assert code == ExitCode.PRECONDITION

@@ -130,6 +130,9 @@ async def test_only_an_open_transaction_is_ended(stand: Stand) -> None:
         stub.EndTransaction(admin_pb2.EndTransactionRequest(producer_epoch=70_000, **place))
     )
     assert (code, detail.reason) == (grpc.StatusCode.ABORTED, "INVALID_PRODUCER_EPOCH")
+    elsewhere = {**place, "log_partition": -1, "producer_epoch": 1}
+    code, detail = await info(stub.EndTransaction(admin_pb2.EndTransactionRequest(**elsewhere)))
+    assert detail.reason == "UNKNOWN_PRODUCER_ID"
     await stub.EndTransaction(admin_pb2.EndTransactionRequest(producer_epoch=1, **place))
     code, detail = await info(
         stub.EndTransaction(admin_pb2.EndTransactionRequest(producer_epoch=1, **place))

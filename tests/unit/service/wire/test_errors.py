@@ -25,6 +25,7 @@ from coordinator.service.wire.error_statuses import (
 from model import errors
 from model.errors import (
     AssignmentFailed,
+    DescriptionFailed,
     ErrorCode,
     GroupError,
     MemberIdRequired,
@@ -73,6 +74,8 @@ def make_error(kind: type[GroupError]) -> GroupError:
         return MemberIdRequired("what to do", MemberId("a"))
     if kind is AssignmentFailed:
         return AssignmentFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
+    if kind is DescriptionFailed:
+        return DescriptionFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
     return kind("what to do")
 
 

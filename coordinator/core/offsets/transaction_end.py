@@ -1,0 +1,35 @@
+"""An operator ends a transaction that its own coordinator has left open."""
+
+from __future__ import annotations
+
+from coordinator.core.offsets.producers import UNKNOWN
+from coordinator.core.offsets.transactions import handle_write_txn_markers
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from model.commands import EndTransaction, Now, WriteTxnMarkers
+from model.errors import InvalidProducerEpoch, UnknownProducerId
+
+
+def handle_end_transaction(shard: Shard, command: EndTransaction, now: Now) -> Outcome:
+    """Write the marker that the transaction coordinator would have written.
+
+    Only what is open is ended: a marker for nothing would be somebody's mistake.
+    """
+    producer_id = command.producer_id
+    transaction = shard.open_transactions.get(producer_id)
+    if transaction is None:
+        raise UnknownProducerId("That producer has no transaction open there.")
+    if command.producer_epoch != transaction.producer_epoch:
+        raise InvalidProducerEpoch(
+            f"The producer has the epoch {transaction.producer_epoch} now: look again."
+        )
+    coordinator_epoch = max(shard.producers.get(producer_id, UNKNOWN).coordinator_epoch, 0)
+    marker = WriteTxnMarkers(
+        command.caller,
+        command.partition,
+        producer_id,
+        command.producer_epoch,
+        coordinator_epoch,
+        command.committed,
+    )
+    return handle_write_txn_markers(shard, marker, now)
