@@ -107,7 +107,11 @@ class Parts:
             around.clock,
             around.stats,
             around.space,
-            Slices(self._scheduler.call_soon, around.clock.monotonic_ms),
+            Slices(
+                self._scheduler.call_soon,
+                self._scheduler.call_later_ms,
+                around.clock.monotonic_ms,
+            ),
         )
         self.catalogue = TopicCatalogueRuntime(
             around.store, self.writer, self.durability, around.clock, around.settings
