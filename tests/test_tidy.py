@@ -31,7 +31,6 @@ _MAY_EXCEED = {
 TOO_LARGE_FOR_NOW = frozenset(
     {
         "coordinator/runtime/commit/writer.py: Writer",
-        "coordinator/runtime/retention/log_trimming.py: History",
         "coordinator/service/session/session.py: Session",
         "coordinator/service/session/session.py: it",
         "sdk/muster/classic/classic_engine.py: ClassicEngine",

@@ -230,6 +230,7 @@ class Parts:
             around.stats,
             around.settings,
             around.shards,
+            slices=self.context.slices.beside(),
             writer=self.writer,
             catalogue=self.catalogue,
             submit=self._submit,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import structlog
 
@@ -156,11 +156,16 @@ def spend(walk: Iterator[int], budget: int) -> bool:
     return False
 
 
-def compute_elsewhere(
-    run: Callable[[Callable[[], T], Callable[[T | BaseException], None]], None],
-    work: Callable[[], T],
-) -> Paced[T | BaseException]:
-    """What ``work`` comes to, or what it raises. ``run`` is a lane of a scheduler."""
+class RunInLane(Protocol):
+    """Runs ``work`` in a thread, as ``Scheduler.run_computing`` does."""
+
+    def __call__(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None]
+    ) -> None: ...
+
+
+def compute_elsewhere(run: RunInLane, work: Callable[[], T]) -> Paced[T | BaseException]:
+    """What ``work`` comes to in a thread, or what it raises there."""
     found: list[T | BaseException] = []
 
     def begin(go_on: Callable[[], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pytest
 
@@ -38,6 +38,8 @@ from model.responses import (
     OffsetFetchResponse,
 )
 from tests.sim.cluster.server import CALLER, Pending, VirtualServer
+
+T = TypeVar("T")
 
 SLICE = 4
 GROUP = "g"
@@ -243,7 +245,7 @@ def test_work_waits_for_what_is_computed_elsewhere() -> None:
     loop = Loop()
     lane: list[Callable[[], None]] = []
 
-    def run(work: Callable[[], int], done: Callable[[int | BaseException], None]) -> None:
+    def run(work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         lane.append(lambda: done(work()))
 
     def count() -> Paced[None]:
