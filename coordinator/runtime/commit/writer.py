@@ -27,6 +27,7 @@ from coordinator.runtime.commit.partition_encoder import (
     encode_lone_commit,
 )
 from coordinator.runtime.commit.process_end import HalfApplied
+from coordinator.runtime.loop.slices import STALL_RETRY_MS
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
 from model.ids import LogOffset, LogPartition
@@ -40,7 +41,6 @@ from storage.side_codec import encode_side
 
 log = structlog.get_logger()
 
-STALL_RETRY_MS = 5
 WATERMARK_SYNC_MS = 1_000
 FLUSH_TURNS_MAX = 16
 """For so many turns a flush waits for more, where more comes in each of them."""
@@ -207,6 +207,7 @@ class Writer:
     # -------------------------------------------------------------------------------- writing
 
     def _flush(self) -> None:
+        # Not work of ``Slices``: one write has all that is gathered, and everybody waits for it.
         may_wait = self._has_commits_alone and self._scheduler.waits_for_syncs
         if may_wait and self._is_gathering():
             self._scheduler.call_soon(self._flush)

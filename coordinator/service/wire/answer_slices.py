@@ -18,6 +18,7 @@ SLICE = 500
 
 async def run_steps(steps: Steps[T]) -> T:
     """What ``steps`` come to, each slice in a turn of its own."""
+    # Not work of ``Slices``: it is a task, and ends with its call where the client cancels that.
     while True:
         try:
             next(steps)
