@@ -86,7 +86,9 @@ class KafkaServer:
             clock=clock,
             heartbeats=heartbeats,
             slices=Slices(
-                lambda callback: clock.call_later(0, callback), lambda: time.monotonic() * 1_000
+                lambda callback: clock.call_later(0, callback),
+                lambda ms, callback: clock.call_later(ms / 1_000, callback),
+                lambda: time.monotonic() * 1_000,
             ),
             apis=self._apis,
             allows_all=isinstance(self._authorizer, AllowAll),

@@ -28,12 +28,6 @@ _MAY_EXCEED = {
     "parameters": re.compile(rf"# More than {POSITIONAL_PARAMETERS} parameters: \S"),
 }
 """What a module, class or function that exceeds a limit says within its lines, with the reason."""
-TOO_LARGE_FOR_NOW = frozenset(
-    {
-        "coordinator/runtime/retention/log_trimming.py: History",
-    }
-)
-"""What is still to be brought to the limits. Strike off what is; add nothing."""
 
 TEXT_SUFFIXES = (
     ".py",
@@ -191,15 +185,13 @@ def test_modules_are_short() -> None:
 
 
 def test_what_is_large_in_the_server_says_why() -> None:
-    found = {
+    found = [
         line
         for name in python_files()
         if not name.startswith(NOT_THE_SERVER)
         for line in compute_too_large(name, read(name))
-    }
-    by_place = {re.sub(r" has \d+.*", "", line): line for line in found}
-    assert sorted(by_place[place] for place in by_place.keys() - TOO_LARGE_FOR_NOW) == []
-    assert sorted(TOO_LARGE_FOR_NOW - by_place.keys()) == [], "done: strike it off the list"
+    ]
+    assert found == []
 
 
 def test_lines_are_short() -> None:

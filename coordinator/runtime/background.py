@@ -11,10 +11,11 @@ from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.offsets.expiry_walks import OffsetExpiry
 from coordinator.runtime.offsets.transaction_timeouts import TransactionTimeouts
-from coordinator.runtime.retention.log_trimming import History
+from coordinator.runtime.retention.log_trimming import LogTrimming
 from coordinator.runtime.topics.topic_deletion import TopicDeletion
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.commands import Command
@@ -30,13 +31,14 @@ log = structlog.get_logger()
 
 
 class Background:
-    """The walks over the store: for deleted topics, for offsets past their retention, and for
-    what of the log is too old or too much.
+    """The walks: for deleted topics, for offsets past their retention, for what of the log is too
+    old or too much, and for transactions that nobody ends. Of all of them one does a slice in a
+    turn of ``slices``, where nothing else waits.
 
     ``submit`` takes the coordinator's own commands. ``begin_grace`` keeps all offsets for one
-    retention from now on. ``is_held`` says that nothing may be written
-    now. ``on_offsets_lost`` is told of each group that durably lost offsets. ``on_failure`` is for
-    a failed write and must not return.
+    retention from now on. ``is_held`` says that nothing may be written now. ``on_offsets_lost`` is
+    told of each group that durably lost offsets. ``on_failure`` is for a failed write and must not
+    return.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Background:
         settings: CoordinatorSettings,
         shards: Sequence[Shard],
         *,
+        slices: Slices,
         writer: Writer,
         catalogue: TopicCatalogueRuntime,
         submit: Callable[[Command, Reply], None],
@@ -59,9 +62,10 @@ class Background:
         self._catalogue = catalogue
         self._clock = clock
         self._begin_grace = begin_grace
+        self._slices = slices
         self._deletion = TopicDeletion(
             store,
-            scheduler,
+            slices,
             deleted=lambda: catalogue.deleted,
             image=lambda: catalogue.image,
             producers_of=partial(_find_producers, shards),
@@ -71,7 +75,7 @@ class Background:
         )
         self._expiry = OffsetExpiry(
             store,
-            scheduler,
+            slices,
             clock,
             stats,
             settings,
@@ -82,18 +86,19 @@ class Background:
             imported_at_ms=lambda: catalogue.imported_at_ms,
             on_expired=on_offsets_lost,
         )
-        self._history = History(
+        self._trimming = LogTrimming(
             store,
             scheduler,
+            slices,
             clock,
             stats,
             settings,
             imported_at_ms=lambda: catalogue.imported_at_ms,
             on_failure=on_failure,
         )
-        writer.on_written = self._history.note
+        writer.on_written = self._trimming.sizes.note
         self.transactions = TransactionTimeouts(
-            scheduler,
+            slices,
             clock,
             stats,
             settings,
@@ -108,7 +113,7 @@ class Background:
         self._begin_grace_after_silence()
         self.delete_offsets_of_topics()
         self._expiry.begin()
-        self._history.begin()
+        self._trimming.begin()
         self.transactions.begin()
 
     def _begin_grace_after_silence(self) -> None:
@@ -128,11 +133,8 @@ class Background:
         self._deletion.begin()
 
     def stop(self) -> None:
-        """Begin nothing more."""
-        self._deletion.stop()
-        self._expiry.stop()
-        self._history.stop()
-        self.transactions.stop()
+        """Look no more: the store is about to be closed. The next start goes on."""
+        self._slices.stop()
 
 
 def _find_producers(shards: Sequence[Shard], key: OffsetCommitKey) -> Collection[ProducerId]:

@@ -107,7 +107,11 @@ class Parts:
             around.clock,
             around.stats,
             around.space,
-            Slices(self._scheduler.call_soon, around.clock.monotonic_ms),
+            Slices(
+                self._scheduler.call_soon,
+                self._scheduler.call_later_ms,
+                around.clock.monotonic_ms,
+            ),
         )
         self.catalogue = TopicCatalogueRuntime(
             around.store, self.writer, self.durability, around.clock, around.settings
@@ -124,6 +128,7 @@ class Parts:
             shard_of=self.context.shard_of,
             submit=lambda command: self.groups.submit(command, ignore_answer),
             request_flush=self.writer.request_flush,
+            slices=self.context.slices.beside(),
         )
         self.turns = Turns(
             self._scheduler,
@@ -132,7 +137,7 @@ class Parts:
             compute_targets=self.targets.compute_due,
             is_void=around.liveness.is_armed_anew,
         )
-        self.refresh = TopicRefresh(self._scheduler, self._submit)
+        self.refresh = TopicRefresh(self.context.slices.beside(), self._submit)
         self.regexes = Regexes(
             self._scheduler,
             around.clock,
@@ -155,7 +160,10 @@ class Parts:
         )
         news = GroupNews(self.context.shard_of)
         self.watches = Watches(
-            self._scheduler, news, self.durability.groups, is_busy=lambda: self.turns.is_busy
+            self.context.slices.beside(),
+            news,
+            self.durability.groups,
+            is_busy=lambda: self.turns.is_busy,
         )
 
     def _make_apply(self) -> None:
@@ -226,6 +234,7 @@ class Parts:
             around.stats,
             around.settings,
             around.shards,
+            slices=self.context.slices.beside(),
             writer=self.writer,
             catalogue=self.catalogue,
             submit=self._submit,

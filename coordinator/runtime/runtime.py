@@ -114,7 +114,7 @@ class Runtime:
         self._shards += [self._make_shard(LogPartition(n)) for n in range(self.log_partitions)]
         loading = Loading(
             store,
-            scheduler,
+            self.parts.context.slices.beside(),
             self._clock,
             self.stats,
             self.liveness,

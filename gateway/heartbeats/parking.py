@@ -273,6 +273,8 @@ class ParkEnds:
         self._end(self._ticks.pop(tick))
 
     def _end(self, waiting: list[Parked]) -> None:
+        # Not work of ``Slices``: ticks come whether or not those before them have ended, and with
+        # one slice in a turn for all of them the ends would fall behind for good.
         for parked in waiting[: self._slice]:
             parked.end()
         rest = waiting[self._slice :]

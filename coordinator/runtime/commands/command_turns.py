@@ -17,6 +17,7 @@ from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.loop.slices import STALL_RETRY_MS
 from model.commands import ExpireClassicDeadline, ExpireMember, ReconcileMember
 from model.errors import UnknownServerError
 from model.ids import GroupId
@@ -26,7 +27,6 @@ log = structlog.get_logger()
 
 SLICE = 64
 """So many heartbeats, or second halves of them, in one turn; each takes up to 0.2 ms."""
-STALL_RETRY_MS = 5
 
 
 class Turns:
@@ -126,6 +126,7 @@ class Turns:
             self._scheduler.call_soon(self._begin_turn)
 
     def _begin_turn(self) -> None:
+        # Not work of ``Slices``: it gives commands their order, those that come in between too.
         self._is_turn_due = False
         self._handled = 0
         if not self._waiting:

@@ -24,6 +24,7 @@ from coordinator.runtime.commit.gathering import Gathering
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder, encode_lone_commit
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.commit.syncs import Syncs
+from coordinator.runtime.loop.slices import STALL_RETRY_MS
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
 from model.ids import LogPartition
@@ -33,8 +34,6 @@ from storage.log_store import (
     StoreStalled,
 )
 from storage.side_codec import encode_side
-
-STALL_RETRY_MS = 5
 
 
 class Writer:
@@ -169,6 +168,7 @@ class Writer:
     # -------------------------------------------------------------------------------- writing
 
     def _flush(self) -> None:
+        # Not work of ``Slices``: one write has all that is gathered, and everybody waits for it.
         gathering = self.gathering
         may_wait = gathering.has_commits_alone and self._scheduler.waits_for_syncs
         if may_wait and gathering.is_growing():

@@ -19,8 +19,9 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
-from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loading.shard_loader import ShardLoader
+from coordinator.runtime.loop.slices import Paced, Slices
 from coordinator.runtime.loop.stats import Stats
 from model.commands import ClassicDeadline
 from model.ids import GroupId, LogPartition, MemberId
@@ -50,7 +51,7 @@ class Loading:
     def __init__(
         self,
         store: LogStore,
-        scheduler: Scheduler,
+        slices: Slices,
         clock: SteadyClock,
         stats: Stats,
         liveness: Liveness,
@@ -61,7 +62,7 @@ class Loading:
         on_loaded: Callable[[Collection[GroupId], Collection[GroupId]], None],
         on_finished: Callable[[], None],
     ) -> None:
-        self._scheduler = scheduler
+        self._slices = slices
         self._clock = clock
         self._stats = stats
         self._liveness = liveness
@@ -71,7 +72,6 @@ class Loading:
         self._on_loaded = on_loaded
         self._on_finished = on_finished
         self._began_ms = clock.monotonic_ms()
-        self._is_stopped = False
         self._failure: BaseException | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._turns = deque(
@@ -84,7 +84,7 @@ class Loading:
 
     def begin(self) -> None:
         """Load in slices."""
-        self._request_slice()
+        self._slices.go_on(self._load_in_slices())
 
     def finish(self) -> None:
         """Load all that is left, at once. Raises what the store raises."""
@@ -94,7 +94,7 @@ class Loading:
 
     def stop(self) -> None:
         """Load no more."""
-        self._is_stopped = True
+        self._slices.stop()
 
     async def wait(self) -> None:
         """Until all is loaded. Raises what the store raises; then what is left never will be."""
@@ -110,21 +110,16 @@ class Loading:
         """The shards that are not there yet."""
         return self._left.keys()
 
-    def _load_slice(self) -> None:
-        if self._is_stopped or not self._turns:
-            return
-        try:
-            self._load(SLICE_COST)
-        except Exception as failure:  # noqa: BLE001 - it is the process that must end
-            self._end(failure)
-            return
-        if self._turns:
-            self._request_slice()
-        else:
-            self._end(None)
-
-    def _request_slice(self) -> None:
-        self._scheduler.call_soon(self._load_slice)
+    def _load_in_slices(self) -> Paced[None]:
+        while self._turns:
+            try:
+                self._load(SLICE_COST)
+            except Exception as failure:  # noqa: BLE001 - it is the process that must end
+                self._end(failure)
+                return
+            if self._turns:
+                yield None
+        self._end(None)
 
     def _load(self, cost: int) -> None:
         """Shards take turns that grow: a small one is not kept waiting by a large one, and large

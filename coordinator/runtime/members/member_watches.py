@@ -14,7 +14,7 @@ from typing import Protocol
 
 import structlog
 
-from coordinator.runtime.clock import Scheduler
+from coordinator.runtime.loop.slices import Paced, Slices
 from model.commands import (
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
@@ -85,13 +85,13 @@ class Watches:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        slices: Slices,
         news: News,
         unsettled: Container[GroupId],
         *,
         is_busy: Callable[[], bool],
     ) -> None:
-        self._scheduler = scheduler
+        self._slices = slices
         self._news = news
         self._unsettled = unsettled
         self._is_busy = is_busy
@@ -101,7 +101,7 @@ class Watches:
         """Of each of them: whether it changed again since its members began to be looked at."""
         self._left: deque[MemberId] = deque()
         """Of the first of them."""
-        self._is_slice_due = False
+        self._is_telling = False
 
     def __len__(self) -> int:
         return sum(map(len, self._by_group.values()))
@@ -168,7 +168,7 @@ class Watches:
                 self._is_changed[group_id] = True
             elif group_id in self._by_group:
                 self._add(group_id)
-        self._request_slice()
+        self._request_telling()
 
     def _add(self, group_id: GroupId) -> None:
         self._to_look_at.append(group_id)
@@ -186,18 +186,25 @@ class Watches:
         others = sorted(everybody.values(), key=_BY_SPEAKER)
         self._left = deque((*first, *(watch.member_id for watch in others)))
 
-    def _request_slice(self) -> None:
-        if self._to_look_at and not self._is_slice_due:
-            self._is_slice_due = True
-            self._scheduler.call_soon(self._tell_slice)
+    def _request_telling(self) -> None:
+        if self._to_look_at and not self._is_telling:
+            self._is_telling = True
+            self._slices.go_on(self._tell_all())
+
+    def _tell_all(self) -> Paced[None]:
+        try:
+            while self._to_look_at:
+                if self._is_busy():
+                    # Maybe for as long as the store takes nothing: no turn is to ask again.
+                    yield BUSY_RETRY_MS
+                    continue
+                self._tell_slice()
+                if self._to_look_at:
+                    yield None
+        finally:
+            self._is_telling = False
 
     def _tell_slice(self) -> None:
-        self._is_slice_due = False
-        if self._is_busy():
-            # Maybe for as long as the store takes nothing: no turn of the loop is to ask again.
-            self._is_slice_due = True
-            self._scheduler.call_later_ms(BUSY_RETRY_MS, self._tell_slice)
-            return
         left = SLICE
         while self._to_look_at and left:
             group_id = self._to_look_at[0]
@@ -206,7 +213,6 @@ class Watches:
                 self._tell(group_id, self._left.popleft())
             if not self._left:
                 self._end(group_id)
-        self._request_slice()
 
     def _end(self, group_id: GroupId) -> None:
         """All of its members were looked at: on to the next group, and to this one after others."""

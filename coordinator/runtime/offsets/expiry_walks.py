@@ -22,7 +22,8 @@ from coordinator.core.offsets.offset_expiry import (
 from coordinator.core.offsets.producers import PRODUCER_EXPIRATION_MS, find_expired_producers
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.loop.slices import PAUSE_MS, STALL_RETRY_MS, Paced, Slices, spend
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.offsets.offset_reads import (
     StoredOffset,
@@ -44,8 +45,6 @@ REMOVAL_COST = 10
 """What it takes to decide that a group goes, counted in offsets that are looked at."""
 PRODUCERS_PER_COST = 50
 """Producers that are looked at for the price of one offset."""
-PAUSE_MS = 5
-STALL_RETRY_MS = 5
 HOLD_MS = 1_000
 MS_PER_MINUTE = 60_000
 
@@ -74,7 +73,7 @@ class OffsetExpiry:
     def __init__(
         self,
         store: LogStore,
-        scheduler: Scheduler,
+        slices: Slices,
         clock: SteadyClock,
         stats: Stats,
         settings: CoordinatorSettings,
@@ -87,7 +86,7 @@ class OffsetExpiry:
         on_expired: Callable[[GroupId], None],
     ) -> None:
         self._store = store
-        self._scheduler = scheduler
+        self._slices = slices
         self._clock = clock
         self._stats = stats
         self._shards = shards
@@ -98,53 +97,44 @@ class OffsetExpiry:
         self._is_held = is_held
         self._imported_at_ms = imported_at_ms
         self._on_expired = on_expired
-        self._next_ms = 0
-        self._is_stopped = False
         self._now_ms = 0
 
     def begin(self) -> None:
         """The first walk is one interval from now."""
         if self._is_on:
-            self._next_ms = self._clock.monotonic_ms() + self._interval_ms
-            self._scheduler.call_later_ms(self._interval_ms, self._check)
+            self._slices.run(self._keep_walking())
 
-    def stop(self) -> None:
-        """Nothing expires any more."""
-        self._is_stopped = True
+    def _keep_walking(self) -> Paced[None]:
+        next_ms = self._clock.monotonic_ms()
+        while True:
+            now_ms = self._clock.monotonic_ms()
+            next_ms = max(next_ms + self._interval_ms, now_ms)
+            yield next_ms - now_ms
+            while not (yield from self._walk_to_the_end()):
+                yield HOLD_MS
 
-    def _check(self) -> None:
-        if self._is_stopped:
-            return
-        self._step(self._walk())
+    def _walk_to_the_end(self) -> Paced[bool]:
+        """Whether it got there; if not there is to be another walk.
 
-    def _wait(self) -> None:
-        now_ms = self._clock.monotonic_ms()
-        self._next_ms = max(self._next_ms + self._interval_ms, now_ms)
-        self._scheduler.call_later_ms(self._next_ms - now_ms, self._check)
-
-    def _step(self, walk: Iterator[int]) -> None:
-        if self._is_stopped:
-            return
-        if self._is_held():
-            # Another walk then: the cursors of this one would keep files that compaction has
-            # replaced, which may be all the room that there is to come.
-            self._scheduler.call_later_ms(HOLD_MS, self._check)
-            return
-        # What is only gathered the store does not show, and nothing else comes in this turn.
-        if not self._write_gathered():
-            self._scheduler.call_later_ms(STALL_RETRY_MS, partial(self._step, walk))
-            return
-        self._now_ms = self._clock.now().wall_ms
-        left = SLICE
-        try:
-            for cost in walk:
-                left -= cost
-                if left <= 0:
-                    self._scheduler.call_later_ms(PAUSE_MS, partial(self._step, walk))
-                    return
-        except (StoreError, CodecError) as error:
-            log.error("expiry_failed", cause=str(error))
-        self._wait()
+        The cursors of this one would keep files that compaction has replaced, which may be all the
+        room that there is to come.
+        """
+        walk = self._walk()
+        while not self._is_held():
+            # What is only gathered the store does not show, and nothing else comes in this turn.
+            if not self._write_gathered():
+                yield STALL_RETRY_MS
+                continue
+            self._now_ms = self._clock.now().wall_ms
+            try:
+                goes_on = spend(walk, SLICE)
+            except (StoreError, CodecError) as error:
+                log.error("expiry_failed", cause=str(error))
+                return True
+            if not goes_on:
+                return True
+            yield PAUSE_MS
+        return False
 
     # --------------------------------------------------------------------------------- the walk
 

@@ -14,7 +14,8 @@ from coordinator.core.state.open_transactions import OpenTransaction
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import take_slices
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.loop.slices import PAUSE_MS, Paced, Slices
 from coordinator.runtime.loop.stats import Stats
 from model.commands import INTERNAL, AbortTransaction, Command
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -30,7 +31,6 @@ GRACE_MS = 60_000
 SLICE = 100
 """So many are aborted in one turn; of many offsets each counts as more."""
 OFFSETS_OF_ONE = 50
-PAUSE_MS = 5
 SHOWN = 10
 """Groups that are named in a message."""
 
@@ -45,7 +45,7 @@ class TransactionTimeouts:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        slices: Slices,
         clock: SteadyClock,
         stats: Stats,
         settings: CoordinatorSettings,
@@ -55,7 +55,7 @@ class TransactionTimeouts:
         is_held: Callable[[], bool],
         imported_at_ms: Callable[[], int],
     ) -> None:
-        self._scheduler = scheduler
+        self._slices = slices
         self._clock = clock
         self._stats = stats
         self._shards = shards
@@ -66,8 +66,6 @@ class TransactionTimeouts:
         self._is_held = is_held
         self._imported_at_ms = imported_at_ms
         self._not_before_ms = 0
-        self._expected_ms = 0
-        self._is_stopped = False
 
     def begin(self) -> None:
         """All groups are loaded."""
@@ -77,11 +75,7 @@ class TransactionTimeouts:
                 age_ms = now.wall_ms - max(transaction.since_ms, self._imported_at_ms())
                 left_ms = min(max(self._timeout_ms - age_ms, self._grace_ms), self._timeout_ms)
                 transaction.timeout.at_ms = now.monotonic_ms + left_ms
-        self._call_later(self._interval_ms)
-
-    def stop(self) -> None:
-        """Nothing times out any more."""
-        self._is_stopped = True
+        self._slices.run(self._keep_looking())
 
     def deadline_ms(self, transaction: OpenTransaction) -> int:
         """The wall time at which a transaction times out, if nothing happens to the clock."""
@@ -90,25 +84,27 @@ class TransactionTimeouts:
         now = self._clock.now()
         return now.wall_ms + max(transaction.timeout.at_ms, self._not_before_ms) - now.monotonic_ms
 
-    def _call_later(self, delay_ms: int) -> None:
-        self._expected_ms = self._clock.monotonic_ms() + delay_ms
-        self._scheduler.call_later_ms(delay_ms, self._check)
-
-    def _check(self) -> None:
-        if self._is_stopped:
-            return
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._expected_ms > self._interval_ms:
-            # The process stood still: markers that came meanwhile are not read yet.
-            self._not_before_ms = now_ms + self._grace_ms
-        self._note_new(now_ms)
-        found = next(take_slices(self._find(now_ms), SLICE, _weigh), [])
+    def _keep_looking(self) -> Paced[None]:
         is_more = False
-        if found and now_ms >= self._not_before_ms and not self._is_held():
-            for shard, producer_id, transaction in found:
-                self._abort(shard, producer_id, transaction)
-            is_more = sum(map(_weigh, found)) >= SLICE
-        self._call_later(PAUSE_MS if is_more else self._interval_ms)
+        while True:
+            delay_ms = PAUSE_MS if is_more else self._interval_ms
+            expected_ms = self._clock.monotonic_ms() + delay_ms
+            yield delay_ms
+            now_ms = self._clock.monotonic_ms()
+            if now_ms - expected_ms > self._interval_ms:
+                # The process stood still: markers that came meanwhile are not read yet.
+                self._not_before_ms = now_ms + self._grace_ms
+            self._note_new(now_ms)
+            is_more = self._abort_slice(now_ms)
+
+    def _abort_slice(self, now_ms: int) -> bool:
+        """Whether there may be more."""
+        found = next(take_slices(self._find(now_ms), SLICE, _weigh), [])
+        if not found or now_ms < self._not_before_ms or self._is_held():
+            return False
+        for shard, producer_id, transaction in found:
+            self._abort(shard, producer_id, transaction)
+        return sum(map(_weigh, found)) >= SLICE
 
     def _note_new(self, now_ms: int) -> None:
         for shard in self._shards:

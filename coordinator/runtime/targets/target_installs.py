@@ -14,7 +14,7 @@ import structlog
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget
 from coordinator.core.target.target_install import Preparation, prepare_target
-from coordinator.runtime.clock import Scheduler
+from coordinator.runtime.loop.slices import Paced, Slices
 from model.ids import GroupId
 from storage.codec.record_codec import encode_key, encode_value
 
@@ -32,19 +32,18 @@ class TargetInstalls:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        slices: Slices,
         *,
         shard_of: Callable[[GroupId], Shard],
         submit: Callable[[InstallTarget], None],
     ) -> None:
-        self._scheduler = scheduler
+        self._slices = slices
         self._shard_of = shard_of
         self._submit = submit
-        self._is_stopped = False
 
     def stop(self) -> None:
         """What is not installed by now is not."""
-        self._is_stopped = True
+        self._slices.stop()
 
     def install(
         self, command: InstallTarget, installed: Callable[[Exception | None], None]
@@ -53,38 +52,33 @@ class TargetInstalls:
         if command.problem.problem.members > SLICE:
             preparation = prepare_target(self._shard_of(command.group_id), command)
             if preparation is not None and preparation.left > SLICE:
-                self._scheduler.call_soon(lambda: self._turn(command, preparation, installed))
+                self._slices.go_on(self._prepare(command, preparation, installed))
                 return False
         self._submit(command)
         return True
 
-    def _turn(
+    def _prepare(
         self,
         command: InstallTarget,
         preparation: Preparation,
         installed: Callable[[Exception | None], None],
-    ) -> None:
-        if self._is_stopped:
-            return
+    ) -> Paced[None]:
+        """Make the records, a slice in a turn, and install when the last is made."""
         try:
-            is_done = self._go_on(command, preparation)
+            while not self._prepare_slice(preparation):
+                yield None
+            self._submit(replace(command, prepared=preparation.prepared))
         except Exception as bug:
             # The group would wait for it for ever.
             log.exception("installing_target_failed", group_id=command.group_id)
             installed(bug)
             return
-        if is_done:
-            installed(None)
-        else:
-            self._scheduler.call_soon(lambda: self._turn(command, preparation, installed))
+        installed(None)
 
-    def _go_on(self, command: InstallTarget, preparation: Preparation) -> bool:
-        """Make a slice of the records, and install when that was the last."""
+    def _prepare_slice(self, preparation: Preparation) -> bool:
+        """Whether that was the last."""
         for made in preparation.prepare(SLICE):
             key, value = made.record
             assert value is not None, "no tombstone is made"
             made.encoded = encode_key(key), encode_value(value)
-        if preparation.left:
-            return False
-        self._submit(replace(command, prepared=preparation.prepared))
-        return True
+        return not preparation.left

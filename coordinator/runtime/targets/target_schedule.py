@@ -19,6 +19,7 @@ from coordinator.core.target.target_assignment import (
 )
 from coordinator.core.target.target_steps import ContinueMoves
 from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.targets.assignor_runs import Assignments, Failure, Result
 from coordinator.runtime.targets.client_assignments import LocalAssignments
@@ -54,6 +55,7 @@ class Targets:
         shard_of: Callable[[GroupId], Shard],
         submit: Callable[[InstallTarget | ContinueMoves], None],
         request_flush: Callable[[], None],
+        slices: Slices,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
@@ -72,7 +74,7 @@ class Targets:
             shard_of=shard_of,
             mark=lambda group_id: self.mark(group_id, 0),
         )
-        self._installs = TargetInstalls(scheduler, shard_of=shard_of, submit=submit)
+        self._installs = TargetInstalls(slices, shard_of=shard_of, submit=submit)
         self._request_flush = request_flush
         self._marked: dict[GroupId, None] = {}
         self._later: set[GroupId] = set()

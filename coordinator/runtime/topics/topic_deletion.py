@@ -11,7 +11,7 @@ from itertools import islice
 
 from coordinator.core.offsets.deleted_topics import is_of_deleted_topic
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.clock import Scheduler
+from coordinator.runtime.loop.slices import STALL_RETRY_MS, Paced, Slices
 from coordinator.runtime.offsets.offset_reads import StoredOffset, decode_stored_offsets
 from model.commands import INTERNAL, Command, DeleteTopicOffsets, ForgetDeletedTopic
 from model.errors import GroupError
@@ -31,7 +31,6 @@ from storage.log_store import LatestEntry, LogStore
 
 SLICE = 500
 RETRY_MS = 1_000
-STALL_RETRY_MS = 5
 _OFFSET_KEYS = b"\x00\x01"
 
 
@@ -76,7 +75,7 @@ class TopicDeletion:
     def __init__(
         self,
         store: LogStore,
-        scheduler: Scheduler,
+        slices: Slices,
         *,
         deleted: Callable[[], Iterable[tuple[TopicId, TopicDeletionValue]]],
         image: Callable[[], TopicImage],
@@ -86,7 +85,7 @@ class TopicDeletion:
         on_deleted: Callable[[GroupId], None],
     ) -> None:
         self._store = store
-        self._scheduler = scheduler
+        self._slices = slices
         self._deleted = deleted
         self._image = image
         self._producers_of = producers_of
@@ -95,7 +94,6 @@ class TopicDeletion:
         self._on_deleted = on_deleted
         self._running: set[TopicId] = set()
         self._is_walking = False
-        self._is_stopped = False
 
     def begin(self) -> None:
         """Topics may have been deleted. Those that are while others are walked for wait."""
@@ -109,12 +107,7 @@ class TopicDeletion:
         if found:
             self._is_walking = True
             self._running.update(deletion.topic_id for deletion in found)
-            walk = _Walk(found, self._walk())
-            self._scheduler.call_soon(lambda: self._step(walk))
-
-    def stop(self) -> None:
-        """Look no more: the store is about to be closed. The next start goes on."""
-        self._is_stopped = True
+            self._slices.go_on(self._delete(_Walk(found, self._walk())))
 
     def _walk(self) -> Iterator[StoredOffset]:
         """First all that is pending: a marker may make it a committed offset, to be met then.
@@ -130,15 +123,24 @@ class TopicDeletion:
         # What was deleted meanwhile has a walk of its own.
         self._is_walking = False
 
-    def _step(self, walk: _Walk) -> None:
-        if self._is_stopped:
-            return
-        # What is only gathered the store does not show: an offset of this topic would be missed,
-        # and one of a new topic of its name would be followed by the tombstone of the old.
-        if not self._write_gathered():
-            self._scheduler.call_later_ms(STALL_RETRY_MS, lambda: self._step(walk))
-            return
-        seen = list(islice(walk.offsets, SLICE))
+    def _delete(self, walk: _Walk) -> Paced[None]:
+        """What the walk meets. It may be stopped between two slices: the next start goes on."""
+        while True:
+            # What is only gathered the store does not show: an offset of this topic would be
+            # missed, and one of a new topic of its name followed by the tombstone of the old.
+            if not self._write_gathered():
+                yield STALL_RETRY_MS
+                continue
+            seen = list(islice(walk.offsets, SLICE))
+            self._delete_seen(seen, walk)
+            if len(seen) < SLICE:
+                break
+            yield None
+        walk.has_ended = True
+        self._end_if_answered(walk)
+        self.begin()
+
+    def _delete_seen(self, seen: Iterable[StoredOffset], walk: _Walk) -> None:
         found: dict[tuple[GroupId, TopicName], list[int]] = {}
         for stored in self._select(seen, walk):
             found.setdefault((stored.group_id, stored.topic), []).append(stored.partition)
@@ -148,12 +150,6 @@ class TopicDeletion:
                 DeleteTopicOffsets(INTERNAL, group_id, topic, tuple(partitions)),
                 partial(self._note, walk, group_id, topic),
             )
-        if len(seen) == SLICE:
-            self._scheduler.call_soon(lambda: self._step(walk))
-        else:
-            walk.has_ended = True
-            self._end_if_answered(walk)
-            self.begin()
 
     def _select(self, seen: Iterable[StoredOffset], walk: _Walk) -> Iterator[StoredOffset]:
         """Those whose key can be tombstoned, each key once, as the store has it now.
@@ -229,28 +225,27 @@ class TopicDeletion:
 
     def _end(self, deletion: _Deletion) -> None:
         if deletion.was_refused:
-            self._retry(deletion)
+            self._slices.run(self._retry(deletion))
         elif deletion.held:
-            self._scheduler.call_later_ms(RETRY_MS, lambda: self._look_again(deletion))
+            self._slices.run(self._look_again(deletion))
         else:
             self._submit(
                 ForgetDeletedTopic(INTERNAL, deletion.topic_id), partial(self._forgotten, deletion)
             )
 
-    def _look_again(self, deletion: _Deletion) -> None:
+    def _look_again(self, deletion: _Deletion) -> Paced[None]:
         """At what was held: a transaction under each key was open, and times out at the latest."""
+        yield RETRY_MS
         held, deletion.held = deletion.held, []
-        self._step(_Walk([deletion], iter(held)))
+        yield from self._delete(_Walk([deletion], iter(held)))
 
     def _forgotten(self, deletion: _Deletion, answer: Answer) -> None:
         if isinstance(answer, GroupError):
-            self._retry(deletion)
+            self._slices.run(self._retry(deletion))
         else:
             self._running.discard(deletion.topic_id)
 
-    def _retry(self, deletion: _Deletion) -> None:
-        def retry() -> None:
-            self._running.discard(deletion.topic_id)
-            self.begin()
-
-        self._scheduler.call_later_ms(RETRY_MS, retry)
+    def _retry(self, deletion: _Deletion) -> Paced[None]:
+        yield RETRY_MS
+        self._running.discard(deletion.topic_id)
+        self.begin()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.clock import Scheduler
+from coordinator.runtime.loop.slices import Paced, Slices
 from model.commands import INTERNAL, Command, RefreshTopics
 from model.errors import GroupError
 from model.ids import GroupId
@@ -20,21 +20,26 @@ SLICE = 100
 class TopicRefresh:
     """Sends ``RefreshTopics``; a refusal for want of space is no reason to forget a topic."""
 
-    def __init__(self, scheduler: Scheduler, submit: Callable[[Command, Reply], None]) -> None:
-        self._scheduler = scheduler
+    def __init__(self, slices: Slices, submit: Callable[[Command, Reply], None]) -> None:
+        self._slices = slices
         self._submit = submit
 
     def refresh(self, group_ids: Iterable[GroupId]) -> None:
         """Let these groups look, in slices if they are many."""
-        self._refresh_slice(iter(group_ids))
+        self._slices.run(self._refresh(group_ids))
 
-    def _refresh_slice(self, left: Iterator[GroupId]) -> None:
-        group_ids = tuple(islice(left, SLICE))
-        if len(group_ids) == SLICE:
-            self._scheduler.call_soon(lambda: self._refresh_slice(left))
-        for group_id in group_ids:
-            self._submit(RefreshTopics(INTERNAL, group_id), partial(self._note, group_id))
+    def _refresh(self, group_ids: Iterable[GroupId]) -> Paced[None]:
+        left = iter(group_ids)
+        while taken := tuple(islice(left, SLICE)):
+            for group_id in taken:
+                self._submit(RefreshTopics(INTERNAL, group_id), partial(self._note, group_id))
+            if len(taken) == SLICE:
+                yield None
 
     def _note(self, group_id: GroupId, answer: Answer) -> None:
         if isinstance(answer, GroupError):
-            self._scheduler.call_later_ms(RETRY_MS, lambda: self.refresh((group_id,)))
+            self._slices.run(self._refresh_later(group_id))
+
+    def _refresh_later(self, group_id: GroupId) -> Paced[None]:
+        yield RETRY_MS
+        yield from self._refresh((group_id,))

@@ -11,6 +11,8 @@ import asyncio
 from collections import deque
 from typing import Final, Protocol
 
+from coordinator.runtime.loop.slices import Slices, Steps
+
 _SLICE: Final = 100
 """The number of sessions that one event-loop iteration checks."""
 
@@ -25,11 +27,16 @@ class Pingable(Protocol):
 class Pinger:
     """Its timer runs only while there are sessions."""
 
-    __slots__ = ("_due", "_interval_s", "_loop", "_sessions", "_timer")
+    __slots__ = ("_due", "_interval_s", "_loop", "_sessions", "_slices", "_timer")
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        self._slices = Slices(
+            loop.call_soon,
+            lambda ms, callback: loop.call_later(ms / 1_000, callback),
+            lambda: loop.time() * 1_000,
+        )
         self._sessions: dict[Pingable, None] = {}
         self._due: deque[Pingable] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -48,13 +55,15 @@ class Pinger:
     def _on_beat(self) -> None:
         self._timer = self._loop.call_later(self._interval_s, self._on_beat)
         self._due = deque(self._sessions)
-        self._ping_slice()
+        if not self._slices.is_busy:
+            self._slices.run(self._ping_all())
 
-    def _ping_slice(self) -> None:
-        since = self._loop.time() - self._interval_s / 2
-        for _ in range(min(_SLICE, len(self._due))):
-            session = self._due.popleft()
-            if session in self._sessions:
-                session.ping_if_silent(since)
-        if self._due:
-            self._loop.call_soon(self._ping_slice)
+    def _ping_all(self) -> Steps[None]:
+        while self._due:
+            since = self._loop.time() - self._interval_s / 2
+            for _ in range(min(_SLICE, len(self._due))):
+                session = self._due.popleft()
+                if session in self._sessions:
+                    session.ping_if_silent(since)
+            if self._due:
+                yield

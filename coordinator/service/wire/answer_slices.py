@@ -18,6 +18,7 @@ SLICE = 500
 
 async def run_steps(steps: Steps[T]) -> T:
     """Run ``steps``, one slice per event-loop iteration, and return their result."""
+    # Not work of ``Slices``: it is a task, and ends with its call when the client cancels that.
     while True:
         try:
             next(steps)

@@ -70,7 +70,7 @@ class Gateway:
             settings,
             clock,
             heartbeats,
-            Slices(process.call_soon, process.monotonic_ms),
+            Slices(process.call_soon, process.call_later_ms, process.monotonic_ms),
             APIS,
             allows_all=True,
         )

@@ -96,6 +96,7 @@ class Gateway:
             self.heartbeats,
             Slices(
                 lambda callback: self.clock.call_later(0, callback),
+                lambda ms, callback: self.clock.call_later(ms / 1_000, callback),
                 lambda: self.clock.time() * 1_000,
             ),
             apis,

@@ -255,9 +255,9 @@ class CountedSlices(Slices):
 
     slices = 0
 
-    def _step(self, steps: Steps[None]) -> bool:
+    def _step(self, work: Any) -> bool:
         CountedSlices.slices += 1
-        return super()._step(steps)
+        return super()._step(work)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)

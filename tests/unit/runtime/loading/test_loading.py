@@ -12,6 +12,7 @@ import pytest
 
 from coordinator.runtime.loading import loading
 from coordinator.runtime.loading.loading import Loading
+from coordinator.runtime.loop.slices import Paced
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
     INTERNAL,
@@ -46,10 +47,14 @@ SMALL, LARGE = "b", "a"
 
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    def request_slice(loader: Loading) -> None:
-        loader._scheduler.call_later_ms(SLICE_MS, loader._load_slice)
+    load = Loading._load_in_slices
 
-    monkeypatch.setattr(Loading, "_request_slice", request_slice)
+    def load_slowly(loader: Loading) -> Paced[None]:
+        yield SLICE_MS
+        for _ in load(loader):
+            yield SLICE_MS
+
+    monkeypatch.setattr(Loading, "_load_in_slices", load_slowly)
     monkeypatch.setattr(loading, "SLICE_COST", 1)
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pytest
 
 from coordinator.runtime.commands import group_reads
-from coordinator.runtime.loop.slices import TURN_MS, Slices, Steps, run_at_once
+from coordinator.runtime.loop.slices import (
+    TURN_MS,
+    Paced,
+    Slices,
+    Steps,
+    compute_elsewhere,
+    run_at_once,
+    spend,
+)
 from coordinator.runtime.offsets import offset_reads
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from model.commands import (
@@ -30,6 +38,8 @@ from model.responses import (
     OffsetFetchResponse,
 )
 from tests.sim.cluster.server import CALLER, Pending, VirtualServer
+
+T = TypeVar("T")
 
 SLICE = 4
 GROUP = "g"
@@ -80,13 +90,14 @@ class Loop:
 
     def __init__(self) -> None:
         self.ready: deque[Callable[[], None]] = deque()
+        self.resting: deque[tuple[int, Callable[[], None]]] = deque()
         self.done: list[str] = []
         self.now_ms = 0.0
         self.takes_ms = 0.0
         """Each slice."""
-        self.slices = Slices(self.ready.append, lambda: self.now_ms)
+        self.slices = Slices(self.ready.append, self._rest, lambda: self.now_ms)
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: Paced[None]) -> None:
         self.slices.run(steps, lambda bug: self.done.append(str(bug)))
 
     def work(self, name: str, slices: int) -> Steps[None]:
@@ -95,6 +106,16 @@ class Loop:
             self.now_ms += self.takes_ms
             if number < slices - 1:
                 yield
+
+    def _rest(self, ms: int, callback: Callable[[], None]) -> None:
+        self.resting.append((ms, callback))
+
+    def wake(self) -> tuple[int, list[str]]:
+        """How long the one that rests has rested, and what is done when it wakes."""
+        self.done.clear()
+        ms, callback = self.resting.popleft()
+        callback()
+        return ms, list(self.done)
 
     def turn(self) -> list[str]:
         """What one turn does."""
@@ -176,6 +197,96 @@ def test_whoever_began_the_work_is_told_that_it_failed() -> None:
     assert loop.done == ["a bug in the first slice"]
     loop.run(loop.work("a", 1))
     assert loop.done[1:] == ["a0"]
+
+
+def test_what_fails_and_nobody_is_told_of_is_raised_and_others_go_on() -> None:
+    loop = Loop()
+
+    def fail() -> Steps[None]:
+        yield
+        raise ValueError("a bug")
+
+    loop.slices.run(fail())
+    loop.run(loop.work("a", 2))
+    with pytest.raises(ValueError, match="a bug"):
+        loop.turn()
+    assert [loop.turn() for _ in range(2)] == [["a0"], ["a1"]]
+    assert not loop.ready
+
+
+def test_work_that_rests_holds_up_no_other() -> None:
+    loop = Loop()
+
+    def rest() -> Paced[None]:
+        yield 5
+        loop.done.append("rested")
+
+    loop.run(rest())
+    assert not loop.slices.is_busy
+    loop.run(loop.work("a", 3))
+    assert loop.turn() == ["a1"]
+    assert loop.wake() == (5, [])
+    assert loop.turn() == ["a2", "rested"]
+
+
+def test_work_that_has_rested_goes_on_at_once_where_no_other_does() -> None:
+    loop = Loop()
+
+    def rest() -> Paced[None]:
+        yield 5
+        loop.done.append("rested")
+
+    loop.run(rest())
+    assert loop.wake() == (5, ["rested"])
+    assert not loop.ready
+
+
+def test_work_waits_for_what_is_computed_elsewhere() -> None:
+    loop = Loop()
+    lane: list[Callable[[], None]] = []
+
+    def run(work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        lane.append(lambda: done(work()))
+
+    def count() -> Paced[None]:
+        found = yield from compute_elsewhere(run, lambda: 3)
+        loop.done.append(f"found {found}")
+
+    loop.run(count())
+    assert (loop.done, loop.ready) == ([], deque())
+    lane.pop()()
+    assert loop.done == ["found 3"]
+
+
+def test_what_was_stopped_does_nothing_more() -> None:
+    loop = Loop()
+    closed: list[str] = []
+
+    def work(name: str, pause_ms: int) -> Paced[None]:
+        try:
+            while True:
+                yield pause_ms
+                loop.done.append(name)
+        finally:
+            closed.append(name)
+
+    loop.run(work("rests", 5))
+    loop.run(work("waits", 0))
+    loop.slices.stop()
+    assert closed == ["waits"], "what it holds open is closed at once"
+    assert loop.turn() == []
+    assert loop.wake() == (5, [])
+    loop.run(loop.work("comes", 1))
+    loop.slices.go_on(loop.work("comes", 1))
+    assert loop.done == []
+    assert not loop.ready
+    assert not loop.slices.is_busy
+
+
+def test_a_walk_goes_on_until_its_budget_is_spent() -> None:
+    walk = iter([1, 2, 3, 1])
+    assert [spend(walk, 3), next(walk), spend(walk, 3)] == [True, 3, False]
+    assert not spend(walk, 3)
 
 
 def test_run_at_once_is_all_slices() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.members.member_watches import BUSY_RETRY_MS, SLICE, Watches
 from model.commands import (
     ClassicHeartbeat,
@@ -39,6 +40,14 @@ class NewsForAll:
 
     def members_in_transit(self, group_id: GroupId) -> list[MemberId]:
         return self._in_transit
+
+
+def make_watches(
+    scheduler: VirtualScheduler, news: NewsForAll, is_busy: Callable[[], bool] = lambda: False
+) -> Watches:
+    """Watches of a group that is changing."""
+    slices = Slices(scheduler.call_soon, scheduler.call_later_ms, scheduler.monotonic_ms)
+    return Watches(slices, news, CHANGING, is_busy=is_busy)
 
 
 def note(calls: list[str], name: str) -> Callable[[], None]:
@@ -221,7 +230,7 @@ def test_who_is_removed_is_told() -> None:
 
 def test_many_are_told_in_slices_with_turns_between_them() -> None:
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll(), CHANGING, is_busy=lambda: False)
+    watches = make_watches(scheduler, NewsForAll())
     calls: list[str] = []
     for number in range(2 * SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -237,7 +246,7 @@ def test_many_are_told_in_slices_with_turns_between_them() -> None:
 def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
     """Trigger: a door submits a heartbeat at once, and watches when that has no news."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll(), CHANGING, is_busy=lambda: False)
+    watches = make_watches(scheduler, NewsForAll())
     calls: list[str] = []
 
     def again() -> None:
@@ -256,9 +265,7 @@ def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
 def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
     """Trigger: one joins a thousand, and who has to give it a partition is the last to be told."""
     scheduler = VirtualScheduler()
-    watches = Watches(
-        scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]), CHANGING, is_busy=lambda: False
-    )
+    watches = make_watches(scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]))
     calls: list[str] = []
     for number in range(SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -270,7 +277,7 @@ def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
 def test_members_of_one_stream_are_told_one_after_another() -> None:
     """A stream then hears of a slice's members in one message, however they came."""
     scheduler = VirtualScheduler()
-    watches = Watches(scheduler, NewsForAll([B]), CHANGING, is_busy=lambda: False)
+    watches = make_watches(scheduler, NewsForAll([B]))
     calls: list[str] = []
     for number in range(SLICE + 2):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"), speaker=number % 2)
@@ -290,7 +297,7 @@ def test_while_others_are_busy_the_loop_is_not_asked_in_every_turn() -> None:
         asked += 1
         return scheduler.now_ms < 1_000
 
-    watches = Watches(scheduler, NewsForAll(), CHANGING, is_busy=is_busy)
+    watches = make_watches(scheduler, NewsForAll(), is_busy)
     watches.add(G, A, note(calls, "a"))
     watches.look_at([G])
     for _ in range(1_000):

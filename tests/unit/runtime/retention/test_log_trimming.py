@@ -241,10 +241,10 @@ def test_who_is_behind_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_is_behind_says_so_once_until_it_has_caught_up() -> None:
     """Bug: about the bound a line came with each step."""
     server = make_server(replace(BY_BYTES, log_history_bytes=1_000))
-    trimming = server.runtime.parts.background._history
+    trimming = server.runtime.parts.background._trimming
     said = []
     for bytes_now in (1_000, 1_300, 1_240, 1_260, 1_001, 1_300, 1_000, 1_240, 1_260):
-        trimming._total_bytes = bytes_now
+        trimming.sizes.total = bytes_now
         said.append(trimming._is_behind())
     assert said == [False, True, True, True, True, True, False, False, True]
 

@@ -150,7 +150,7 @@ def test_a_deletion_that_goes_on_after_a_crash_leaves_transactions_of_a_new_topi
     commit_in_transaction(server, 2, 1, ends=False)
     # The walk over all offsets does not get on before the crash.
     with monkeypatch.context() as patch:
-        patch.setattr(TopicDeletion, "_step", lambda self, deletion: None)
+        patch.setattr(TopicDeletion, "_delete", lambda self, walk: iter(()))
         server.ask(DELETE_FOO)
         server.advance(1)
         server.create("foo", 4)
@@ -167,7 +167,7 @@ def test_a_deletion_that_goes_on_after_a_crash_leaves_transactions_of_a_new_topi
 
 def pause_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk over all offsets does not get on."""
-    monkeypatch.setattr(TopicDeletion, "_step", lambda self, deletion: None)
+    monkeypatch.setattr(TopicDeletion, "_delete", lambda self, walk: iter(()))
 
 
 def fetched(server: VirtualServer, *topics: TopicToFetch) -> dict[tuple[str, int], int]:

@@ -1,0 +1,72 @@
+"""How many bytes of batches each partition of the log keeps, from its history start on.
+
+Counted as they are written. What was there before this process is measured once: the store keeps
+what another has measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from model.ids import LogPartition
+from storage.log.trim import Measure, pack_measure, read_measure
+from storage.log_store import LogStore, PartitionAppend, PartitionRewrite, read_batch_range
+
+
+class LogSizes:
+    """The sizes of all partitions."""
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._partitions = [LogPartition(number) for number in range(store.partitions)]
+        self._found_ends = [store.next_offset(partition) for partition in self._partitions]
+        self._bytes = [0] * store.partitions
+        self._unsaved: set[LogPartition] = set()
+        self.total = 0
+
+    def measure(self) -> Iterator[int]:
+        """Add up what was there before this process; yields the bytes that it read."""
+        for partition in self._partitions:
+            yield 1
+            end = self._found_ends[partition]
+            measure = read_measure(self._store, partition)
+            self._add(partition, measure.size)
+            if measure.end >= end:
+                continue
+            for batch in self._store.read_log(partition, measure.end):
+                if read_batch_range(batch)[0] >= end:
+                    break
+                self._add(partition, len(batch))
+                yield len(batch)
+
+    def note(self, appends: Sequence[PartitionAppend]) -> None:
+        """These were written."""
+        for append in appends:
+            self._add(append.partition, len(append.batch))
+
+    def _add(self, partition: LogPartition, size: int) -> None:
+        self._bytes[partition] += size
+        self.total += size
+        self._unsaved.add(partition)
+
+    def note_trimmed(self, partition: LogPartition, size: int) -> None:
+        """So much less is left, and what ``pack_trimmed`` said of it is written."""
+        self._bytes[partition] -= size
+        self.total -= size
+        self._unsaved.discard(partition)
+
+    def pack_trimmed(self, partition: LogPartition, size: int) -> Mapping[bytes, bytes | None]:
+        """What the store is to keep of a partition that has so much less."""
+        measure = Measure(self._store.next_offset(partition), self._bytes[partition] - size)
+        return pack_measure(measure)
+
+    def find_filled(self) -> Iterator[LogPartition]:
+        """The partitions that have batches."""
+        return (partition for partition in self._partitions if self._bytes[partition])
+
+    def save(self) -> None:
+        """Write what the store does not know yet."""
+        for partition in sorted(self._unsaved):
+            kept = self.pack_trimmed(partition, 0)
+            self._store.rewrite(PartitionRewrite(partition, (), (), kept))
+        self._unsaved.clear()
