@@ -46,7 +46,7 @@ class MemberPaces:
         self._latency_ms = 0.0
         self.is_draining = False
         self.members = 0
-        self._speakers: dict[MemberKey, ConnectionHeartbeats] = {}
+        self._connections: dict[MemberKey, ConnectionHeartbeats] = {}
         """The connection of each member's last heartbeat, the only one that keeps its state."""
         self.pace = self._compute_pace()
 
@@ -68,28 +68,28 @@ class MemberPaces:
         if member is None:
             if len(connection.members) >= self.settings.gateway_steady_cache_entries:
                 self.forget_all(connection)
-            older = self._speakers.get(key)
+            older = self._connections.get(key)
             if older is not None:
                 connection.round_trip.inherit(older.round_trip, older.parked is not None)
                 self.forget(older, key)
             member = Member(key)
             # Use the member's own key object, not an equal copy: with many members memory counts.
             connection.members[member.key] = member
-            self._speakers[member.key] = connection
+            self._connections[member.key] = connection
             self._count_members(1)
         return member
 
     def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
         """Drop a member that has left, is unknown to its group, or uses another connection now."""
         if connection.forget(key):
-            del self._speakers[key]
+            del self._connections[key]
             self._count_members(-1)
 
     def forget_all(self, connection: ConnectionHeartbeats) -> None:
         """Drop all members of a connection that is gone or has too many."""
         self._count_members(-len(connection.members))
         for key in connection.members:
-            del self._speakers[key]
+            del self._connections[key]
         connection.members.clear()
         connection.steady.clear()
 

@@ -2,9 +2,9 @@
 
 A park ends with a pending change for the member, after the park time, with another request on the
 connection (clients expect a connection's responses in order), with a request of the member on
-another connection, and with the end of the connection or the server. The heartbeat is then answered
-with the cached response if that is still valid, else with the coordinator's answer to a new
-command.
+another connection, and when the server stops. The heartbeat is then answered with the cached
+response if that is still valid, else with the coordinator's answer to a new command. A lost
+connection ends the park without a response.
 
 The server submits that command in its own name (``by_server``). What the client reported when it
 sent the heartbeat (owned partitions, subscription) may be outdated, so the command repeats none of

@@ -30,8 +30,8 @@ class TopicSettings:
     def __post_init__(self) -> None:
         if self.message_max_bytes > self.gateway_topics_segment_bytes:
             raise ValueError(
-                f"message.max.bytes ({self.message_max_bytes}) exceeds "
-                f"gateway.topics.segment.bytes ({self.gateway_topics_segment_bytes}): raise that"
+                f"message.max.bytes ({self.message_max_bytes}) is more than a segment holds: "
+                f"raise gateway.topics.segment.bytes ({self.gateway_topics_segment_bytes})"
             )
         for name in (
             "gateway_topics_total_bytes",
