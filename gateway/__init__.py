@@ -1,1 +1,1 @@
-"""The Kafka wire: connections, and one module an API."""
+"""The Kafka listener: connections, the wire protocol, and one module per API."""

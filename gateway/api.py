@@ -1,32 +1,32 @@
-"""How an API of the Kafka wire is written: one file an API, one handler, one answer.
+"""The contract between a connection and a Kafka API: ``Api``, ``RequestContext``, ``Door``.
 
-``gateway/apis/kNN_name.py`` (NN is the API key) holds one API. It opens with the versions served
-and what is left out, defines ``handle(context, request)`` and ends with::
+``gateway/apis/<subject>/kNN_name.py`` (NN is the API key) implements one API. Its docstring lists
+the versions served and what is left out; it defines ``handle(context, request)`` and ends with::
 
     API = Api(key=18, name="ApiVersions", versions=range(0, 5), handler=handle)
 
-``gateway/apis/api_registry.py`` lists them all.
+``gateway/apis/api_registry.py`` lists all APIs.
 
-A handler gets the kio entity of the version asked for (``kio.schema.<api>.vN.request``); a field
-that some served version lacks is read with ``getattr(request, "field", default)``. It calls
-exactly one of the ``reply`` methods exactly once, before it returns or later on the loop; answers
-leave a connection in the order of its requests whatever the order of the replies.
+A handler receives the kio entity of the request's version (``kio.schema.<api>.vN.request``), or
+what ``Api.decode`` returns; it reads a field that some served version lacks with
+``getattr(request, "field", default)``. It calls exactly one ``reply`` method exactly once, before
+it returns or later on the loop. Responses leave in request order, whatever the order of replies.
 
-The answer is built from the *newest* version's kio response module, taken untyped::
+The response is built from the *newest* version's kio response module, used untyped::
 
     wire = response_schema(18)          # gateway.codec.kio_schema; the module of the newest version
     context.reply(wire.ApiVersionsResponse(throttle_time=0, error_code=0, ...))
 
-It is encoded in the version of the request: fields that this version lacks are dropped, fields
-that the newest version has lost take their default.
+It is encoded in the request's version: fields that this version lacks are dropped, and fields that
+the newest version no longer has take their default.
 
-The fields have kio's names but hold plain values, both ways: milliseconds (int) for timedelta
+Fields have kio's names but hold plain values in both directions: int milliseconds for timedelta
 and datetime, 16 bytes or ``None`` for a UUID, an int (``model.errors.ErrorCode`` is one) for an
-error code, str, bytes, int, bool. Arrays are tuples in requests and any sequence in answers.
+error code, str, bytes, int, bool. Arrays are tuples in requests and any sequence in responses.
 
-What a handler raises is a bug: it is logged, and the client gets what ``Api.failed`` makes of it,
-or its connection is closed where there is no ``failed``. Errors for the client are part of the
-response. A handler must not block.
+An exception from a handler is a bug: it is logged, and the client gets the response of
+``Api.failed``, or the connection is closed if the API has none. Errors meant for the client are
+part of the response. A handler must not block.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 Handler: TypeAlias = Callable[["RequestContext", Any], None]
 Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
-"""(context, request, code, message) -> the response entity that says so for the whole request."""
+"""(context, request, code, message) -> the response that fails the whole request."""
 
 
 Decoder: TypeAlias = Callable[[bytes, int, int], Any]
@@ -63,7 +63,7 @@ Decoder: TypeAlias = Callable[[bytes, int, int], Any]
 
 
 class LongDecoder(NamedTuple):
-    """Decodes bodies of ``least_bytes`` and more in slices, as a ``Decoder`` does at once."""
+    """A ``Decoder`` that works in time slices, for bodies of ``least_bytes`` or more."""
 
     least_bytes: int
     read: Callable[[bytes, int, int], Steps[Any]]
@@ -71,17 +71,17 @@ class LongDecoder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: what is advertised, and what handles it.
+    """One API: its key, its versions, its handler, and how a connection must treat it.
 
-    ``failed`` makes the response for an error of the whole request, such as a bug in the handler
-    or a coordinator that is stopping; without it the connection is closed. ``decode`` is for the
-    few whose requests are read by hand: (version, most array elements) -> a decoder, or ``None``
-    for the common one; ``decode_long`` is for the longest of these. ``least_advertised`` is the
-    first version that ApiVersions tells of, where that is not the first that is served.
-    ``is_large``: the answer may be far larger than the request, or it takes many turns, so that a
-    connection has one of them in the making at a time. ``is_repeated``: clients send the same
-    request again and again, so that its handler is given its bytes (``RequestContext.raw``), and
-    may leave with the connection what serves the next one (``Door.repeats``).
+    ``failed`` builds the response that fails the whole request, for example when the handler has a
+    bug or the coordinator is stopping; without it the connection is closed. ``decode`` is for the
+    few APIs with a hand-written decoder: (version, max array elements) -> a decoder, or ``None``
+    for the generic one; ``decode_long`` is its counterpart for long requests. ``least_advertised``
+    is the lowest version in ApiVersions, where that is not the lowest served. ``is_large``: the
+    response may be far larger than the request or take many iterations, so a connection processes
+    one such request at a time. ``is_repeated``: clients send the same bytes over and over; the
+    handler gets them (``RequestContext.raw``) and may register what answers the next one
+    (``Door.repeats``).
     """
 
     key: int
@@ -97,20 +97,20 @@ class Api:
 
     @property
     def advertised(self) -> tuple[int, int]:
-        """The first and the last version that ApiVersions tells of."""
+        """The lowest and the highest version in ApiVersions."""
         least = self.versions[0] if self.least_advertised is None else self.least_advertised
         return least, self.versions[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How to read a request of one API and version, and how its response is written.
+    """How to decode a request of one API and version, and how to encode its response.
 
-    ``header_tags``: the header ends with tagged fields (header version 2). ``pack_head`` makes
-    the size and header of a response out of its size and correlation id; the header takes
-    ``head_size`` bytes, an empty tag section included where the version has one. ``decode_long`` is
-    ``decode`` in slices; ``None`` where it is done by hand, in little time always.
-    ``encode_long`` is ``encode`` in slices.
+    ``header_tags``: the request header ends with tagged fields (header version 2). ``pack_head``
+    packs a response's size and header from the size and the correlation id; the header has
+    ``head_size`` bytes, including the empty tag section if the version has one. ``decode_long`` is
+    ``decode`` in time slices; ``None`` for a hand-written decoder that is always quick.
+    ``encode_long`` is ``encode`` in time slices.
     """
 
     api: Api
@@ -125,12 +125,12 @@ class Route:
 
 
 class ClassicHeartbeatHandler(Protocol):
-    """Heartbeats and syncs of classic members (``gateway.heartbeats.classic_heartbeats``)."""
+    """Heartbeat and SyncGroup of classic members (``gateway.heartbeats.classic_heartbeats``)."""
 
     def submit(
         self, context: RequestContext, command: ClassicHeartbeat, answer: Callable[[Answer], None]
     ) -> None:
-        """Submit a heartbeat; ``answer`` is called with what is to be said, perhaps much later."""
+        """Submit a heartbeat; ``answer`` receives the result, possibly much later."""
 
     def answer_sync(
         self,
@@ -139,29 +139,29 @@ class ClassicHeartbeatHandler(Protocol):
         found: SyncGroupResponse,
         answer: Callable[[Answer], None],
     ) -> None:
-        """``answer`` the member what was found, perhaps later."""
+        """Pass ``found`` to ``answer``, or, after parking, what the member has to hear instead."""
 
 
 class HeartbeatHandler(Protocol):
-    """Heartbeats of all connections of a server (``gateway.heartbeats.heartbeats``)."""
+    """Heartbeats of all connections of a listener (``gateway.heartbeats.heartbeats``)."""
 
     @property
     def classic(self) -> ClassicHeartbeatHandler:
-        """Those of classic members."""
+        """The handler for classic members."""
 
     def submit(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit a heartbeat and answer it, now or later."""
 
     def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
-        """The member has left, or is none."""
+        """Drop a member that has left or that the group does not know."""
 
     def forget_all(self, connection: ConnectionHeartbeats) -> None:
-        """The connection is gone."""
+        """Drop every member of a closed connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayNode:
-    """What all connections of one server share."""
+    """What all connections of one listener share."""
 
     coordinator: Coordinator
     authorizer: Authorizer
@@ -172,24 +172,24 @@ class GatewayNode:
     slices: Slices
     apis: tuple[Api, ...]
     allows_all: bool = False
-    """There is no access control: the authorizer need not be asked."""
+    """Whether there is no access control, so that checks can skip the authorizer."""
 
 
 class Repeats(Protocol):
-    """What is kept of the requests of one API, so that those that repeat one cost little."""
+    """Answers requests of one API that repeat an earlier one, without decoding them."""
 
     def serve(self, door: Door, frame: bytes, now: float) -> bytes | Pending | None:
-        """Serve what came at ``now`` in seconds; ``None``, and nothing done, where it cannot.
+        """Serve a frame that arrived at ``now`` seconds; ``None``, without effect, if it cannot.
 
-        It cannot where ``frame`` is anything but one whole frame that repeats what is kept. The
-        answer is a whole frame too, empty where it is given later or was given to the door.
+        It serves only one whole frame that repeats a cached request. The result is the response
+        frame, empty if the response follows later or was already passed to ``door``.
         """
 
 
 class Door(Protocol):
-    """The connection that a request came by, as its context needs it.
+    """The connection that a request arrived on, as its context sees it.
 
-    ``repeats`` is by the key of the API.
+    ``repeats`` is keyed by API key.
     """
 
     heartbeats: ConnectionHeartbeats
@@ -198,52 +198,52 @@ class Door(Protocol):
 
     @property
     def unanswered(self) -> Collection[RequestContext | Pending]:
-        """The requests whose answers others wait for, in their order."""
+        """The requests that are not answered yet or whose response is not sent, in order."""
 
     @property
     def closed(self) -> bool:
         """Whether the connection is gone."""
 
     def is_latest(self, context: RequestContext) -> bool:
-        """Whether no request has come after this one, which must then not wait."""
+        """Whether this is the last request so far: one with others behind it must not be parked."""
 
     def deliver(self, context: RequestContext, body: bytes | None) -> None:
-        """Take the encoded body of the answer; ``None`` where nothing is sent."""
+        """Accept the encoded response body; ``None`` to send no response."""
 
     def fail(self, context: RequestContext, error: BaseException) -> None:
-        """A handler or its callback raised: log it and answer, or close."""
+        """Log an exception of a handler or callback, and answer with an error or close."""
 
     def hold(self, size: int) -> None:
-        """The large request that is in the making takes so many bytes until it is answered.
+        """Set how many bytes the large request in progress holds until it is answered.
 
-        They count in ``queued.max.request.bytes``, which may close the connection.
+        They count against ``queued.max.request.bytes``; over that, a connection is closed.
         """
 
     def close(self) -> None:
-        """Close after what was answered is sent; requests that wait are abandoned."""
+        """Close once the answered responses are sent; abandon the requests that wait."""
 
     def send(self, frame: bytes) -> None:
-        """Send a whole answer, to a request that has no context; no answer is owed before it."""
+        """Send a response frame for a request without a context; no response may be due first."""
 
     def send_answered(self) -> None:
-        """Send the answers that no other has to go before."""
+        """Send the responses at the head of the queue, up to the first unanswered request."""
 
     def reopen(
         self, route: bytes, correlation: bytes, caller: Caller, raw: bytes
     ) -> RequestContext:
-        """A context for a repeated request, whose answer takes its place after all before it.
+        """Make a context for a repeated request and queue it behind the unanswered ones.
 
-        ``route`` is its key and version.
+        ``route`` is its API key and version, as four bytes.
         """
 
 
 class RequestContext(Waiting):
-    """One request: who asks, in which version, and where the answer goes.
+    """One request: its caller, its version, and the connection to answer on.
 
-    ``advertised`` is the (host, port) that this client is told for this node. ``principal`` and
-    the rest of who asks are in ``caller``. ``raw`` is the request from its client id on,
-    kept for APIs that are ``is_repeated`` alone. ``is_long``: the request is of so many bytes that
-    it was decoded in slices, and so its answer is encoded.
+    ``advertised`` is the (host, port) of this node to return to this client. ``caller`` holds the
+    principal, client id and host. ``raw`` is the request from the client id on; only APIs with
+    ``is_repeated`` get it. ``is_long``: the response is encoded in time slices, because the request
+    was long or its API is ``is_large``.
     """
 
     __slots__ = (
@@ -303,20 +303,20 @@ class RequestContext(Waiting):
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is gone, so that nobody waits for the answer."""
+        """Whether the connection is gone, so that no client waits for the response."""
         return self.door.closed
 
     def authorized(
         self, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        """Whether the caller may do ``operation`` there."""
+        """Whether the caller may perform ``operation`` on the resource."""
         node, caller = self.node, self.caller
         return node.allows_all or node.authorizer.authorize(
             caller.principal, caller.client_host, operation, resource_type, resource_name
         )
 
     def reply(self, response: Any) -> None:
-        """Answer with a response entity of the newest version, or with its bytes; never raises."""
+        """Reply with a response entity of the newest version, or an encoded body; never raises."""
         try:
             if self.is_long and type(response) is not bytes:
                 steps = self.route.encode_long(response)
@@ -329,24 +329,24 @@ class RequestContext(Waiting):
         self.door.deliver(self, body)
 
     def reply_encoded(self, body: bytes) -> None:
-        """Answer with a body that is encoded already."""
+        """Reply with an encoded body."""
         self.door.deliver(self, body)
 
     def reply_nothing(self) -> None:
-        """End the request without an answer (Produce with acks 0)."""
+        """End the request without a response (Produce with acks 0)."""
         self.door.deliver(self, None)
 
     def reply_failed(self, code: ErrorCode, message: str) -> None:
-        """Answer with an error for the whole request, as ``Api.failed`` puts it."""
+        """Fail the whole request with the response of ``Api.failed``."""
         if self.api.failed is None:
             self.door.fail(self, RuntimeError(f"{code.name}: {message}"))
             return
         self.reply(self.api.failed(self, self.request, code, message))
 
     def run_slices(self, steps: Steps[T], done: Callable[[T], object]) -> None:
-        """Work in slices: the first now, the others in turns that others share.
+        """Run ``steps`` in time slices: the first now, the rest in later, shared iterations.
 
-        ``done`` gets what ``steps`` come to; nothing more is done once the connection is gone.
+        ``done`` receives the result. The work stops when the connection is gone.
         """
         work = self._run(steps, done)
         for _ in work:
@@ -367,26 +367,26 @@ class RequestContext(Waiting):
             self.door.fail(self, error)
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
-        """Submit a command; ``on_answer`` gets its answer and replies.
+        """Submit a command; ``on_answer`` receives the answer and replies.
 
-        What ``on_answer`` raises is a bug of this API and is answered as one; the runtime that
-        calls it never sees it.
+        An exception from ``on_answer`` is a bug of this API and fails this request; the runtime,
+        which calls it, never sees it.
         """
         door = self.door
 
         def guarded(answer: Answer) -> None:
             try:
                 on_answer(answer)
-            except Exception as error:  # noqa: BLE001 - the runtime must not see a door's bug
+            except Exception as error:  # noqa: BLE001 - the runtime must not see an API's bug
                 door.fail(self, error)
 
         self.node.coordinator.submit(command, guarded)
 
     def submit_waiting(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
-        """``submit`` what waits for other members; NOT_COORDINATOR if the server stops before.
+        """Submit a command that waits for other members; NOT_COORDINATOR if the server stops.
 
-        So Kafka's coordinator answers when it resigns: they all join again where they find the
-        next one. An answer that comes later is not for them.
+        Kafka's coordinator answers the same when it resigns, and members rejoin at the next one.
+        An answer of the coordinator after that is dropped.
         """
 
         def unless_refused(answer: Answer) -> None:

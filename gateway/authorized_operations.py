@@ -1,4 +1,4 @@
-"""The bit field of operations that a caller may do (KIP-430), for describe responses."""
+"""The bit field of the caller's authorized operations (KIP-430), for describe responses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import RequestContext
 
 NOT_REQUESTED: Final = -(2**31)
-"""What the field holds where the client did not ask."""
+"""The field's value when the client did not request it."""
 
 _CODES: Final = {
     Operation.READ: 3,
@@ -56,7 +56,7 @@ _OPERATIONS: Final = {
 def compute_authorized_operations(
     context: RequestContext, resource_type: ResourceType, name: str, is_requested: bool
 ) -> int:
-    """One bit for each operation of this kind of resource that the caller may do."""
+    """One bit per operation on this resource that the caller is authorized for."""
     if not is_requested:
         return NOT_REQUESTED
     return sum(

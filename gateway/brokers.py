@@ -1,4 +1,4 @@
-"""The brokers that a client is told of: this server first, then those that lead its topics."""
+"""The brokers in Metadata and DescribeCluster: this server, then those that lead its topics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gateway.topics.topic_catalogue import Broker
 
 
 def compute_brokers(context: RequestContext) -> list[Broker]:
-    """This server at the address that this client is told, and the catalogue's brokers."""
+    """This server at its advertised address, followed by the catalogue's other brokers."""
     settings = context.node.settings
     host, port = context.advertised
     this = Broker(settings.node_id, host, port, settings.rack)

@@ -1,4 +1,4 @@
-"""What the rooms that all connections share may ask of one."""
+"""The interface of a connection to the modules that manage all connections."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Protocol
 
 
 class Connected(Protocol):
-    """A connection, as those see it that look after all of them."""
+    """A connection, as the listener-wide limits, sweeps and schedulers see it."""
 
     transport: asyncio.Transport | None
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request was answered."""
+        """Whether every request is answered."""
 
     def take_turn(self) -> None:
-        """Go on with what had to wait for a later turn."""
+        """Continue with the requests that were deferred to a later iteration."""
 
     def drain(self) -> None:
-        """Read no more, and answer now what waits."""
+        """Stop reading, and answer now every request that waits."""
 
     def check_deadlines(self, now: float) -> None:
-        """Close if it is idle, or too slow in sending or in reading."""
+        """Close the connection if it is idle, or if its client sends or reads too slowly."""
 
     def compute_idle_since(self) -> tuple[bool, float] | None:
-        """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
+        """Whether the client ever sent a byte, and when it last did; ``None`` if it is busy."""
 
     def weigh_request(self, now: float) -> float:
-        """What of its requests is there for how long; next to nothing of bytes that wait for us."""
+        """Bytes held by its requests; a partial frame gains weight with age, unless we defer it."""
 
     def measure_answers(self, now: float) -> float:
-        """Count what is made and not sent; its weight is how much for how long."""
+        """Count the unsent response bytes; their weight grows with the time the client stalls."""
 
     def refuse(self, reason: str, detail: str) -> None:
-        """Close for what it sent, after the answers that it has coming."""
+        """Log a refusal and close, after the responses that are already written."""
 
     def cut(self, reason: str, detail: str) -> None:
-        """Close at once for what it does; what it has not read is lost."""
+        """Log a refusal and close at once; unsent responses are lost."""
 
     def close(self) -> None:
-        """Close after what was answered is sent."""
+        """Close once the answered responses are sent."""
 
     def abort(self) -> None:
         """Close at once."""

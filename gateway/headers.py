@@ -1,4 +1,4 @@
-"""Request and response headers, and which API and version a request is for."""
+"""Request headers, and the ``Route`` of each API key and version."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from gateway.codec.kio_schema import request_type, response_type
 
 API_VERSIONS_KEY: Final = 18
 FIXED_BYTES: Final = 8
-"""API key, version and correlation id, with which every request begins."""
+"""API key, version and correlation id, which start every request header."""
 
 _HEADER_TAGS_MAX: Final = 1_000
 
 
 class Routes:
-    """The APIs that are served, by the four bytes of key and version."""
+    """The routes of the served APIs, keyed by the four bytes of API key and version."""
 
     def __init__(self, apis: tuple[Api, ...], elements: int) -> None:
         self._apis: Mapping[int, Api] = {api.key: api for api in apis}
         self._elements = elements
         self.known: dict[bytes, Route] = {}
-        """The routes that were asked for."""
+        """The routes that were requested so far."""
 
     def find(self, key_and_version: bytes) -> Route | None:
-        """The route of a request; ``None`` where the API or the version is not served."""
+        """The route of a request; ``None`` if the API or the version is not served."""
         route = self.known.get(key_and_version)
         if route is None:
             key = int.from_bytes(key_and_version[:2], "big", signed=True)
@@ -76,17 +76,17 @@ class Routes:
 
 
 def skip_header(data: bytes, pos: int, end: int, header_tags: bool) -> tuple[bytes, int]:
-    """The client id's bytes, and where the body begins; raises ``DecodeError``.
+    """Read the header from the client id at ``pos`` on: the client id's bytes and the body's start.
 
-    ``pos`` is where the client id begins. It is in the old string form in every header version,
-    so that any broker can read it (KIP-511).
+    The client id is a non-compact string in every header version, so that any broker can parse it
+    (KIP-511). Raises ``DecodeError``.
     """
     if end - pos < 2:
-        raise DecodeError("the header is cut off")
+        raise DecodeError("the header is truncated")
     length = int.from_bytes(data[pos : pos + 2], "big", signed=True)
     pos += 2
     if length < -1 or length > end - pos:
-        raise DecodeError(f"the client id announces {length} bytes, {end - pos} are left")
+        raise DecodeError(f"the client id has length {length}, but {end - pos} bytes are left")
     client_id = data[pos : pos + max(length, 0)]
     pos += max(length, 0)
     if not header_tags:

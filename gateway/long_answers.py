@@ -1,8 +1,7 @@
-"""Requests of very many things, and answers of very many rows, in slices.
+"""Handles requests for many items, and builds responses of many rows, in time slices.
 
-The loop runs between them.
-The first slice is done when the request comes: what is in it does not wait for those that ask for
-much. The others take their turns.
+The event loop runs between slices. The first slice runs when the request arrives, so a small
+request never waits behind large ones; the other slices take turns.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SLICE: Final = 1_000
-"""Rows that are made and encoded in one turn, each in some 10 µs."""
+"""Rows built and encoded in one iteration, about 10 µs each."""
 FIRST_SLICE: Final = 100
-"""The same when the request comes, whatever else goes on."""
+"""Rows built and encoded when the request arrives, whatever the load."""
 COMMANDS_SLICE: Final = 10
-"""Commands that are submitted in one turn, each handled in up to a millisecond."""
+"""Commands submitted in one iteration; each takes up to a millisecond to handle."""
 
 
 class LongAnswer:
-    """One answer, of rows in as many arrays as there are."""
+    """A response under construction; all its arrays share one budget of rows per iteration."""
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._left = min(FIRST_SLICE, SLICE)
 
     def take(self, rows: Iterable[T]) -> Iterator[list[T]]:
-        """The rows in parts, after each of which ``rest`` is to be called."""
+        """The rows in chunks; the caller must run ``rest`` after each chunk."""
         left = iter(rows)
         while taken := list(islice(left, max(self._left, 1))):
             self._left -= len(taken)
@@ -44,11 +43,11 @@ class LongAnswer:
             assert self._left > 0, "this turn's slice is done"
 
     def count(self) -> None:
-        """What was made beside rows counts as one of them."""
+        """Charge one row to the slice for something built outside ``take``."""
         self._left -= 1
 
     def rest(self) -> Steps[None]:
-        """Wait for a later turn if this one's slice is done."""
+        """Yield to a later iteration if this slice is used up."""
         if self._left <= 0:
             self._left = SLICE
             yield
@@ -56,9 +55,9 @@ class LongAnswer:
     def encode(
         self, source: Any, path: tuple[str, ...], count: int, rows: Iterable[Any]
     ) -> Steps[Encoded]:
-        """The array at ``path`` of the answer: ``count`` ``rows``, which are like class ``source``.
+        """Encode the response's array at ``path``: ``count`` ``rows`` shaped like ``source``.
 
-        They are made as they are asked for.
+        ``rows`` may be lazy; each row is built when it is encoded.
         """
         context = self._context
         pack_length, write = _find_writer(context.api.key, context.version, source, path)
@@ -67,7 +66,7 @@ class LongAnswer:
             parts: list[bytes] = []
             for row in taken:
                 write(row, parts.append)
-            # A million of parts would take long to join, and to free.
+            # Join per slice: a million parts would take long to join and to free.
             slices.append(b"".join(parts))
             yield from self.rest()
         return Encoded(b"".join(slices))
@@ -81,26 +80,26 @@ def _find_writer(
 
 
 def reply_in_slices(context: RequestContext, steps: Steps[Any]) -> None:
-    """Answer with what ``steps`` come to, a response entity; its first slice is done now.
+    """Reply with the response entity that ``steps`` return; the first slice runs now.
 
-    The next ones are in later turns, and none is once the connection is gone.
+    The others run in later iterations, as long as the connection lives.
     """
     context.run_slices(steps, context.reply)
 
 
 def handle_in_slices(context: RequestContext, steps: Steps[None]) -> None:
-    """As ``reply_in_slices``, for steps that see to the answer themselves."""
+    """As ``reply_in_slices``, for steps that reply themselves."""
     context.run_slices(steps, lambda _: None)
 
 
 def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:
-    """Each item, and whether this turn's slice is done with it."""
+    """Each item, with whether it is the last of its slice."""
     for number, item in enumerate(items, 1):
         yield item, number % per_slice == 0
 
 
 def compute_each(compute: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
-    """``compute`` of each item, in slices."""
+    """Apply ``compute`` to each item, in time slices."""
     found = []
     for item, is_slice_done in pace(items, SLICE):
         found.append(compute(item))

@@ -1,7 +1,7 @@
-"""Of answers that are large, or that take many turns, a connection has one in the making.
+"""Limits a connection to one large request in progress, and one long request beside it.
 
-Kafka handles one request of a connection at a time. Here clients may pipeline; but where the next
-request is taken before the one before it is done, what they hold adds up.
+Kafka processes one request of a connection at a time. This server processes pipelined requests
+concurrently, but must not let the memory of large responses add up.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from gateway.codec.decoding_in_slices import LEAST_BYTES
 
 
 class Request(Protocol):
-    """A request, as far as others wait for it."""
+    """A request that later requests may have to wait for."""
 
     answered: bool
 
     @property
     def is_large(self) -> bool:
-        """Whether its API is one of those that are in the making one at a time."""
+        """Whether its API is ``is_large``: a connection processes one such request at a time."""
 
 
 class Making:
-    """The requests of one connection that others wait for."""
+    """The requests in progress on one connection that later requests wait for."""
 
     __slots__ = ("_awaited", "_large", "_sliced")
 
@@ -32,28 +32,28 @@ class Making:
         self._awaited: Request | None = None
 
     def begin(self, request: Request) -> None:
-        """This one is handled from now on."""
+        """Note that the handler of ``request`` starts."""
         if request.is_large:
             self._large = request
 
     def go_on(self, request: Request) -> None:
-        """What is done for this one goes on in later turns."""
+        """Note that the work for ``request`` continues in later iterations."""
         if not request.is_large and self._sliced is None:
             self._sliced = request
 
     def end(self, request: Request) -> None:
-        """This one is answered."""
+        """Note that ``request`` is answered."""
         if request is self._large:
             self._large = None
         if request is self._sliced:
             self._sliced = None
 
     def drop(self) -> None:
-        """The connection is gone."""
+        """Forget all requests: the connection is gone."""
         self._large = self._sliced = self._awaited = None
 
     def must_wait(self, *, is_large: bool, size: int) -> bool:
-        """Whether a request of so many bytes has to wait, until ``is_over`` says so."""
+        """Whether a new request of ``size`` bytes must wait until ``is_over``."""
         self._awaited = None
         if is_large:
             self._awaited = self._large
@@ -63,5 +63,5 @@ class Making:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is waited for any more."""
+        """Whether the request that ``must_wait`` found in the way is answered."""
         return self._awaited is None or self._awaited.answered

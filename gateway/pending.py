@@ -1,4 +1,4 @@
-"""Answers to come, as a connection sees them."""
+"""Requests that wait for their answer, as a connection sees them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Protocol
 
 
 class Pending(Protocol):
-    """A request that repeats another, in its place among the requests of its connection.
+    """A repeated request in its connection's queue, served without a ``RequestContext``.
 
-    ``frame`` is its answer, to be sent once it is ``answered``.
+    ``frame`` is its response frame, valid once ``answered``.
     """
 
     answered: bool
     frame: bytes
 
     def abandon(self) -> None:
-        """The connection is gone."""
+        """Stop waiting: the connection is gone."""
 
 
 class HeldBack(Protocol):
-    """A request whose answer is held back while nothing else comes by its connection."""
+    """A parked request: its answer is held back until its connection sends another request."""
 
     def end(self) -> None:
-        """Answer now: something else wants the connection."""
+        """Answer now: another request needs the connection."""
 
     def drop(self) -> None:
-        """The connection is gone: no answer."""
+        """Stop waiting without an answer: the connection is gone."""
 
 
 class Waiting:
-    """A request that may wait for its answer, and what is to be done if what it waits for ends.
+    """A request that may wait for its answer, with callbacks for the ends that cut the wait short.
 
-    Whoever inherits from it sets the three attributes as it is made.
+    A subclass initialises the three attributes.
     """
 
     __slots__ = ("_abandoned", "_drained", "answered")
@@ -42,32 +42,32 @@ class Waiting:
     _drained: Callable[[], None] | None
 
     def on_abandoned(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once if the connection goes before the answer was given.
+        """Call ``callback`` once if the connection is lost before the request is answered.
 
-        A long poll or a parked heartbeat drops its watch and timer there. One callback a
-        request; a newer one replaces the older.
+        A long poll or a parked heartbeat cancels its watch and timer there. A request has one
+        callback; a new one replaces it.
         """
         self._abandoned = callback
 
     def on_drain(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once if the server stops before the answer was given, to give it.
+        """Call ``callback`` once if the server stops before the request is answered; it answers.
 
-        What comes after a request that waits is owed an answer too, and gets none before it.
+        Later requests of the connection need their answers too, and these wait for this one.
         """
         self._drained = callback
 
     def keep(self) -> None:
-        """What it waited for has come: it is neither abandoned nor drained any more."""
+        """Clear both callbacks: the wait is over."""
         self._abandoned = self._drained = None
 
     def drain(self) -> None:
-        """The server stops: what the connection calls for each request not answered."""
+        """Run the drain callback; the connection calls this when the server stops."""
         callback, self._drained = self._drained, None
         if callback is not None and not self.answered:
             callback()
 
     def abandon(self) -> None:
-        """The connection is gone: what the connection calls for each request not answered."""
+        """Run the abandon callback; the connection calls this when it is lost."""
         callback = self._abandoned
         self.keep()
         if callback is not None and not self.answered:

@@ -1,4 +1,4 @@
-"""Settings of the Kafka wire, resolved; their names are the fields' with dots for underscores."""
+"""Resolved settings of the Kafka listener; a setting is its field's name with dots."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
-    """What the Kafka door obeys. Sizes in bytes, times in the unit of the field's name.
+    """The settings of the Kafka listener. Sizes in bytes, times in the unit of the field's name.
 
-    ``advertised_host`` and ``advertised_port`` are what Metadata and FindCoordinator tell; where
-    they are ``None`` a client is told the address that it connected to. ``park_ms`` 0 turns
-    parking off; heartbeat intervals are Kafka's then. ``response_total_bytes`` 0 is a share of the
-    memory.
+    Metadata and FindCoordinator return ``advertised_host`` and ``advertised_port``; ``None``
+    returns the address that the client connected to. ``gateway_park_ms`` 0 turns parking off, and
+    heartbeat intervals are then Kafka's. ``gateway_response_total_bytes`` 0 means a share of the
+    machine's memory.
     """
 
     # More than 15 attributes: one field is one setting.

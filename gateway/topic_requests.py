@@ -1,4 +1,4 @@
-"""What the topic APIs share: which topic a request means, and whether its caller may."""
+"""Helpers of the topic APIs: topic lookup with authorization, leader checks, result gathering."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Result = TypeVar("Result")
 
 
 class TopicRef(NamedTuple):
-    """The topic that a request means, or why it cannot have it."""
+    """A topic that a request refers to, or the error that it gets instead."""
 
     topic: Topic | None
     error: ErrorCode
 
 
 def is_allowed(context: RequestContext, operation: Operation, topic: str) -> bool:
-    """Whether the caller may do ``operation`` on the topic of this name."""
+    """Whether the caller may perform ``operation`` on the topic of this name."""
     return context.authorized(operation, ResourceType.TOPIC, topic)
 
 
 def find_topic_by_name(
     context: RequestContext, image: TopicImage, name: Any, operation: Operation
 ) -> TopicRef:
-    """A topic by name: who may not, does not learn whether it is there."""
+    """Look a topic up by name; an unauthorized caller does not learn whether it exists."""
     if not is_allowed(context, operation, name):
         return TopicRef(None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = image.by_name.get(name)
@@ -45,7 +45,7 @@ def find_topic_by_name(
 def find_topic_by_id(
     context: RequestContext, image: TopicImage, topic_id: bytes | None, operation: Operation
 ) -> TopicRef:
-    """A topic by id, which only who knows it can name."""
+    """Look a topic up by id; existence is no secret from a caller that knows the id."""
     topic = image.by_id.get(TopicId(topic_id)) if topic_id is not None else None
     if topic is None:
         return TopicRef(None, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -55,42 +55,42 @@ def find_topic_by_id(
 
 
 def check_partition(topics: TopicCatalogue, ref: TopicRef, partition: int) -> PartitionKey:
-    """The partition, which this server leads; raises ``TopicDataError``."""
+    """The key of a partition that this server leads; raises ``TopicDataError`` otherwise."""
     if ref.topic is None:
-        raise TopicDataError(ref.error, "the topic is not there, or not for this client")
+        raise TopicDataError(ref.error, "The topic does not exist or the client is not authorized.")
     if not 0 <= partition < ref.topic.partitions:
         raise TopicDataError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"topic {ref.topic.name} has partitions 0 to {ref.topic.partitions - 1}",
+            f"Topic {ref.topic.name} has partitions 0 to {ref.topic.partitions - 1}.",
         )
     key = PartitionKey(ref.topic.topic_id, partition)
     if topics.leader_of(key).node_id is not None:
-        raise TopicDataError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another server leads the partition")
+        raise TopicDataError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another broker is the leader.")
     return key
 
 
 def check_leader_epoch(topics: TopicCatalogue, key: PartitionKey, epoch: int) -> None:
-    """Raises ``TopicDataError`` where the client knows another leader than there is."""
+    """Raise ``TopicDataError`` if the client's leader epoch is not the partition's (KIP-320)."""
     known = topics.leader_of(key).epoch
     if epoch > known:
         raise TopicDataError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {known}, not yet {epoch}"
+            ErrorCode.UNKNOWN_LEADER_EPOCH, f"Leader epoch {epoch} is above the current {known}."
         )
     if epoch < known:
         raise TopicDataError(
-            ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {known}, no more {epoch}"
+            ErrorCode.FENCED_LEADER_EPOCH, f"Leader epoch {epoch} is below the current {known}."
         )
 
 
 def compute_error_for_version(error: int, by_id: bool) -> int:
-    """A partition that went away meanwhile, in the words of a request by id or by name."""
+    """UNKNOWN_TOPIC_ID becomes UNKNOWN_TOPIC_OR_PARTITION for a request that names topics."""
     if error == ErrorCode.UNKNOWN_TOPIC_ID and not by_id:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return error
 
 
 def find_duplicates(names: Iterable[Result]) -> set[Result]:
-    """Those that come more than once. Cheap where none do, however many there are."""
+    """The items that occur more than once; one pass if none does."""
     counts = Counter(names)
     if len(counts) == counts.total():
         return set()
@@ -98,10 +98,10 @@ def find_duplicates(names: Iterable[Result]) -> set[Result]:
 
 
 class Gather(Generic[Result]):
-    """Results of several commands, in their order, and one call when all are there.
+    """Collects results in order and calls ``on_done`` once, when all are there.
 
-    A slot is filled at once with ``add``, later by the answer to a command with ``submit``, or by
-    whoever has asked for it with ``begin``.
+    ``add`` fills a slot at once, ``submit`` fills it from the answer to a command, and ``begin``
+    returns the function that fills it.
     """
 
     def __init__(
@@ -113,16 +113,16 @@ class Gather(Generic[Result]):
         self._missing = 1
 
     def add(self, result: Result) -> None:
-        """A result that is known already."""
+        """Add a result."""
         self._results.append(result)
 
     def submit(self, command: Command, to_result: Callable[[Answer], Result]) -> None:
-        """A result that the answer to ``command`` gives."""
+        """Submit ``command`` and reserve a slot for the result that ``to_result`` makes of it."""
         fill = self.begin()
         self._context.submit(command, lambda answer: fill(to_result(answer)))
 
     def begin(self) -> Callable[[Result], None]:
-        """A slot that is filled by calling what this returns."""
+        """Reserve a slot; the returned function fills it."""
         number = len(self._results)
         self._results.append(None)
         self._missing += 1
@@ -134,7 +134,7 @@ class Gather(Generic[Result]):
         return fill
 
     def close(self) -> None:
-        """No more slots come; also what each answer counts down."""
+        """Declare the last slot added. Each filled slot counts down through this too."""
         self._missing -= 1
         if not self._missing:
             self._on_done(self._results)

@@ -1,4 +1,4 @@
-"""The clock of the door: an asyncio loop is one, and so is the virtual clock of a test."""
+"""The listener's clock: an asyncio event loop, or a virtual clock in tests."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """A scheduled call."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Do not call it; does nothing once it was called."""
+        """Cancel the callback; no effect after it ran."""
 
 
 class Clock(Protocol):
-    """Monotonic time and calls at later times, on the loop."""
+    """Monotonic time, and callbacks scheduled on the loop."""
 
     def time(self) -> float:
-        """Monotonic seconds; the same clock as ``time.monotonic``."""
+        """Seconds on the clock of ``time.monotonic``."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer:
         """Call ``callback`` on the loop after ``delay`` seconds."""

@@ -1,4 +1,4 @@
-"""The server of the Kafka wire: listens, drains, stops."""
+"""The Kafka listener: starts, drains and stops."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KafkaServer:
         apis: tuple[Api, ...] = APIS,
         backlog: int = _BACKLOG,
     ) -> None:
-        """``backlog``: connections that may wait to be accepted."""
+        """``backlog`` bounds the connections that wait to be accepted."""
         self._coordinator = coordinator
         self._authorizer = authorizer
         self._topics = topics
@@ -63,16 +63,16 @@ class KafkaServer:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of open connections."""
         return len(self._shared.connections) if self._shared is not None else 0
 
     @property
     def refusals(self) -> dict[str, int]:
-        """How many connections were refused, by reason."""
+        """The number of refused connections by reason."""
         return dict(self._shared.refusals.counts) if self._shared is not None else {}
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port is the one bound, also where ``port`` is 0. Raises ``OSError``."""
+        """Listen, and return the bound port (``port`` 0 takes a free one). Raises ``OSError``."""
         loop = asyncio.get_running_loop()
         clock: Clock = self._clock or loop
         heartbeats = Heartbeats(
@@ -106,7 +106,7 @@ class KafkaServer:
         return self._server.port
 
     def _sweep(self) -> None:
-        """Close what is idle, too slow or gone."""
+        """Close connections that are idle or too slow, or whose client has gone."""
         assert self._shared is not None
         clock = self._shared.node.clock
         now = clock.time()
@@ -120,10 +120,10 @@ class KafkaServer:
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
 
     async def drain(self, grace_s: float) -> None:
-        """Accept nobody and read no more; close each connection when it has its answers.
+        """Stop accepting and reading; close each connection once its requests are answered.
 
-        A fetch that waits for records is answered with what there is, and who waits for a group
-        to rebalance has to look for its next coordinator.
+        Parked heartbeats and waiting fetches are answered now; a member that waits for a rebalance
+        gets NOT_COORDINATOR. Returns after ``grace_s`` seconds even if connections are left.
         """
         if self._server is None or self._shared is None or self._heartbeats is None:
             return
@@ -140,7 +140,7 @@ class KafkaServer:
                     await asyncio.sleep(_DRAIN_POLL_S)
 
     def _close_drained(self) -> bool:
-        """Close the connections that have their answers; whether there are others."""
+        """Close the idle connections; whether any connection is left."""
         assert self._shared is not None
         for connection in list(self._shared.connections):
             if connection.is_idle:
@@ -148,7 +148,7 @@ class KafkaServer:
         return bool(self._shared.connections)
 
     async def stop(self, grace_s: float = 0.0) -> None:
-        """Drain for at most ``grace_s``, then close every connection."""
+        """Drain for at most ``grace_s`` seconds, then close every connection."""
         if self._server is None or self._shared is None:
             return
         await self.drain(grace_s)

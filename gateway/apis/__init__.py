@@ -1,1 +1,1 @@
-"""The APIs of the Kafka wire, one module each; `api_registry` lists them."""
+"""The Kafka APIs, one module each; ``api_registry`` lists them."""

@@ -1,4 +1,4 @@
-"""All APIs of the Kafka wire: what is listed here is served and advertised, nothing else."""
+"""The table of Kafka APIs: exactly these are served and advertised."""
 
 from __future__ import annotations
 

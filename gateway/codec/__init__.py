@@ -1,1 +1,1 @@
-"""Kafka's wire format by kio's entity classes: requests in, responses out."""
+"""Kafka's wire format, driven by kio's entity classes: decodes requests, encodes responses."""

@@ -1,8 +1,8 @@
-"""Bytes of a request into kio's entity classes, holding plain values.
+"""Decodes requests into kio's entity classes, holding plain values.
 
-Written for bytes from strangers: every length is held against the bytes that are left before
-anything is made, the number of elements a request may have is bounded, tagged fields that are
-not known are skipped (KIP-482), and whatever is wrong is a ``DecodeError``.
+Input is untrusted: every length is checked against the remaining bytes before anything is
+allocated, the number of array elements per request is bounded, unknown tagged fields are skipped
+(KIP-482), and any malformed input raises ``DecodeError``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DecodeError(Exception):
 
 
 class Cursor:
-    """Where a decoder stands in ``data``; ``elements`` more may be made for this request."""
+    """A position in ``data``; ``elements`` is how many more array elements the request may have."""
 
     __slots__ = ("data", "elements", "end", "pos")
 
@@ -39,7 +39,7 @@ class Cursor:
         pos = self.pos
         stop = pos + length
         if length < 0 or stop > self.end:
-            raise DecodeError(f"{length} bytes announced, {self.end - pos} left")
+            raise DecodeError(f"a field has length {length}, but {self.end - pos} bytes are left")
         self.pos = stop
         return self.data[pos:stop]
 
@@ -47,7 +47,7 @@ class Cursor:
         """Count array elements against the request's limit."""
         self.elements -= elements
         if self.elements < 0:
-            raise DecodeError("more array elements than a request may have")
+            raise DecodeError("the request has more array elements than allowed")
 
 
 Step: TypeAlias = Callable[[Cursor], Any]
@@ -67,7 +67,7 @@ def read_unsigned_varint(cursor: Cursor) -> int:
         shift += 7
         if shift > 28:
             break
-    raise DecodeError("a varint that is too long or cut off")
+    raise DecodeError("a varint is too long or truncated")
 
 
 def read_compact_length(cursor: Cursor) -> int:
@@ -102,11 +102,11 @@ _read_int32: Final = _fixed_reader("i")
 
 
 def _check_null(length: int, nullable: bool, name: str) -> bool:
-    """Whether a length says null; raises where null is not allowed."""
+    """Whether a length means null; raises ``DecodeError`` if null is not allowed."""
     if length >= 0:
         return False
     if length != -1 or not nullable:
-        raise DecodeError(f"{name} is null or has the length {length}")
+        raise DecodeError(f"{name} is null or has length {length}")
     return True
 
 
@@ -119,17 +119,17 @@ def read_compact_text(cursor: Cursor) -> str | None:
 
 
 def take_text(cursor: Cursor, length: int, name: str) -> str:
-    """A string of so many bytes, of which Kafka allows no more than fit into an int16."""
+    """A string of ``length`` bytes; like Kafka, allow no more than an int16 can express."""
     if length > STRING_BYTES_MAX:
         raise DecodeError(f"{name} has {length} bytes, more than {STRING_BYTES_MAX}")
     try:
         return cursor.take(length).decode()
     except UnicodeDecodeError as error:
-        raise DecodeError(f"{name} is not UTF-8") from error
+        raise DecodeError(f"{name} is not valid UTF-8") from error
 
 
 def skip_tags(cursor: Cursor) -> None:
-    """Pass over the tagged fields of an entity that knows none."""
+    """Skip the tagged fields of an entity that defines none."""
     pos = cursor.pos
     if pos < cursor.end and cursor.data[pos] == 0:
         cursor.pos = pos + 1
@@ -175,7 +175,7 @@ def _read_uuid(cursor: Cursor) -> bytes | None:
 
 
 def compile_element_reader(field: Field, flexible: bool, nullable: bool) -> Step:
-    """Reads one value of the field's type, or one element where it is an array."""
+    """A reader of one value of the field's type, or of one element of an array field."""
     if field.entity is not None:
         read_entity = compile_reader(field.entity)
         if not nullable:
@@ -193,13 +193,13 @@ def compile_element_reader(field: Field, flexible: bool, nullable: bool) -> Step
 
 
 def is_number_array(field: Field) -> bool:
-    """Whether it is read all at once."""
+    """Whether the field is an array of numbers, which is unpacked at once."""
     letter = FIXED.get(field.kafka_type, "")
     return field.is_array and field.entity is None and letter not in ("", "16s")
 
 
 def read_array_length(cursor: Cursor, field: Field, flexible: bool) -> int | None:
-    """How many elements come, which are counted; ``None`` for a null array."""
+    """Read an array's length and count its elements; ``None`` for a null array."""
     length: int = read_compact_length(cursor) if flexible else _read_int32(cursor)
     nullable = field.nullable and field.kafka_type != "uuid"
     if length < 0 and _check_null(length, nullable, field.name):
@@ -255,14 +255,14 @@ def _tagged_reader(tagged: list[Field], flexible: bool) -> Callable[[Cursor, dic
             if known is not None:
                 values[known[0]] = known[1](cursor)
                 if cursor.pos != stop:
-                    raise DecodeError(f"tagged field {known[0]} is not as long as announced")
+                    raise DecodeError(f"tagged field {known[0]} does not have the declared size")
             cursor.pos = stop
 
     return read
 
 
 def _run_reader(run: list[Field]) -> Callable[[Cursor, dict[str, Any]], None]:
-    """Reads a run of fields of fixed width at once."""
+    """A reader of consecutive fixed-width fields, which are unpacked at once."""
     unpack = struct.Struct(">" + "".join(FIXED[field.kafka_type] for field in run))
     names = [field.name for field in run]
     size = unpack.size
@@ -292,7 +292,10 @@ def _is_in_run(field: Field) -> bool:
 
 
 class Parts(NamedTuple):
-    """How an entity is read: its steps, one field each or a run of them, and then its tags."""
+    """The compiled reader of an entity: steps for a field or a run of them, then the tagged fields.
+
+    A step has its field, or ``None`` for a run of fixed-width fields.
+    """
 
     defaults: dict[str, Any]
     steps: list[tuple[Field | None, Callable[[Cursor, dict[str, Any]], None]]]
@@ -301,7 +304,7 @@ class Parts(NamedTuple):
 
 @cache
 def compile_parts(entity: Any) -> Parts:
-    """How an entity of this class is read."""
+    """Compile the reader of an entity class."""
     rows = compute_fields(entity)
     flexible: bool = entity.__flexible__
     tagged = [row for row in rows if row.tag is not None]
@@ -342,9 +345,9 @@ def compile_reader(entity: Any) -> Step:
 
 
 def decode(entity: Any, data: bytes, pos: int, end: int, elements: int) -> Any:
-    """The entity at the start of ``data[pos:end]``.
+    """Decode the entity at the start of ``data[pos:end]``; raises ``DecodeError``.
 
-    Bytes behind it are passed over, as Kafka does: librdkafka 2.16 sends three of them when it asks
-    for the metadata of all topics.
+    Trailing bytes are ignored, as in Kafka: librdkafka 2.16 sends three when it requests the
+    metadata of all topics.
     """
     return compile_reader(entity)(Cursor(data, pos, end, elements))

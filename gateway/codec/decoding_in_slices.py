@@ -1,4 +1,4 @@
-"""A request of very many elements, decoded in slices between which the loop runs."""
+"""Decodes long requests in time slices, between which the event loop runs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gateway.codec.decoding import (
 from gateway.codec.kio_schema import Field
 
 LEAST_BYTES: Final = 16 * 1024
-"""A request of fewer is decoded at once."""
+"""A shorter request is decoded at once."""
 SLICE: Final = 2_000
-"""Elements that are decoded in one turn, each in some microseconds."""
+"""Elements decoded in one iteration, a few microseconds each."""
 SLICE_BYTES: Final = 200 * SLICE
-"""What they take in memory."""
+"""Estimated memory of the decoded elements of one slice."""
 
 
 def decode_in_slices(entity: Any, data: bytes, pos: int, end: int, elements: int) -> Steps[Any]:
-    """As ``gateway.codec.decoding.decode``."""
+    """As ``gateway.codec.decoding.decode``, in time slices."""
     return (yield from _read(entity, Cursor(data, pos, end, elements), [SLICE]))
 
 
@@ -36,9 +36,10 @@ def decode_then(
     on_slice: Callable[[], None],
     done: Callable[[Any, Exception | None], None],
 ) -> Steps[None]:
-    """Decode, and call ``done`` with what comes of it or what is wrong; not at all once closed.
+    """Run ``steps``, then call ``done`` with (request, ``None``) or (``None``, the exception).
 
-    ``on_slice`` is called after each slice but the last, and may close.
+    ``on_slice`` is called after each slice but the last, and may close the connection; decoding
+    then stops and ``done`` gets (``None``, ``None``).
     """
     request, error = None, None
     try:
@@ -50,13 +51,13 @@ def decode_then(
                 break
             on_slice()
             yield
-    except Exception as fault:  # noqa: BLE001 - told the connection, which is refused
+    except Exception as fault:  # noqa: BLE001 - passed to ``done``, which refuses the connection
         error = fault
     done(request, error)
 
 
 def _read(entity: Any, cursor: Cursor, left: list[int]) -> Steps[Any]:
-    """``left``: how many elements more this turn's slice has."""
+    """``left[0]``: how many more elements this slice may decode."""
     defaults, steps, read_tags = compile_parts(entity)
     values = dict(defaults)
     for field, step in steps:

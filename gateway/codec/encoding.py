@@ -1,9 +1,9 @@
-"""Responses into bytes, in the version that was asked for.
+"""Encodes responses in the request's version.
 
-A response is made once, in the newest version of kio's classes, and written in any: an encoder
-is compiled for a (newest class, class of the version) pair. Fields of fixed width that follow each
-other are packed by one ``struct`` call; a version's empty tag section rides along as a pad byte.
-kio's own writer does a call, a ``struct`` and two buffers a field, ten times the cost.
+A response is built with kio's classes of the newest version and encoded in any version: a writer is
+compiled for each pair of (newest class, class of the version). Consecutive fixed-width fields are
+packed by one ``struct`` call, which also writes an empty tag section as a pad byte. kio's own
+writer needs a call, a ``struct`` and two buffers per field, ten times the cost.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Write: TypeAlias = Callable[[Any, Append], None]
 
 
 class Encoded(bytes):
-    """An array that is encoded already, length and all; taken as it is."""
+    """An encoded array, including its length, which is written as it is."""
 
 
 def encode_unsigned_varint(value: int) -> bytes:
-    """The varint of a value that is not negative."""
+    """The unsigned varint of ``value``, which must not be negative."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()
@@ -78,7 +78,7 @@ def _fixed_writer(kafka_type: str) -> Write:
 
 
 def _element_writer(field: Field, source: Any, flexible: bool, nullable: bool) -> Write:
-    """Writes one value of the field's type, or one element where it is an array."""
+    """A writer of one value of the field's type, or of one element of an array field."""
     if field.entity is not None:
         write_entity = compile_writer(source or field.entity, field.entity)
         if not nullable:
@@ -134,7 +134,10 @@ def _or_null(value: Any, null: Any) -> Any:
 
 
 def _run_writer(run: list[Field], pad: bool) -> Write:
-    """Packs a run of fixed fields at once; ``pad`` adds the zero of an empty tag section."""
+    """A writer that packs consecutive fixed-width fields at once.
+
+    ``pad`` appends the zero byte of an empty tag section.
+    """
     pack = struct.Struct(">" + "".join(FIXED[field.kafka_type] for field in run) + "x" * pad).pack
     get = attrgetter(*[field.name for field in run])
     nulls = [b"" if field.kafka_type == "uuid" else -1 for field in run]
@@ -157,7 +160,7 @@ def _run_writer(run: list[Field], pad: bool) -> Write:
 
 
 def _member_writer(field: Field, source: Field | None, flexible: bool) -> Write:
-    """Writes one field of an entity, or its default where the newest version has lost it."""
+    """A writer of one field, or of its default if the newest version no longer has the field."""
     write_value = _field_writer(field, source, flexible)
     if source is None:
         parts: list[bytes] = []
@@ -169,7 +172,7 @@ def _member_writer(field: Field, source: Field | None, flexible: bool) -> Write:
 
 
 def _tagged_writer(tagged: list[tuple[Field, Field]], flexible: bool) -> Write:
-    """Writes the tag section; a field that has its default is left out."""
+    """A writer of the tag section, which leaves out fields with their default value."""
     rows = []
     for field, source in tagged:
         write_value = _field_writer(field, source, flexible)
@@ -196,10 +199,10 @@ def _tagged_writer(tagged: list[tuple[Field, Field]], flexible: bool) -> Write:
 
 
 class Part(NamedTuple):
-    """How a part of an entity is written.
+    """The compiled writer of a part of an entity.
 
-    Of an array of entities that is no tagged field ``field`` and ``given`` say what it is, in the
-    version and as given.
+    For an untagged array of entities, ``field`` is the field in the target version and ``given``
+    the field of the source class; they are ``None`` otherwise.
     """
 
     field: Field | None
@@ -209,7 +212,7 @@ class Part(NamedTuple):
 
 @cache
 def compile_parts(source: Any, target: Any) -> tuple[Part, ...]:
-    """How an entity shaped like ``source`` is written as the class ``target`` says."""
+    """Compile the writers that encode an entity shaped like ``source`` as class ``target``."""
     given = {field.name: field for field in compute_fields(source)}
     rows = compute_fields(target)
     flexible: bool = target.__flexible__
@@ -238,7 +241,7 @@ def compile_parts(source: Any, target: Any) -> tuple[Part, ...]:
 
 @cache
 def compile_writer(source: Any, target: Any) -> Write:
-    """A function that writes an entity shaped like ``source`` as the class ``target`` says."""
+    """A function that encodes an entity shaped like ``source`` as class ``target``."""
     steps = [part.write for part in compile_parts(source, target)]
     if len(steps) == 1:
         return steps[0]
@@ -253,19 +256,19 @@ def compile_writer(source: Any, target: Any) -> Write:
 def compile_rows_writer(
     source: Any, target: Any, *path: str
 ) -> tuple[Callable[[int], bytes], Write]:
-    """For the array at ``path`` in class ``target``: what writes its length, and each element.
+    """The writers of the length and of one element of the array at ``path`` in class ``target``.
 
-    Elements are entities, and like ``source``.
+    The elements are entities shaped like ``source``.
     """
     for name in path[:-1]:
         target = _field_of(target, name).entity
     entity = _field_of(target, path[-1]).entity
-    assert entity is not None, "numbers are written all at once"
+    assert entity is not None, "arrays of numbers are written at once"
     return pack_length_of(target), compile_writer(source, entity)
 
 
 def pack_length_of(target: Any) -> Callable[[int], bytes]:
-    """What writes the length of an array in this class."""
+    """The writer of array lengths in this class."""
     return compact_length if target.__flexible__ else _pack_int32
 
 
@@ -274,7 +277,7 @@ def _field_of(entity: Any, name: str) -> Field:
 
 
 def encode(target: Any, entity: Any) -> bytes:
-    """The bytes of ``entity`` as the class ``target`` writes it."""
+    """Encode ``entity`` as class ``target``."""
     parts: list[bytes] = []
     source: Any = type(entity)
     compile_writer(source, target)(entity, parts.append)

@@ -1,4 +1,4 @@
-"""An answer of very many elements, encoded in slices between which the loop runs."""
+"""Encodes long responses in time slices, between which the event loop runs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gateway.codec.encoding import (
 from gateway.codec.kio_schema import Field
 
 FIRST_SLICE: Final = 200
-"""Elements that are encoded when the answer is made, whatever else goes on."""
+"""Elements encoded at once when the response is ready, whatever the load."""
 SLICE: Final = 2_000
-"""Elements that are encoded in a later turn, each in some microseconds."""
+"""Elements encoded in a later iteration, a few microseconds each."""
 
 
 def encode_in_slices(target: Any, entity: Any) -> Steps[bytes]:
-    """As ``gateway.codec.encoding.encode``."""
+    """As ``gateway.codec.encoding.encode``, in time slices."""
     parts: list[bytes] = []
     slices: list[bytes] = []
     for _ in _write(type(entity), target, entity, parts.append, [FIRST_SLICE]):
-        # A million of parts would take long to join, and to free.
+        # Join per slice: a million parts would take long to join and to free.
         slices.append(b"".join(parts))
         parts.clear()
         yield
@@ -35,7 +35,7 @@ def encode_in_slices(target: Any, entity: Any) -> Steps[bytes]:
 
 
 def _write(source: Any, target: Any, entity: Any, append: Append, left: list[int]) -> Steps[None]:
-    """``left``: how many elements more this turn's slice has."""
+    """``left[0]``: how many more elements this slice may encode."""
     for field, given, write in compile_parts(source, target):
         items = None if field is None or given is None else getattr(entity, field.name)
         if items is None or type(items) is Encoded:
@@ -64,6 +64,6 @@ def _write_items(
 
 @cache
 def _compile_element(source: Any, target: Any) -> tuple[Write, bool]:
-    """What writes it at once, and whether it has arrays of its own."""
+    """The writer of an element, and whether the element has arrays of entities itself."""
     is_deep = any(field is not None for field, _, _ in compile_parts(source, target))
     return compile_writer(source, target), is_deep

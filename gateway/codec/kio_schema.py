@@ -1,10 +1,9 @@
-"""What kio's entity classes say of the wire: fields, types, tags, defaults.
+"""Reads Kafka's message schemas from kio's entity classes: fields, types, tags, defaults.
 
-kio knows every version of every message as a dataclass; this module reads those classes into
-``Field`` rows that ``gateway.codec.decoding`` and ``gateway.codec.encoding`` compile. kio's own
-reader is not used on what clients send: it reserves memory for the length that an array claims, so
-that thirty bytes end the process, and it refuses tagged fields that it does not know (KIP-482 wants
-them skipped).
+kio has a dataclass for every version of every message. This module turns them into ``Field`` rows,
+which ``gateway.codec.decoding`` and ``gateway.codec.encoding`` compile. kio's own reader is not
+used on client input: it allocates memory for the length that an array claims, so that thirty bytes
+can end the process, and it rejects unknown tagged fields, which KIP-482 wants skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ FIXED: Final = {
     "datetime_i64": "q",
     "uuid": "16s",
 }
-"""Types of a fixed width, with the letter of ``struct`` that packs them."""
+"""Fixed-width types, with their ``struct`` format characters."""
 
 _IMPLICIT_DEFAULTS: Final[dict[str, Any]] = {
     "bool": False,
@@ -54,9 +53,9 @@ _IMPLICIT_DEFAULTS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: ``entity`` is set for a nested entity, ``kafka_type`` for anything else.
+    """One field: ``entity`` is set for a nested entity, ``kafka_type`` for any other type.
 
-    ``default`` is a plain value; ``tag`` is ``None`` for a field that is not tagged.
+    ``default`` is a plain value; ``tag`` is ``None`` for an untagged field.
     """
 
     name: str
@@ -69,7 +68,7 @@ class Field:
 
 
 def _compute_plain(value: Any) -> Any:
-    """kio's value as the plain one that this gateway works with."""
+    """Convert kio's value to the plain value that the gateway uses."""
     match value:
         case datetime.timedelta():
             return value // _MILLISECOND
@@ -87,7 +86,7 @@ def _compute_plain(value: Any) -> Any:
 
 
 def _compute_implicit_default(kafka_type: str, entity: Any, is_array: bool) -> Any:
-    """What Kafka's schemas mean where they name no default: zero, empty, or all defaults."""
+    """The default of a field whose schema has none: zero, empty, or an entity of defaults."""
     if is_array:
         return ()
     if entity is not None:
@@ -122,7 +121,7 @@ def _compute_field(declared: Any) -> Field:
 
 @cache
 def compute_fields(entity: type) -> tuple[Field, ...]:
-    """The fields of an entity class in the order of the wire, tagged ones last by tag."""
+    """The fields of an entity class in wire order, followed by the tagged fields in tag order."""
     rows = [_compute_field(declared) for declared in fields(entity)]
     plain = [row for row in rows if row.tag is None]
     tagged = sorted((row for row in rows if row.tag is not None), key=lambda row: row.tag or 0)
@@ -136,12 +135,12 @@ def _newest(key: int, direction: EntityType) -> int:
 
 
 def request_schema(key: int, version: int | None = None) -> Any:
-    """kio's module of a request, of the newest version unless told; loaded when first used."""
+    """kio's module of a request, loaded on first use; the newest version by default."""
     return _load(key, version, EntityType.request)
 
 
 def response_schema(key: int, version: int | None = None) -> Any:
-    """kio's module of a response, of the newest version unless told; loaded when first used."""
+    """kio's module of a response, loaded on first use; the newest version by default."""
     return _load(key, version, EntityType.response)
 
 

@@ -1,1 +1,1 @@
-"""One connection: frames, the order of answers, bounds, and who is cut."""
+"""Client connections: framing, response order, limits, and which connections are closed."""

@@ -1,4 +1,4 @@
-"""What a connection owes: answers in the order of the requests, what of them is unsent, its end."""
+"""The sending half of a connection: responses in request order, unsent bytes, closing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gateway.pending import Pending
 logger = logging.getLogger("muster.gateway")
 
 JOIN_LIMIT: Final = 64 * 1024
-"""Answers of fewer bytes are sent together with others; more are counted while they are unsent."""
+"""Smaller responses are joined into one write; larger ones are counted as soon as written."""
 _LINGER_S: Final = 5.0
 
 
 class Answering(asyncio.Protocol):
-    """The layer of a ``Connection`` that sends.
+    """The layer of a ``Connection`` that sends responses and closes.
 
-    A base class, and no part of it, so that an answer takes no hop from one object to another.
+    It is a base class rather than an attribute because the extra hop would cost on the hot path.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -43,7 +43,7 @@ class Answering(asyncio.Protocol):
         self._peer = "?"
 
     def _ask_for_a_turn(self) -> None:
-        """Go on with the frames that had to wait, in a later turn; not if they still have to."""
+        """Schedule the deferred frames for a later iteration, unless they still have to wait."""
         raise NotImplementedError
 
     @property
@@ -73,7 +73,7 @@ class Answering(asyncio.Protocol):
             self._shared.held.check_requests(self._heard_at)
 
     def send_answered(self) -> None:
-        """Send the answers that no other has to go before."""
+        """Send the responses at the head of the queue, up to the first unanswered request."""
         queue = self.unanswered
         while queue and queue[0].answered:
             context = queue.popleft()
@@ -100,7 +100,7 @@ class Answering(asyncio.Protocol):
         self._write(frame)
 
     def _write(self, data: bytes) -> None:
-        """Write after all that was written, which may wait for the end of this turn's frames."""
+        """Write behind earlier writes; while frames are being handled, collect for one write."""
         if self._out is not None:
             self._out.append(data)
             self._out_bytes += len(data)
@@ -114,7 +114,7 @@ class Answering(asyncio.Protocol):
         self._shared.held.check_answers()
 
     def measure_answers(self, now: float) -> float:
-        """Count what is made and not sent; its weight is how much for how long."""
+        """Count the unsent response bytes; their weight grows with the time the client stalls."""
         assert self.transport is not None
         size = self.transport.get_write_buffer_size() + self._answer_bytes
         self._shared.held.answers += size - self._unsent
@@ -130,7 +130,7 @@ class Answering(asyncio.Protocol):
             self.close()
 
     def refuse(self, reason: str, detail: str) -> None:
-        """Close the connection for what it sent, after the answers that it has coming."""
+        """Log a refusal and close, after the responses that are already written."""
         transport = self.transport
         self._shared.refusals.refuse(reason, self._peer, detail)
         self.close()
@@ -138,7 +138,7 @@ class Answering(asyncio.Protocol):
             transport.abort()
 
     def cut(self, reason: str, detail: str) -> None:
-        """Close the connection at once for what it does; what it has not read is lost."""
+        """Log a refusal and close at once; unsent responses are lost."""
         self._shared.refusals.refuse(reason, self._peer, detail)
         self.abort()
 
@@ -149,7 +149,7 @@ class Answering(asyncio.Protocol):
             self.connection_lost(None)
 
     def close(self) -> None:
-        """Close after what was answered is sent; requests that wait are abandoned."""
+        """Close once the written responses are sent; abandon the requests that wait."""
         transport = self.transport
         if transport is None:
             return
@@ -158,6 +158,6 @@ class Answering(asyncio.Protocol):
             self._out.clear()
         transport.close()
         if transport.get_write_buffer_size():
-            # A peer that does not read must not hold the socket for ever.
+            # A client that does not read must not keep the socket open for ever.
             self._node.clock.call_later(_LINGER_S, transport.abort)
         self.connection_lost(None)

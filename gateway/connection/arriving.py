@@ -1,4 +1,4 @@
-"""What has come of requests that are not handled yet."""
+"""The received bytes of a connection that are not handled yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FEW_BYTES: Final = 512
 
 
 class Arriving:
-    """The beginning of a frame, or whole frames that have to wait.
+    """A buffer of a partial frame, or of whole frames that have to wait.
 
-    ``have`` bytes are there of the ``need`` that make a frame, the first of which came at
-    ``since``; of ``take`` the first ``done`` are handled.
+    ``have`` bytes are buffered of the ``need`` that complete the first frame. Its first byte
+    arrived at ``since``. The first ``done`` bytes that ``take`` returns are handled already.
     """
 
     __slots__ = ("_chunks", "_held", "done", "have", "need", "since")
@@ -30,17 +30,18 @@ class Arriving:
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one request at most."""
+        """Whether the buffer holds at most one request."""
         return self.have <= self.need
 
     @property
     def is_few(self) -> bool:
-        """Whether there may be what a client says before it goes, and waits for no answer to: its
-        commits, that it leaves."""
+        """Whether this may be a closing client's last requests, which must still be handled: it
+        commits and leaves without waiting for the responses."""
         return self.have <= FEW_BYTES or self.is_single
 
     def keep(self, data: bytes, pos: int, now: float, waits: bool) -> None:
-        """Keep ``data[pos:]``; ``waits``: it may be many frames, the rest of which is read next."""
+        """Buffer ``data[pos:]``; ``waits``: whole frames may follow, so do not copy to drop
+        the handled bytes."""
         if pos and not waits:
             data, pos = data[pos:], 0
         self._chunks.append(data)
@@ -52,7 +53,7 @@ class Arriving:
             self.since = now
 
     def add(self, data: bytes, now: float) -> None:
-        """More has come."""
+        """Buffer more received bytes."""
         if not self._chunks:
             self.keep(data, 0, now, waits=True)
             return
@@ -61,18 +62,18 @@ class Arriving:
         self._held.requests += len(data)
 
     def take(self) -> bytes:
-        """All of it, which is kept no more."""
+        """Empty the buffer and return its bytes."""
         chunks = self._chunks
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         self.drop()
         return data
 
     def drop(self) -> None:
-        """Keep nothing more."""
+        """Empty the buffer."""
         self._held.requests -= self.have
         self._chunks.clear()
         self.have = 0
 
     def weigh(self, now: float) -> float:
-        """How much is there for how long."""
+        """The buffered bytes, weighted by the age of the first."""
         return 0.0 if self.since is None else self.have * (1 + now - self.since)

@@ -1,17 +1,17 @@
-"""One connection of the Kafka wire: frames in, answers out in the order of the requests.
+"""A Kafka client connection: request frames in, responses out in request order.
 
-The bytes come from strangers. A frame's length is held against the limit before a byte of it is
-kept, what is kept is bounded over all connections, the requests that wait for their answers are
-bounded by not reading on, and so are answers that nobody reads. Of requests whose answers may be
-large one is handled at a time, as Kafka handles all (``gateway.making``). What a connection may do
-in one turn of the loop is bounded too (``connection_turns``). What is no Kafka request closes the
-connection with one line in the log; what a handler gets wrong is logged and answered.
+Input is untrusted. A frame's length is checked against the limit before any of it is buffered, and
+buffered bytes are bounded across all connections. Too many pipelined requests, or responses that
+the client does not read, stop the reading. Requests with large responses run one at a time, as all
+of a connection's requests do in Kafka (``gateway.making``). The work that a connection may do in
+one event-loop iteration is bounded too (``connection_turns``). Bytes that are no Kafka request
+close the connection with one log line; a handler's bug is logged and answered with an error.
 
-A connection is of three layers, each a base class of the next: ``answering`` sends, ``reading``
-says when it is read, and this one makes requests of what came.
+A connection has three layers, each a base class of the next: ``answering`` sends, ``reading``
+decides when to read, and this module turns frames into requests.
 
-``data_received`` is the hot path: a request that repeats another of its API is served there by
-what that API has left with the connection (``gateway.api.Repeats``), without being decoded.
+``data_received`` is the hot path: it serves a request that repeats an earlier one of its API
+without decoding it, through the ``gateway.api.Repeats`` that the API registered.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class Connection(Reading):
-    """The protocol of one accepted connection."""
+    """The asyncio protocol of one accepted connection."""
 
-    # More than 15 attributes: every frame reads most of them, and a hop to each would cost.
+    # More than 15 attributes: every frame reads most of them, and another hop would cost.
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
@@ -60,7 +60,7 @@ class Connection(Reading):
         self._limit_name = "gateway.unauthenticated.request.max.bytes"
         self._request_max_bytes = self._settings.gateway_unauthenticated_request_max_bytes
 
-    # ------------------------------------------------------------------------- asyncio's calls
+    # ------------------------------------------------------------------- asyncio callbacks
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -119,7 +119,7 @@ class Connection(Reading):
         self._serve(data, 0)
 
     def _serve_repeated(self, frame: bytes) -> bool:
-        """A request that repeats one of its API; ``False`` where it must be looked at."""
+        """Serve a frame that repeats an earlier request; ``False`` if it must be decoded."""
         if len(frame) <= FIXED_BYTES or self.heartbeats.parked is not None:
             return False
         repeats = self.repeats.get(frame[5])
@@ -137,7 +137,7 @@ class Connection(Reading):
     # ------------------------------------------------------------------------------ frames
 
     def _serve(self, data: bytes, start: int) -> None:
-        """Handle the whole frames from ``start`` on, as many as may be now; keep what is left."""
+        """Handle whole frames from ``start`` on, up to this iteration's limits; buffer the rest."""
         if self._is_first and len(data) >= 4 and not self._check_first_bytes(data):
             return
         out: list[bytes] = []
@@ -161,7 +161,7 @@ class Connection(Reading):
             self._ask_for_a_turn()
 
     def _serve_frames(self, data: bytes, pos: int, out: list[bytes]) -> int:
-        """Handle frames until one is not whole or has to wait; the position reached."""
+        """Handle frames until one is partial or has to wait; the position reached."""
         size = len(data)
         turns = self._shared.turns
         left = turns.requests if self._stalled_since is None else 0
@@ -194,7 +194,7 @@ class Connection(Reading):
         return pos
 
     def _check_first_bytes(self, data: bytes) -> bool:
-        """Whether the connection begins like Kafka's; refuses it otherwise."""
+        """Whether the first bytes may be Kafka's; refuse the connection otherwise."""
         self._is_first = False
         other = find_other_protocol(data)
         if other is not None:
@@ -202,7 +202,7 @@ class Connection(Reading):
         return other is None
 
     def _check_frame(self, length: int) -> bool:
-        """Whether a frame of this announced length may come; refuses it otherwise."""
+        """Whether this frame length is allowed; refuse the connection otherwise."""
         fault = find_length_fault(length, self._limit_name, self._request_max_bytes)
         if fault is not None:
             self.refuse("frame-length", fault)
@@ -222,7 +222,7 @@ class Connection(Reading):
         return context
 
     def _serve_request(self, data: bytes, pos: int, end: int) -> bool:
-        """Handle the request in ``data[pos:end]``; ``False`` if it has to wait or is the last."""
+        """Handle the request in ``data[pos:end]``; ``False`` if it must wait or nothing follows."""
         key = data[pos : pos + 4]
         route = self._routes.get(key) or self._shared.routes.find(key)
         if route is None:
@@ -230,7 +230,7 @@ class Connection(Reading):
         if self.making.must_wait(is_large=route.api.is_large, size=end - pos):
             self._is_held = True
             return False
-        # A client's requests all have the same client id, so the last header tells this one's.
+        # A client sends the same client id in every request: compare with the last header first.
         header = self._tagged_header if route.header_tags else self._plain_header
         body_at = pos + FIXED_BYTES
         try:
@@ -251,7 +251,7 @@ class Connection(Reading):
         return self.transport is not None
 
     def _decode_long(self, route: Route, data: bytes, pos: int, body_at: int, end: int) -> None:
-        """Nothing more of the connection is handled until the request is decoded."""
+        """Decode a long request in time slices; hold the connection's next requests until then."""
         assert route.decode_long is not None
         correlation, caller = data[pos + 4 : pos + 8], self._caller
 
@@ -278,19 +278,20 @@ class Connection(Reading):
         self._node.slices.run(work, partial(done, None))
 
     def _note_slice(self) -> None:
-        """What is decoded of a request takes more memory than its bytes: that counts, too."""
+        """Count the memory of one decoded slice: decoded elements take more than their bytes."""
         self._note_decoding(self._decoding_bytes + SLICE_BYTES)
         self._shared.held.check_requests(self._heard_at)
 
     def _note_decoding(self, size: int) -> None:
-        """What is being decoded is a request in memory as one that arrives."""
+        """Set how many bytes the request being decoded holds; they count as request bytes."""
         self._shared.held.requests += size - self._decoding_bytes
         self._decoding_bytes = size
 
     def _handle(
         self, route: Route, correlation: bytes, request: Any, raw: bytes, *, is_long: bool = False
     ) -> None:
-        # Who has sent a whole request has done all that is asked of the anonymous.
+        # After one whole request the full frame limit applies: there is no authentication to wait
+        # for.
         self._limit_name = "socket.request.max.bytes"
         self._request_max_bytes = self._settings.socket_request_max_bytes
         if self._greeted_at or route.api.key == API_VERSIONS_KEY:
@@ -314,27 +315,27 @@ class Connection(Reading):
             self.fail(context, error)
 
     def _note_greeting(self, is_greeting: bool) -> None:
-        """Clients ask for the versions first, and next when they have them: once a round trip."""
+        """Measure a round trip: from the ApiVersions response to the client's next request."""
         if self._greeted_at:
             self.heartbeats.round_trip.begin((self._heard_at - self._greeted_at) * 1_000)
         self._greeted_at = self._time() if is_greeting else 0.0
 
     def _read_header(self, data: bytes, pos: int, end: int, header_tags: bool) -> int:
-        """Read the client id and what follows it; the position of the body."""
+        """Read the header from the client id on; return the position of the body."""
         client_id, body_at = skip_header(data, pos, end, header_tags)
         try:
             self._caller = Caller(ANONYMOUS, client_id.decode(), self._host)
         except UnicodeDecodeError as error:
-            raise DecodeError("the client id is not UTF-8") from error
+            raise DecodeError("the client id is not valid UTF-8") from error
         self._plain_header = data[pos : pos + 2 + len(client_id)]
         self._tagged_header = self._plain_header + b"\x00"
         return body_at
 
     def _refuse_api(self, data: bytes, pos: int) -> bool:
-        """A key or version that is not served: ApiVersions is answered, others are closed."""
+        """Answer an unserved version of ApiVersions; close on any other unserved request."""
         key, version, correlation = struct.unpack_from(">hh4s", data, pos)
         if key == API_VERSIONS_KEY:
-            # KIP-511: answered in version 0, which every client reads, with what is served.
+            # KIP-511: answer in version 0, which every client can parse, with the served versions.
             route = self._shared.routes.find(b"\x00\x12\x00\x00")
             if route is not None:
                 caller = Caller(ANONYMOUS, "", self._host)
@@ -344,6 +345,6 @@ class Connection(Reading):
                 self.unanswered.append(context)
                 context.reply_failed(ErrorCode.UNSUPPORTED_VERSION, "")
                 return True
-        known = "of an unserved version" if self._shared.routes.knows(key) else "of an unknown API"
-        self.refuse("unsupported", f"a request {known}: key {key}, version {version}")
+        known = "unsupported version" if self._shared.routes.knows(key) else "unknown API key"
+        self.refuse("unsupported", f"{known}: API key {key}, version {version}")
         return False

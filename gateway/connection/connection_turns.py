@@ -1,12 +1,13 @@
-"""How much one connection may do in a turn of the loop, and who goes on in a later one.
+"""Limits the work of each connection per event-loop iteration, and schedules the rest.
 
-A client may pipeline what takes seconds to answer. It gets a part of that done in a turn, then
-others have theirs: a connection that has a single request is served as it comes, those that have
-more go on one after another, a few milliseconds of them all in a turn.
+A client may pipeline requests that take seconds to answer. One iteration handles some of them,
+then other connections get their turn. A connection with a single request is served as it arrives;
+connections with more take turns, a few milliseconds of them all per iteration.
 
-However many come at once, a turn of the loop ends soon: who comes when it has taken long waits
-for the next one, with a single request before those who have more. Else those who come, ask and
-go would hold it up until nobody can connect, for in one turn only so many are accepted.
+An iteration ends soon however many requests arrive at once. A request that arrives in an iteration
+that has run long waits for the next one, where single requests go first. Otherwise short-lived
+connections could stretch an iteration until nobody can connect, since each iteration accepts only
+a few connections.
 """
 
 from __future__ import annotations
@@ -20,20 +21,24 @@ from gateway.connected import Connected
 from gateway.wire_clock import Clock
 
 REQUESTS: Final = 128
-"""Requests of one connection that are handled in a turn."""
+"""Requests of one connection handled per iteration."""
 REQUESTS_IN_A_CROWD: Final = 8
-"""The same while others wait for their turns."""
+"""Requests of one connection handled per iteration while other connections wait."""
 ARRIVALS_S: Final = 0.006
-"""As long after the turns of those that wait, requests are served as they come; and as long single
-requests have their turns."""
+"""How long after the waiting connections' turns new requests are served as they arrive, and how
+long connections with a single request run per iteration."""
 TURN_S: Final = 0.003
-"""No request is begun in a turn that has taken as long; for all that wait as for each of them."""
+"""How long one connection may start requests in an iteration, and how long all waiting connections
+together may."""
 ANSWER_BYTES: Final = 1024 * 1024
-"""Answers of one connection that are made in a turn."""
+"""Response bytes of one connection after which it handles no more requests in an iteration."""
 
 
 class Turns:
-    """The connections that have more to do. ``now`` is seconds that pass within a turn too."""
+    """The connections with deferred requests.
+
+    ``now`` returns seconds and must advance within an iteration (the loop's cached time does not).
+    """
 
     def __init__(self, clock: Clock, now: Callable[[], float]) -> None:
         self._clock = clock
@@ -45,15 +50,15 @@ class Turns:
 
     @property
     def requests(self) -> int:
-        """How many requests a connection may have handled now."""
+        """How many requests of one connection may be handled now."""
         if not (self._single or self._waiting):
             return REQUESTS
         return REQUESTS_IN_A_CROWD if self.now() <= self._arrivals_until else 0
 
     def add(self, connection: Connected, *, is_single: bool) -> None:
-        """Let this connection go on in a later turn, after those that wait already.
+        """Queue the connection for a later iteration, behind those that wait.
 
-        ``is_single``: it has one request at most.
+        ``is_single``: it has at most one request.
         """
         (self._single if is_single else self._waiting).append(connection)
         if not self._is_going_on:

@@ -1,4 +1,4 @@
-"""What a client is told of a bug of ours."""
+"""The error response for a bug in a handler."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ logger = logging.getLogger("muster.gateway")
 
 
 def encode_failure(context: RequestContext, peer: str, error: BaseException) -> bytes | None:
-    """Log what a handler or its callback raised; the body of the answer that says so.
+    """Log an exception of a handler or callback, and encode the error response's body.
 
-    ``None`` where the request was answered already, or its API has no way to say it.
+    ``None`` if the request is answered already or its API has no error response.
     """
     logger.error("kafka_handler_failed api=%s peer=%s", context.api.name, peer, exc_info=error)
     failed = context.api.failed
     if failed is None or context.answered:
         return None
     try:
-        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "the server failed; see its log"
+        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed; see the server's log."
         response = failed(context, context.request, code, message)
         return response if type(response) is bytes else context.route.encode(response)
     except Exception:

@@ -1,4 +1,4 @@
-"""What is seen of a connection and of a frame before anything of it is kept."""
+"""Checks on a connection's first bytes and on frame lengths, before anything is buffered."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _HTTP_METHODS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"
 
 
 def find_other_protocol(data: bytes) -> tuple[str, str] | None:
-    """Whether a connection that begins so is not Kafka's: a slug, and a line for people."""
+    """Recognise TLS or HTTP by the first bytes: a refusal's slug and message, or ``None``."""
     if data[0] == _TLS_HANDSHAKE:
-        return "tls", "it begins with a TLS handshake: this port speaks plaintext"
+        return "tls", "TLS handshake on a plaintext port: set the client's protocol to PLAINTEXT"
     if data[:4] in _HTTP_METHODS:
-        return "http", "it speaks HTTP: this is the Kafka port"
+        return "http", "HTTP request on the Kafka port"
     return None
 
 
 def find_length_fault(length: int, limit_name: str, limit: int) -> str | None:
-    """Why a frame of this announced length may not come; ``None`` where it may."""
+    """Why a frame of this length is refused; ``None`` if it is allowed."""
     if length < 0:
-        return f"a frame of {length} bytes was announced"
+        return f"the frame length {length} is negative"
     if length > limit:
-        return f"a frame of {length} bytes was announced, {limit_name}={limit}"
+        return f"the frame length {length} exceeds {limit_name}={limit}"
     if length < FIXED_BYTES:
-        return f"a frame of {length} bytes is shorter than its header"
+        return f"the frame length {length} is below that of a request header"
     return None

@@ -1,7 +1,8 @@
-"""Clients that have gone while nothing is read from their connections.
+"""Detects clients that have hung up while their connections are not being read.
 
-A connection whose requests have to wait is not read from, so that the loop does not see its end. A
-client may ask to wait for as long as it likes, and go: its descriptor would stay for as long.
+The loop does not read from a connection whose requests have to wait, so it does not see the end of
+the stream. A client may ask for an arbitrarily long wait and go; its descriptor would stay open
+for as long.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import Any, Final
 from gateway.connected import Connected
 
 _GONE: Final = getattr(select, "POLLRDHUP", 0)
-"""The client has shut its side down; what has no such event still tells of resets."""
+"""The client has shut down its side. Platforms without this event still report resets."""
 
 
 def has_left(transport: Any) -> bool:
-    """Whether the client has closed its end, also where what it had sent before is not read yet."""
+    """Whether the client has closed its end, even if bytes that it sent before are unread."""
     line = transport.get_extra_info("socket")
     return line is not None and bool(_poll([line.fileno()]))
 
 
 def find_hung_up(connections: Iterable[Connected]) -> list[Connected]:
-    """Those of the connections whose clients will send nothing more."""
+    """The unread connections whose client will send nothing more."""
     unread = {}
     for connection in connections:
         transport = connection.transport
@@ -34,7 +35,7 @@ def find_hung_up(connections: Iterable[Connected]) -> list[Connected]:
 
 
 def _poll(descriptors: Iterable[int]) -> list[int]:
-    """Those of the descriptors whose other ends have gone."""
+    """The descriptors whose peer has gone."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, _GONE)

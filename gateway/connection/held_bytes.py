@@ -1,7 +1,7 @@
-"""What all connections of a server make it hold, and who goes when that is too much.
+"""Bounds the memory that all connections hold, and closes the worst offenders above it.
 
-The one who holds the most for the longest: half-sent requests, or answers that it does not read.
-Whoever comes next has done nothing wrong.
+The connection that holds the most bytes for the longest goes: partial requests, or responses that
+its client does not read. The connection whose bytes happen to cross the limit is not to blame.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from gateway.wire_clock import Clock
 
 
 class HeldBytes:
-    """``requests``: what has come and is not handled, or waits. ``answers``: what is made and not
-    sent.
+    """Bytes held by ``connections``: ``requests`` up to ``requests_max``, ``answers`` up to
+    ``answers_max``.
 
-    Of the answers, large ones count when they are written, and all when they are measured. Of
-    ``connections`` so much may be held: ``requests_max`` and ``answers_max``.
+    ``requests`` are received and not answered or still waiting; ``answers`` are encoded and not
+    sent. Large responses are counted when written, all others when the sweep measures them.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class HeldBytes:
         self._is_shedding = False
 
     def check_requests(self, now: float) -> None:
-        """Close who holds the most of a request for the longest, until there is room again."""
+        """Above the limit, close the connections whose requests weigh most until it holds."""
         limit = self._requests_max
         if self.requests <= limit:
             return
@@ -42,7 +42,7 @@ class HeldBytes:
             connection.refuse("queued-bytes", f"queued.max.request.bytes={limit} is reached")
 
     def check_answers(self) -> None:
-        """See to it soon that too many answers that nobody reads are let go of."""
+        """Above the limit, schedule the closing of the connections with most unread responses."""
         if self.answers > self._answers_max and not self._is_shedding:
             self._is_shedding = True
             self._clock.call_later(0, self._shed_answers)
@@ -60,6 +60,6 @@ class HeldBytes:
             connection.cut("unread-answers", f"gateway.response.total.bytes={limit} is reached")
 
     def _sort(self, weights: list[float]) -> list[Connected]:
-        """Those that weigh anything, the heaviest first."""
+        """The connections of non-zero weight, heaviest first."""
         pairs = sorted(zip(weights, self._connections, strict=True), key=lambda pair: -pair[0])
         return [connection for weight, connection in pairs if weight > 0]

@@ -1,4 +1,4 @@
-"""Room for who comes where ``max.connections`` are there: those that do nothing go first."""
+"""Closes idle connections to admit new ones when ``max.connections`` is reached."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from gateway.connected import Connected
 
 SILENT_S: Final = 5.0
-"""A connection that has not sent a byte for this long may go."""
+"""A connection that has never sent a byte may be closed after this long."""
 IDLE_S: Final = 60.0
-"""And one that has, and waits for nothing."""
+"""A connection that has sent requests and waits for nothing may be closed after this long."""
 _SHARE: Final = 100
 _LOOK_S: Final = 1.0
 
 
 class IdleConnections:
-    """Those of ``connections``, of which there may be ``most``."""
+    """The idle ones among ``connections``, which may number ``most``."""
 
     def __init__(self, connections: Collection[Connected], most: int) -> None:
         self._connections = connections
@@ -24,10 +24,10 @@ class IdleConnections:
         self._next_look = 0.0
 
     def make_room(self, now: float) -> bool:
-        """Whether one more may come; closes a hundredth of all where there are too many.
+        """Whether one more connection may be accepted; at the limit, close idle ones first.
 
-        First those that have never sent anything, then those that were silent for the longest.
-        Looked for once a second at most if there was none.
+        Closes up to 1% of the limit: connections that never sent a byte before all others, then
+        those silent for the longest. After finding none it looks again only a second later.
         """
         if len(self._connections) < self._most:
             return True
@@ -40,7 +40,7 @@ class IdleConnections:
                 idle.append((since, connection))
         idle.sort(key=lambda pair: pair[0])
         for _, connection in idle[: max(1, self._most // _SHARE)]:
-            connection.refuse("idle", "max.connections is reached, and it does nothing")
+            connection.refuse("idle", "max.connections is reached and the connection is idle")
         if not idle:
             self._next_look = now + _LOOK_S
         return len(self._connections) < self._most

@@ -1,9 +1,9 @@
-"""How many of those who connect are accepted in a turn of the loop.
+"""The listening socket, set up so that one event-loop iteration accepts several connections.
 
-uvloop accepts one in each. Where turns take milliseconds, some hundred newcomers a second fill the
-kernel's queue, and whoever comes then waits for a second, for three, for seven, until its
-handshake is tried again. So the socket is listened on several times there, each of which accepts
-one. asyncio's own loop accepts as many as wait.
+uvloop accepts one connection per listening handle and iteration. When iterations take
+milliseconds, a few hundred new connections a second overflow the kernel's accept queue, and clients
+wait 1, 3 or 7 seconds for the TCP handshake to be retried. So the socket is duplicated and
+registered several times. asyncio's own loop accepts every waiting connection.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from collections.abc import Callable
 from typing import Final
 
 ACCEPTED: Final = 32
-"""In a turn, at the most; each costs a descriptor."""
+"""Connections accepted per iteration at most; each costs a file descriptor."""
 
 
 def compute_accepted(backlog: int) -> int:
-    """How many are accepted in a turn of which ``backlog`` may wait."""
+    """How many connections to accept per iteration with this ``backlog``."""
     return max(1, min(ACCEPTED, backlog // 2))
 
 
 class Listener:
-    """The servers of one address."""
+    """The asyncio servers of one address."""
 
     def __init__(self, servers: list[asyncio.Server]) -> None:
         self._servers = servers
 
     @property
     def port(self) -> int:
-        """The port that is bound."""
+        """The bound port."""
         return int(self._servers[0].sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Stop accepting connections."""
         for server in self._servers:
             server.close()
 
     async def wait_closed(self) -> None:
-        """Returns when all connections are closed."""
+        """Wait until all connections are closed."""
         for server in self._servers:
             await server.wait_closed()
 
 
 def share(listening: socket.socket, accepted: int) -> list[socket.socket]:
-    """As many more of the socket as the loop that runs takes, to accept so many in a turn."""
+    """Duplicates of the socket that the running loop needs to accept ``accepted`` per iteration."""
     if isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop):
         return []
     return [socket.socket(fileno=os.dup(listening.fileno())) for _ in range(accepted - 1)]

@@ -1,4 +1,4 @@
-"""The other end of a connection, as Kafka writes it and as a log line does."""
+"""Addresses of a connection: as Kafka prints them, for the log, and as advertised."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gateway.settings import GatewaySettings
 
 
 def compute_java_host(peername: Any) -> str:
-    """The client's address as Java prints an ``InetAddress`` without a name: ``/127.0.0.1``.
+    """The client's address as Java prints an ``InetAddress`` without a host name: ``/127.0.0.1``.
 
-    Java writes the eight groups of an IPv6 address out, without leading zeros, and shows an
-    IPv4 address that came over IPv6 as IPv4.
+    Java prints all eight groups of an IPv6 address, without leading zeros, and an IPv4-mapped
+    address as IPv4.
     """
     if not isinstance(peername, tuple):
         return "/127.0.0.1"
@@ -36,7 +36,7 @@ def describe_peer(peername: Any) -> str:
 
 
 def compute_advertised(settings: GatewaySettings, sockname: Any) -> tuple[str, int]:
-    """What a client is told for this node: as set, else the address that it connected to."""
+    """The (host, port) of this node for a client: the setting, else the address it connected to."""
     host, port = settings.advertised_host, settings.advertised_port
     own = sockname if isinstance(sockname, tuple) else ("localhost", 0)
     return (own[0] if host is None else host, own[1] if port is None else port)

@@ -1,4 +1,4 @@
-"""When a connection is read, when its frames have a turn, and when it is closed for its pace."""
+"""The reading half of a connection: flow control, deferred frames, and its deadlines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAITING_WEIGHT: Final = 1e-9
 
 
 class Reading(Answering):
-    """The layer of a ``Connection`` that decides how much of it is taken, and when."""
+    """The layer of a ``Connection`` that decides how much is read and handled, and when."""
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
@@ -28,19 +28,19 @@ class Reading(Answering):
         self._is_draining = False
 
     def _serve(self, data: bytes, start: int) -> None:
-        """Handle the whole frames from ``start`` on, as many as may be now; keep what is left."""
+        """Handle whole frames from ``start`` on, up to this iteration's limits; buffer the rest."""
         raise NotImplementedError
 
     def weigh_request(self, now: float) -> float:
-        """What is decoded and not answered, and how much of a request is there for how long.
+        """Bytes of requests in progress, plus buffered bytes weighted by their age.
 
-        Bytes that wait for us are next to nothing.
+        Bytes that this server holds back, rather than the client, weigh next to nothing.
         """
         arriving = self._arriving.weigh(now) * (_WAITING_WEIGHT if self._is_held else 1)
         return self._made_bytes + self._decoding_bytes + arriving
 
     def _update_reading(self) -> None:
-        """Read while few answers are outstanding and the client takes those there are."""
+        """Pause reading while requests are held back, responses stall or the server drains."""
         if self.transport is None or self.transport.is_closing():
             return
         if self._is_held or self._is_draining or self._stalled_since is not None:
@@ -49,7 +49,7 @@ class Reading(Answering):
             self.transport.resume_reading()
 
     def _ask_for_a_turn(self) -> None:
-        """Go on with the frames that had to wait, in a later turn; not if they still have to."""
+        """Schedule the deferred frames for a later iteration, unless they still have to wait."""
         if not self._has_turn_coming and self._may_go_on():
             self._has_turn_coming = True
             self._shared.turns.add(self, is_single=self._arriving.is_single)
@@ -65,7 +65,7 @@ class Reading(Answering):
         )
 
     def take_turn(self) -> None:
-        """Go on, unless the client has gone or is owed too much by now."""
+        """Handle the deferred frames, unless the client has gone or too many responses are due."""
         self._has_turn_coming = False
         transport = self.transport
         if transport is None or transport.is_closing() or self._is_draining:
@@ -80,7 +80,7 @@ class Reading(Answering):
             self._update_reading()
 
     def drain(self) -> None:
-        """Read no more, and answer now what waits: heartbeats, fetches, joins and syncs."""
+        """Stop reading, and answer waiting requests now: heartbeats, fetches, joins and syncs."""
         self._is_draining = True
         self._update_reading()
         for context in tuple(self.unanswered):
@@ -91,12 +91,12 @@ class Reading(Answering):
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request was answered."""
+        """Whether every request is answered."""
         is_waiting = self._decoding_bytes > 0 or self.heartbeats.parked is not None
         return not self.unanswered and not is_waiting
 
     def compute_idle_since(self) -> tuple[bool, float] | None:
-        """Whether it has ever sent anything, and when it was heard; ``None`` where it is busy."""
+        """Whether the client ever sent a byte, and when it last did; ``None`` if it is busy."""
         is_busy = (
             self._is_held
             or self.unanswered
@@ -106,18 +106,18 @@ class Reading(Answering):
         return None if is_busy else (not self._is_first, self._heard_at)
 
     def check_deadlines(self, now: float) -> None:
-        """Close a connection that is idle, or too slow in sending or in reading."""
+        """Close the connection if it is idle, or if its client sends or reads too slowly."""
         settings = self._settings
         idle_s = settings.connections_max_idle_ms / 1_000
         stall_s = settings.gateway_response_stall_timeout_ms / 1_000
         if self._stalled_since is not None:
             if now - self._stalled_since > stall_s:
-                self.refuse("slow-reader", f"it read no answer for {stall_s:g} s")
+                self.refuse("slow-reader", f"the client read no response for {stall_s:g} s")
         elif (since := self._arriving.since) is not None and not self._is_held:
             have, need = self._arriving.have, self._arriving.need
             allowed_s = settings.gateway_request_read_timeout_ms / 1_000 + need / 2**20
             if now - since > allowed_s:
-                self.refuse("slow-sender", f"{have} of {need} bytes in {allowed_s:g} s")
+                self.refuse("slow-sender", f"received {have} of {need} bytes in {allowed_s:g} s")
         elif self.is_idle and now - self._heard_at > idle_s:
-            self._shared.refusals.refuse("idle", self._peer, f"nothing came for {idle_s:g} s")
+            self._shared.refusals.refuse("idle", self._peer, f"no request for {idle_s:g} s")
             self.close()

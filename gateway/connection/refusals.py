@@ -1,7 +1,7 @@
-"""One log line for what was refused, and no flood of them.
+"""Logs refused connections without flooding the log.
 
-A port scanner or a client in a loop makes thousands of bad connections; each reason is said once
-a second at most, with the number that were left out.
+A port scanner or a looping client makes thousands of bad connections. Each reason is logged at most
+once a second, with the number of suppressed lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Refusals:
         self.counts: dict[str, int] = {}
 
     def refuse(self, reason: str, peer: str, detail: str) -> None:
-        """Note a refusal; ``reason`` is a stable slug, ``detail`` one line for people."""
+        """Count and log a refusal; ``reason`` is a stable slug, ``detail`` a readable line."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
         now = self._time()
         if now < self._next.get(reason, 0.0):

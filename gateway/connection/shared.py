@@ -1,4 +1,4 @@
-"""What the connections of one server share."""
+"""The state that all connections of one listener share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.headers import Routes
 
 @dataclass(slots=True)
 class Shared:
-    """What they share and change; ``answers_max`` is in bytes, of answers that nobody reads."""
+    """Shared state of the connections; ``answers_max`` bounds the bytes of unsent responses."""
 
     node: GatewayNode
     routes: Routes

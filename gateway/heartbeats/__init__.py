@@ -1,1 +1,1 @@
-"""Heartbeats on the wire: parked until there is news, cheap where they are repeated."""
+"""Heartbeats on the wire: parked until there is a change, and cached while there is none."""

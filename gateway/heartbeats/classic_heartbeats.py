@@ -1,16 +1,14 @@
-"""Heartbeats of classic members of consumer groups: parked until there is a step to take.
+"""Heartbeats of classic members in consumer groups, parked until the member has to rejoin.
 
-Nothing tells a classic client when to send its next heartbeat: it has an interval of its own, 3 s
-by default. So that interval is learned from when its heartbeats come, and each is held back for
-as long, less a gap: the next one may come when the last one is answered. A client that has one
-under way when it wants to send the next may leave that out (librdkafka), so a park is never longer
-than what was seen.
+No response sets a classic client's heartbeat interval; it has its own, 3 s by default. So the
+interval is learned from the heartbeats' arrival, and each is parked for that long, less a gap: the
+next one follows once the last is answered. A client may skip a heartbeat while one is in flight
+(librdkafka), so a park is never longer than the learned interval.
 
-A member that is assigned nothing yet, for others still hold what it is to get, would hear that it
-is free with its first heartbeat after that interval, and have nothing to do until then. So its
-SyncGroup is parked too.
+A member whose partitions are still owned by others gets an empty assignment. It would learn that
+they are free only from its first heartbeat, an interval later. So its SyncGroup is parked too.
 
-In a group that is a classic one everything is answered at once, as Kafka does.
+In a classic group everything is answered at once, as Kafka does.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ from model.commands import ClassicHeartbeat, SyncGroup
 from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
 
 LONGEST_PARK_MS: Final = 10_000
-"""Well below what clients give a request: 30 s."""
+"""Well below the request timeout of clients, 30 s."""
 SYNC_PARK_MS: Final = 1_000
-"""A member of the other protocol gives up what it has to in less, unless it is busy."""
+"""A member of the consumer protocol revokes its partitions within this time, unless it is busy."""
 GAPS_IN_AN_INTERVAL: Final = 16
-"""How late a heartbeat may have come, of those that the interval was learned from."""
+"""The gap is at least this fraction (1/16) of the interval, which a late heartbeat may inflate."""
 
 
 class ParkedClassic(Parked):
-    """A request of a classic member that is held back; at the end ``command`` is asked."""
+    """A parked Heartbeat or SyncGroup of a classic member."""
 
     __slots__ = ("_answer", "_context", "_heartbeat")
 
@@ -66,7 +64,7 @@ class ParkedClassic(Parked):
 
 
 class ClassicHeartbeats:
-    """Submits heartbeats of the API Heartbeat (12), and parks those that may be."""
+    """Submits the requests of the Heartbeat API (12), and parks those that it may."""
 
     def __init__(self, heartbeats: Parking) -> None:
         self._heartbeats = heartbeats
@@ -77,7 +75,7 @@ class ClassicHeartbeats:
         command: ClassicHeartbeat,
         answer: Callable[[Answer], None],
     ) -> None:
-        """Submit a heartbeat; ``answer`` is called with what is to be said, perhaps much later."""
+        """Submit a heartbeat; ``answer`` receives the result, possibly much later."""
         pace = context.door.heartbeats.classic
         pace.hear(command, self._heartbeats.clock.time())
 
@@ -99,9 +97,9 @@ class ClassicHeartbeats:
         found: SyncGroupResponse,
         answer: Callable[[Answer], None],
     ) -> None:
-        """``answer`` the member what was found, or a little later that it has to join again.
+        """Pass ``found`` to ``answer``, or, after parking, the error that makes the member rejoin.
 
-        A member that has joined again for that, and still has nothing, is not held back once more.
+        A member that has rejoined for that and still has no partitions is not parked again.
         """
         now = self._heartbeats.clock.time()
         pace = context.door.heartbeats.classic
@@ -144,7 +142,7 @@ class ClassicHeartbeats:
         return self._heartbeats.settings.gateway_park_ms > 0 and not self._heartbeats.is_draining
 
     def _compute_park_ms(self, interval_ms: float, gap_ms: int, answer: Answer) -> int:
-        """How long the answer is held back, 0 for not at all; ``gap_ms`` is for its way."""
+        """How long to park a heartbeat, 0 to answer at once; ``gap_ms`` covers the round trip."""
         if not isinstance(answer, ClassicHeartbeatResponse) or not self._may_park():
             return 0
         longest_ms = min(int(interval_ms), answer.park_max_ms, LONGEST_PARK_MS)

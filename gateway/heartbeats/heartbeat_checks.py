@@ -1,7 +1,7 @@
-"""What the wire can say wrong in a heartbeat before it is a command: rows C2 to C7.
+"""Validates a ConsumerGroupHeartbeat request: rows C2 to C7 of ``tests/scenarios/README.md``.
 
-These rows are about the sentinels of the wire (-1, null, ""), which end at this door. The order
-is that of Kafka's ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
+These checks concern the sentinels of the wire (-1, null, ""), which commands do not have. Their
+order is that of Kafka's ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 CLIENT_MADE_MEMBER_ID_VERSION: Final = 1
 UNCHANGED_TIMEOUT: Final = -1
-"""The rebalance timeout of a heartbeat that says none."""
+"""The rebalance timeout of a heartbeat that does not set it."""
 
 
 def check_heartbeat(request: Any, version: int, client_id: str, id_max_bytes: int) -> None:
-    """Raise ``InvalidRequest`` for a heartbeat that says too little or what cannot be."""
+    """Raise ``InvalidRequest`` if a field is missing or invalid."""
     epoch = request.member_epoch
     if version >= CLIENT_MADE_MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH:
         check_not_blank(request.member_id, "MemberId")
@@ -29,25 +29,25 @@ def check_heartbeat(request: Any, version: int, client_id: str, id_max_bytes: in
     if epoch == 0:
         _check_join(request)
     elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
-        raise InvalidRequest("MemberEpoch -2 is for static members: InstanceId is missing.")
+        raise InvalidRequest("InstanceId can't be null when MemberEpoch is -2.")
     elif epoch < STATIC_LEAVE_EPOCH:
-        raise InvalidRequest(f"MemberEpoch {epoch} is below -2, the lowest there is.")
+        raise InvalidRequest(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
     if epoch >= 0 and request.rebalance_timeout < UNCHANGED_TIMEOUT:
-        raise InvalidRequest(f"RebalanceTimeoutMs {request.rebalance_timeout} is below 0.")
+        raise InvalidRequest(f"RebalanceTimeoutMs {request.rebalance_timeout} is negative.")
 
 
 _BLANK: Final = "".join(map(chr, range(ord(" ") + 1)))
-"""What Java's ``String.trim`` takes away: control characters too, and no blanks beyond ASCII."""
+"""What Java's ``String.trim`` strips: ASCII spaces and control characters, no Unicode blanks."""
 
 
 def check_not_blank(value: str | None, name: str) -> None:
-    """Null passes; a text of nothing but blanks and control characters does not."""
+    """Raise ``InvalidRequest`` if ``value`` is blank by Java's ``String.trim``; null passes."""
     if value is not None and not value.strip(_BLANK):
-        raise InvalidRequest(f"{name} must not be blank.")
+        raise InvalidRequest(f"{name} can't be empty.")
 
 
 def _check_lengths(request: Any, client_id: str, id_max_bytes: int) -> None:
-    """What goes into records is bounded; the group id is bounded by the coordinator."""
+    """Bound the fields that go into records; the coordinator bounds the group id."""
     check_sizes(
         id_max_bytes,
         ("ClientId", client_id),
@@ -61,7 +61,7 @@ def _check_lengths(request: Any, client_id: str, id_max_bytes: int) -> None:
 
 
 def check_sizes(id_max_bytes: int, *named: tuple[str, str | None]) -> None:
-    """Raise ``InvalidRequest`` for a text that is too long, by its name."""
+    """Raise ``InvalidRequest`` for the first (name, value) longer than ``id_max_bytes``."""
     for name, value in named:
         if value is not None and len(value.encode()) > id_max_bytes:
             raise InvalidRequest(f"{name} is longer than {id_max_bytes} bytes.")
@@ -69,9 +69,11 @@ def check_sizes(id_max_bytes: int, *named: tuple[str, str | None]) -> None:
 
 def _check_join(request: Any) -> None:
     if request.rebalance_timeout == -1:
-        raise InvalidRequest("A join must have a RebalanceTimeoutMs.")
+        raise InvalidRequest("RebalanceTimeoutMs must be provided when (re-)joining.")
     if request.topic_partitions is None or request.topic_partitions:
-        raise InvalidRequest("A join must have TopicPartitions that are empty, not null.")
+        raise InvalidRequest("TopicPartitions must be empty and not null when (re-)joining.")
     regex = getattr(request, "subscribed_topic_regex", None)
     if request.subscribed_topic_names is None and regex is None:
-        raise InvalidRequest("A join must have SubscribedTopicNames or a SubscribedTopicRegex.")
+        raise InvalidRequest(
+            "SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+        )

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat by hand: read on every rebalance by every member, so it pays.
+"""A hand-written codec for ConsumerGroupHeartbeat, which every member sends on every rebalance.
 
-Versions 0 and 1 differ by the field ``subscribed_topic_regex`` of the request. Written out, a
-heartbeat is read in a quarter of the time that the compiled reader takes.
+It decodes a heartbeat in a quarter of the time of the compiled reader. Version 1 adds the request
+field ``subscribed_topic_regex`` to version 0.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from model.responses import ConsumerGroupHeartbeatResponse
 
 _INT32: Final = struct.Struct(">i")
 _SUCCESS: Final = bytes(7)
-"""Throttle time 0, error code 0, no error message."""
+"""Throttle time 0, error code 0, null error message."""
 
 
 class Heartbeat(NamedTuple):
-    """The request; names as in Kafka's schema, sentinels as they came.
+    """The request, with the field names of Kafka's schema and the sentinels of the wire.
 
-    ``topic_partitions`` has each topic once, its partitions ascending and once.
+    ``topic_partitions`` has each topic once, with distinct partitions in ascending order.
     """
 
     group_id: str
@@ -48,7 +48,7 @@ class Heartbeat(NamedTuple):
 
 
 def make_heartbeat_decoder(version: int, elements: int) -> Decoder:
-    """Reads version 0 or 1; ``elements`` bounds names and topics."""
+    """A decoder of version 0 or 1; ``elements`` bounds the array elements of a request."""
 
     def decode(data: bytes, pos: int, end: int) -> Heartbeat:
         return run_at_once(_read(Cursor(data, pos, end, elements), version))
@@ -57,7 +57,7 @@ def make_heartbeat_decoder(version: int, elements: int) -> Decoder:
 
 
 def make_long_heartbeat_decoder(version: int, elements: int) -> LongDecoder:
-    """Reads the same in slices, where it is of very many names or topics."""
+    """The same decoder in time slices, for requests of many names or topics."""
     return LongDecoder(
         LEAST_BYTES, lambda data, pos, end: _read(Cursor(data, pos, end, elements), version)
     )
@@ -112,7 +112,7 @@ def _read_names(cursor: Cursor, count: int) -> Steps[tuple[str, ...]]:
 
 
 def _read_topic_partitions(cursor: Cursor, count: int) -> Steps[tuple[TopicPartitions, ...]]:
-    # A client may name one topic again and again: what it says of it is sorted once.
+    # A client may repeat a topic many times: merge its partitions first, and sort them once.
     found: dict[TopicId, set[int]] = {}
     left = SLICE
     for _ in range(count):
@@ -147,7 +147,7 @@ def _read_topic_partitions(cursor: Cursor, count: int) -> Steps[tuple[TopicParti
 def encode_heartbeat_response(
     response: ConsumerGroupHeartbeatResponse, interval_ms: int
 ) -> tuple[bytes, int]:
-    """The body of a heartbeat's answer, and the position of the interval in it."""
+    """Encode a response body; also return the position of the heartbeat interval in it."""
     member_id = response.member_id.encode()
     head = (
         _SUCCESS

@@ -1,8 +1,8 @@
-"""Heartbeats of consumer groups on the wire: parked until there is news, cheap while there is none.
+"""ConsumerGroupHeartbeat on the wire: submits, parks, or answers from the cached heartbeat.
 
-A heartbeat whose answer would say nothing new is held back (``gateway.heartbeats.parking``) or,
-where its bytes are those of the last one, answered from what was kept (``gateway.pace.steady``).
-This module decides which; what interval each answer tells, ``gateway.heartbeats.member_paces``.
+A heartbeat whose response would carry no change is parked (``gateway.heartbeats.parking``). If its
+bytes equal those of the member's last one, it is served without decoding (``gateway.pace.steady``).
+``gateway.heartbeats.member_paces`` chooses the heartbeat interval of each response.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from model.responses import ConsumerGroupHeartbeatResponse
 
 _CORRELATION_AT: Final = 8
 _RAW_AT: Final = 12
-"""Where in a frame the client id begins, which is what is kept of a heartbeat."""
+"""Where the client id begins in a frame; the cached bytes start there."""
 
 EncodeBody: TypeAlias = Callable[[ConsumerGroupHeartbeatResponse, int], tuple[bytes, int]]
-"""(response, interval told) -> the body, and where in it the interval stands."""
+"""(response, interval to send) -> the body, and the position of the interval in it."""
 
 
 class Heartbeats(MemberPaces):
-    """Heartbeats of all connections of a server: who is parked, and at what pace.
+    """Handles the heartbeats of all connections of one listener.
 
-    ``encode`` makes the body of an answer; it is given so that this module knows no schema.
+    ``encode`` encodes a response body; it is passed in to keep this module free of the schema.
     """
 
     def __init__(
@@ -67,15 +67,14 @@ class Heartbeats(MemberPaces):
         self._checks_rights = not isinstance(authorizer, AllowAll)
         self.classic = ClassicHeartbeats(self)
 
-    # ------------------------------------------------------------------------- first time
+    # ------------------------------------------------------------------- decoded heartbeats
 
     def submit(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit a heartbeat and answer it, now or after parking it.
 
-        The first one that a connection has of a member, or has again after another one had it, is
-        answered in full: a client whose connection broke may have missed an answer, and does not
-        always ask for what it said (librdkafka 2.16, which gives an answer up soon after the
-        interval that it was told).
+        A member's first heartbeat on a connection gets its full assignment: a client whose old
+        connection broke may have missed a response and does not always ask for its content again
+        (librdkafka 2.16, which gives a response up soon after the last interval has passed).
         """
         known = context.door.heartbeats.members
         if (command.group_id, command.member_id) not in known and self.settings.gateway_park_ms:
@@ -98,7 +97,7 @@ class Heartbeats(MemberPaces):
         context.submit(command, on_answer)
 
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
-        """Answer a heartbeat that was parked with what the coordinator says now."""
+        """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
         member = self._member_of(context.door.heartbeats, (command.group_id, command.member_id))
         submitted = self.clock.time()
 
@@ -119,7 +118,7 @@ class Heartbeats(MemberPaces):
 
     @staticmethod
     def _knows(context: RequestContext, member: Member) -> bool:
-        """Whether the connection still is the one that the member was last heard by."""
+        """Whether the member has not moved to another connection since."""
         return context.door.heartbeats.members.get(member.key) is member
 
     def _answer(
@@ -137,7 +136,7 @@ class Heartbeats(MemberPaces):
             and command.member_epoch > 0
             and repeats_owned(command, answer)
         )
-        # One that another connection has overtaken meanwhile is answered, and that is all.
+        # If the member has moved to another connection, answer this heartbeat and learn nothing.
         if is_quiet and self._knows(context, member):
             member.heartbeat_interval_ms = answer.heartbeat_interval_ms
             steady = None
@@ -155,7 +154,7 @@ class Heartbeats(MemberPaces):
     def reply(
         self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
     ) -> None:
-        """Answer a heartbeat, with the interval that its member is told now."""
+        """Answer a heartbeat, with the interval that is due now."""
         if answer.news:
             member.quiet_until = 0.0
         member.heartbeat_interval_ms = answer.heartbeat_interval_ms
@@ -193,12 +192,13 @@ class Heartbeats(MemberPaces):
         context.door.repeats[HEARTBEAT_KEY] = self
         return steady
 
-    # ----------------------------------------------------------------------- again the same
+    # ------------------------------------------------------------------ repeated heartbeats
 
     def _is_at_rest(self, connection: ConnectionHeartbeats, steady: Steady) -> bool:
-        """Whether a kept answer can be sent as it is: a member that is not parked, nor told more.
+        """Whether the cached response can be sent unchanged.
 
-        It has the interval at rest, and its connection has other members.
+        True for a member at its resting interval whose connection has other members: it is neither
+        parked nor due another interval.
         """
         member = steady.member
         return (
@@ -207,7 +207,7 @@ class Heartbeats(MemberPaces):
         )
 
     def _allows(self, steady: Steady) -> bool:
-        """Whether the sender of a kept heartbeat still has the rights that it needs."""
+        """Whether the caller of a cached heartbeat is still authorized."""
         caller = steady.caller
         return steady.rights is None or all(
             self._authorizer.authorize(caller.principal, caller.client_host, *right)
@@ -215,15 +215,15 @@ class Heartbeats(MemberPaces):
         )
 
     def tell_steady(self, connection: ConnectionHeartbeats, steady: Steady) -> None:
-        """Put the interval to be told now into a kept answer."""
+        """Set the interval that is due now in a cached response."""
         told_ms = self._tell(connection, steady.member, False, steady.is_settled)
         if told_ms != steady.told_ms:
             steady.tell(told_ms)
 
     def serve(self, door: Door, frame: bytes, now: float) -> bytes | None:
-        """Answer a heartbeat that repeats one whose answer is kept, or park it (``Repeats``).
+        """Answer or park a heartbeat that repeats a cached one (``gateway.api.Repeats``).
 
-        This is the hot path of servers that have much to do.
+        This is the hot path of a loaded server.
         """
         connection = door.heartbeats
         steady = connection.steady.get(frame[_RAW_AT:])
@@ -251,7 +251,7 @@ class Heartbeats(MemberPaces):
     def _compute_steady_park_ms(
         self, connection: ConnectionHeartbeats, steady: Steady, now: float
     ) -> int:
-        """How long a heartbeat of kept bytes is parked; at 0 its answer is ready to be sent."""
+        """How long to park a repeated heartbeat; at 0 its cached response is ready to be sent."""
         member = steady.member
         self._hear(connection, member, now)
         park_ms = self._compute_park_ms(connection, member, now)

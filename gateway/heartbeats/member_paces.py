@@ -1,4 +1,4 @@
-"""At what pace members are answered, and which connection each was last heard by."""
+"""Chooses the park and heartbeat interval of each member, and tracks its current connection."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from gateway.wire_clock import Clock
 
 _LATENCY_DECAY: Final = 0.8
 _PROBE_EVERY: Final = 8
-"""Of so many answers without news one shows how long the way is, where the gap is a long one."""
+"""One in this many responses without a change probes the round trip, if the gap is long."""
 
 
 class MemberPaces:
     """The pace of the members of all connections.
 
-    ``Heartbeats`` is one, rather than has one: it asks for a pace with every heartbeat.
+    ``Heartbeats`` inherits from it to save a hop, as it needs a pace for every heartbeat.
     """
 
     def __init__(self, coordinator: Coordinator, settings: GatewaySettings, clock: Clock) -> None:
@@ -46,8 +46,8 @@ class MemberPaces:
         self._latency_ms = 0.0
         self.is_draining = False
         self.members = 0
-        self._speakers: dict[MemberKey, ConnectionHeartbeats] = {}
-        """The connection that each member was last heard by, which alone knows it."""
+        self._connections: dict[MemberKey, ConnectionHeartbeats] = {}
+        """The connection of each member's last heartbeat, the only one that keeps its state."""
         self.pace = self._compute_pace()
 
     def _compute_pace(self) -> Pace:
@@ -59,44 +59,45 @@ class MemberPaces:
         self.pace = self._compute_pace()
 
     def _member_of(self, connection: ConnectionHeartbeats, key: MemberKey) -> Member:
-        """The member as this connection knows it; made when first heard from.
+        """The member's state on this connection, created on its first heartbeat.
 
-        Whichever connection knew it until now forgets it, and what it keeps of it: should the
-        member be heard there again, then as for the first time.
+        The previous connection, if any, drops the member and its cached heartbeat. If the member
+        returns there, it starts as new.
         """
         member = connection.members.get(key)
         if member is None:
             if len(connection.members) >= self.settings.gateway_steady_cache_entries:
                 self.forget_all(connection)
-            older = self._speakers.get(key)
+            older = self._connections.get(key)
             if older is not None:
                 connection.round_trip.inherit(older.round_trip, older.parked is not None)
                 self.forget(older, key)
             member = Member(key)
-            # The key of the member, and not another one that is equal: there are very many.
+            # Use the member's own key object, not an equal copy: with many members memory counts.
             connection.members[member.key] = member
-            self._speakers[member.key] = connection
+            self._connections[member.key] = connection
             self._count_members(1)
         return member
 
     def forget(self, connection: ConnectionHeartbeats, key: MemberKey) -> None:
-        """The member has left, is none, or is heard by another connection now."""
+        """Drop a member that has left, is unknown to its group, or uses another connection now."""
         if connection.forget(key):
-            del self._speakers[key]
+            del self._connections[key]
             self._count_members(-1)
 
     def forget_all(self, connection: ConnectionHeartbeats) -> None:
-        """The connection is gone, or has too many members to remember."""
+        """Drop all members of a connection that is gone or has too many."""
         self._count_members(-len(connection.members))
         for key in connection.members:
-            del self._speakers[key]
+            del self._connections[key]
         connection.members.clear()
         connection.steady.clear()
 
     def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
-        """How long before its interval ends a client of the connection is to be answered.
+        """How long before its interval ends a client of the connection must be answered.
 
-        Nothing is learned where several members speak: it would be how busy their process is.
+        A connection with several members gets the minimum: its timing would measure how busy the
+        client process is.
         """
         least_ms = self.settings.gateway_park_gap_ms
         if len(connection.members) > 1:
@@ -105,7 +106,7 @@ class MemberPaces:
         return compute_gap_ms(least_ms, connection.round_trip.allowance_ms, delay_ms)
 
     def _hear(self, connection: ConnectionHeartbeats, member: Member, now: float) -> None:
-        """A heartbeat came: learn how long it took since the last one was answered."""
+        """Note a heartbeat's arrival, and learn from the time since the last response."""
         if member.answered_at and len(connection.members) <= 1:
             took_ms = (now - member.answered_at) * 1_000
             held_ms = (member.answered_at - member.heard_at) * 1_000
@@ -114,10 +115,10 @@ class MemberPaces:
         member.answered_at = 0.0
 
     def _compute_rest_ms(self, connection: ConnectionHeartbeats, member: Member) -> int:
-        """The interval of a member at rest.
+        """The resting interval of a member.
 
-        Nothing is parked of a connection with several members (a proxy, a load generator), nor
-        where parking is off, so nothing would be gained there by more heartbeats than Kafka's.
+        A connection with several members (a proxy, a load generator) is never parked, so it gets
+        Kafka's interval, as everyone does if parking is off: more heartbeats would gain nothing.
         """
         if len(connection.members) > 1 or self.settings.gateway_park_ms == 0:
             return member.heartbeat_interval_ms
@@ -127,10 +128,10 @@ class MemberPaces:
     def _tell(
         self, connection: ConnectionHeartbeats, member: Member, is_news: bool, is_settled: bool
     ) -> int:
-        """The interval to tell a member that is answered now; it is noted as told.
+        """Choose the interval for a response that is sent now, and note it as sent.
 
-        A member that waits for partitions is to come back soon, but no sooner than answers take:
-        it would give them up (a slow disk, a long way), and ask again.
+        A member that waits for partitions gets a short interval, but never below what a response
+        takes (a slow disk, a long round trip): the client would give it up and ask again.
         """
         now = self.clock.time()
         gap_ms = self.compute_gap_ms(connection)
@@ -152,13 +153,14 @@ class MemberPaces:
         return told_ms
 
     def stop_parking(self) -> None:
-        """The server is stopping: no heartbeat is parked any more."""
+        """Park no more heartbeats: the server is stopping."""
         self.is_draining = True
 
     def _compute_park_ms(self, connection: ConnectionHeartbeats, member: Member, now: float) -> int:
-        """How long a heartbeat without news is parked, 0 for not at all; it is counted.
+        """How long to park a heartbeat without a change, 0 to answer it at once; counts it.
 
-        Not at all where others use its connection, or where it comes too often to be a client's.
+        It is answered at once if its connection has several members, if the server drains, or if
+        the member heartbeats more often than a client does.
         """
         if len(connection.members) > 1 or self.is_draining:
             return 0
@@ -175,7 +177,7 @@ class MemberPaces:
         return park_ms if park_ms >= SHORTEST_PARK_MS else 0
 
     def _note_latency(self, submitted: float) -> float:
-        """Note how long an answer took that is there now; the time."""
+        """Note how long the coordinator took to answer; return the current time."""
         now = self.clock.time()
         took_ms = (now - submitted) * 1_000
         self._latency_ms = max(self._latency_ms * _LATENCY_DECAY, took_ms)

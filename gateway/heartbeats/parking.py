@@ -1,15 +1,16 @@
-"""Heartbeats held back until there is news.
+"""Parked heartbeats: responses held back until there is a change to send.
 
-A parked heartbeat ends by news for its member, by the park time, by another request of its
-connection (clients expect the answers of one connection in order), by anything that the member
-says elsewhere, by the end of the connection or of the server. At the end it is answered with the
-kept answer where that still holds, else with what the coordinator says when it is asked again.
+A park ends with a pending change for the member, after the park time, with another request on the
+connection (clients expect a connection's responses in order), with a request of the member on
+another connection, and when the server stops. The heartbeat is then answered with the cached
+response if that is still valid, else with the coordinator's answer to a new command. A lost
+connection ends the park without a response.
 
-The server asks in its own name then. What the client said when it sent the heartbeat (what it owns,
-what it subscribes to) may not be so any more, and what is not said now acknowledges nothing; nor
-is the client alive because the server asks. A client that went on over another connection is not
-asked for at all: its old heartbeat gets the answer that was found when it came, as if the network
-had been slow with it, and what is new is for the connection that the client has now.
+The server submits that command in its own name (``by_server``). What the client reported when it
+sent the heartbeat (owned partitions, subscription) may be outdated, so the command repeats none of
+it and acknowledges nothing; nor does it prove that the client is alive. If the client has moved to
+another connection, no command is submitted: the old heartbeat gets the response computed when it
+arrived, as if the network had been slow, and a change is for the new connection.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ logger = logging.getLogger("muster.gateway")
 _ROUTE: Final = struct.Struct(">hh")
 TICK_MS: Final = 20
 SHORTEST_PARK_MS: Final = 2 * TICK_MS
-"""A park shorter than this is not worth its watch."""
+"""A shorter park is not worth its watch."""
 
 
 class Parking(Protocol):
-    """What parks heartbeats and answers them (``gateway.heartbeats.heartbeats``)."""
+    """The heartbeat handler, as parked requests see it (``gateway.heartbeats.heartbeats``)."""
 
     coordinator: Coordinator
     clock: Clock
@@ -46,7 +47,7 @@ class Parking(Protocol):
     is_draining: bool
 
     def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
-        """How long before its interval ends a client of the connection is to be answered."""
+        """How long before its interval ends a client of the connection must be answered."""
 
     def reply(
         self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
@@ -54,14 +55,14 @@ class Parking(Protocol):
         """Answer a heartbeat."""
 
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
-        """Answer a heartbeat with what the coordinator says now."""
+        """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
 
     def tell_steady(self, connection: ConnectionHeartbeats, steady: Steady) -> None:
-        """Put the interval to be told now into a kept answer."""
+        """Set the interval that is due now in a cached response."""
 
 
 class Parked:
-    """A request whose answer is held back. ``command`` is what is asked at its end."""
+    """A request whose response is held back; ``command`` is submitted when the park ends."""
 
     __slots__ = ("_command", "_door", "_heartbeats", "_is_done", "_watch")
 
@@ -71,7 +72,7 @@ class Parked:
         door: Door,
         command: ConsumerGroupHeartbeat | ClassicHeartbeat,
     ) -> None:
-        assert command.by_server, "what the client said is not said again"
+        assert command.by_server, "a park must not repeat what the client reported"
         self._heartbeats = heartbeats
         self._door = door
         self._command = command
@@ -79,7 +80,7 @@ class Parked:
         self._watch: Watch | None = None
 
     def start(self, park_ms: int) -> None:
-        """Wait; news that is there already ends the wait before this returns."""
+        """Start waiting; a change that is pending already ends the park before this returns."""
         self._door.heartbeats.parked = self
         heartbeats, command = self._heartbeats, self._command
         watch = heartbeats.coordinator.watch(
@@ -93,20 +94,20 @@ class Parked:
         """Stop waiting, without an answer."""
         self._is_done = True
         self._door.heartbeats.parked = None
-        # The watch refers to this: kept, it would be a cycle, which only the collector ends.
+        # The watch refers to this object: keeping it would make a reference cycle.
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.cancel()
 
     def end(self) -> None:
-        """Answer now: the park time is over, or something else wants the connection."""
+        """Answer now: the park time is over, or another request needs the connection."""
         if self._is_done:
             return
         self.drop()
         self._guard(self._answer_as_found if self._is_as_found() else self._ask_again)
 
     def supersede(self) -> None:
-        """The member was heard elsewhere: answer what was found when this came, and ask nothing."""
+        """Answer with the original response: the member has moved to another connection."""
         if not self._is_done:
             self.drop()
             self._guard(self._answer_as_found)
@@ -117,17 +118,17 @@ class Parked:
             self._guard(self._ask_again)
 
     def _guard(self, answer: Callable[[], None]) -> None:
-        """Parks of many connections end in one go: a bug in one must reach no other."""
+        """Contain exceptions: parks of many connections end in one call, and must all end."""
         try:
             answer()
-        except Exception as error:  # noqa: BLE001 - told the client that waits for this answer
+        except Exception as error:  # noqa: BLE001 - fails this request alone
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         raise NotImplementedError
 
     def _is_as_found(self) -> bool:
-        """Whether what was found when it came is known to hold still."""
+        """Whether the response computed on arrival is known to be still valid."""
         raise NotImplementedError
 
     def _answer_as_found(self) -> None:
@@ -138,7 +139,7 @@ class Parked:
 
 
 class ParkedHeartbeat(Parked):
-    """A heartbeat that was decoded, and the answer that is held back."""
+    """A parked heartbeat that was decoded, with its original answer."""
 
     __slots__ = ("_answer", "_context", "_member", "_steady")
 
@@ -174,7 +175,7 @@ class ParkedHeartbeat(Parked):
 
 
 class ParkedSteady(Parked):
-    """A repeated heartbeat: it was not decoded, and mostly need not be to be answered."""
+    """A parked repeat of a cached heartbeat; it is not decoded, and rarely needs a context."""
 
     __slots__ = ("_correlation", "_steady")
 
@@ -197,13 +198,13 @@ class ParkedSteady(Parked):
         self._heartbeats.ask_again(context, self._steady.command)
 
     def _fail(self, error: Exception) -> None:
-        # There may be no context to answer in: the client asks again over another connection.
+        # There may be no context to answer in: close, and the client retries on a new connection.
         logger.error("ending_park_failed", exc_info=error)
         self._door.close()
 
 
 def reopen(door: Door, steady: Steady, correlation: bytes) -> RequestContext:
-    """A context for a repeated heartbeat, whose answer takes its place after all before it."""
+    """Make a context for a repeated heartbeat and queue it behind the unanswered requests."""
     route = _ROUTE.pack(HEARTBEAT_KEY, steady.version)
     return door.reopen(route, correlation, steady.caller, steady.member.steady_bytes)
 
@@ -211,9 +212,9 @@ def reopen(door: Door, steady: Steady, correlation: bytes) -> RequestContext:
 def make_asked_again(
     command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse
 ) -> ConsumerGroupHeartbeat:
-    """What the server asks by itself for a heartbeat that it parks, whose answer was this.
+    """The command that the server submits when the park of ``command`` ends.
 
-    It brings the assignment where that answer has it: the client asked for it.
+    It asks for the assignment if ``answer`` has one: the client asked for it.
     """
     return ConsumerGroupHeartbeat(
         command.caller,
@@ -227,14 +228,14 @@ def make_asked_again(
 
 
 def repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbeatResponse) -> bool:
-    """Whether the answer's assignment, if it has one, is what the client says that it owns.
+    """Whether the answer's assignment, if any, equals the partitions that the client owns.
 
-    Otherwise the answer that brought the assignment was lost, and this one is awaited.
+    If not, an earlier response with the assignment was lost and the client needs this one now.
     """
     if answer.assignment is None:
         return True
     owned = command.owned
-    # A client may say very much that it does not own.
+    # Compare lengths first: a client may claim a huge list of partitions.
     return (
         owned is not None
         and len(owned) == len(answer.assignment)
@@ -243,21 +244,22 @@ def repeats_owned(command: ConsumerGroupHeartbeat, answer: ConsumerGroupHeartbea
 
 
 class ParkEnds:
-    """When parked heartbeats end: together, in ticks, a slice of them in one turn of the loop.
+    """Ends parks in ticks, with at most ``slice_size`` of them per event-loop iteration.
 
-    One timer a tick in place of one a heartbeat, and answers that leave together come back
-    together: half the work where a thousand members rest. Ends are early by up to a tick.
+    This needs one timer per tick instead of one per heartbeat, and clients answered together send
+    their next heartbeats together, which halves the work for a thousand resting members. A park
+    ends up to a tick early.
     """
 
     def __init__(self, clock: Clock, slice_size: int, delay: RecentDelay) -> None:
-        """``delay`` is told how late ends come."""
+        """``delay`` records how late parks end."""
         self._clock = clock
         self._slice = slice_size
         self._delay = delay
         self._ticks: dict[int, list[Parked]] = {}
 
     def add(self, parked: Parked, park_ms: int) -> None:
-        """End this one in ``park_ms``."""
+        """End ``parked`` in ``park_ms``."""
         now_ms = self._clock.time() * 1_000
         tick = int(now_ms + park_ms) // TICK_MS
         waiting = self._ticks.get(tick)

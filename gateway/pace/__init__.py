@@ -1,1 +1,1 @@
-"""What a connection knows of its members: their pace, and the answers kept for them."""
+"""A connection's knowledge of its members: heartbeat intervals, round trip, cached answers."""

@@ -1,4 +1,4 @@
-"""When the heartbeats of a classic member come: what is known of its client's interval."""
+"""Learns the heartbeat interval of a classic member from when its heartbeats arrive."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final
 from model.commands import ClassicHeartbeat, SyncGroup
 
 _SKIPPED: Final = 1.5
-"""After a gap of so many intervals nothing is known: the client left a heartbeat out because one
-was under way, or the interval that was learned is too short."""
+"""A gap of this many intervals discards the learned interval: the client skipped a heartbeat
+because one was in flight, or the learned interval is too short."""
 _GROWTH: Final = 64
-"""By this part of it the interval grows with each gap that is longer."""
+"""A longer gap raises the learned interval by at most this fraction (1/64) of it."""
 
 
 class ClassicMemberPace:
-    """When the heartbeats of the one classic member of a connection come.
+    """The heartbeat interval of a connection's only classic member.
 
-    ``interval_ms`` is 0 while it is not known: the next heartbeat is then answered at once, and
-    the gap to the one after it is the client's interval. Gaps are measured within one generation.
-    Where nothing is known yet its first heartbeat tells something: many clients begin to count
-    when they are told their assignment, and none counts longer from there.
+    ``interval_ms`` is 0 while unknown: the next heartbeat is then answered at once, and the gap to
+    the one after it is the client's interval. Gaps are measured within one generation. While the
+    interval is unknown, the gap from the SyncGroup response to the first heartbeat serves too: many
+    clients start their timer there, and none waits longer than an interval from there.
     """
 
     __slots__ = (
@@ -40,30 +40,34 @@ class ClassicMemberPace:
         self._sync_parked_at = -1_000_000.0
         self.interval_ms = 0.0
         self.is_parked = False
-        """Whether the last heartbeat was held back; whoever does that says so here."""
+        """Whether the last heartbeat was parked; set by the caller that parks it."""
 
     def begin(self, command: SyncGroup, now: float) -> None:
-        """Note that the member is told its assignment, at ``now`` in seconds."""
+        """Note that the member is sent its assignment at ``now`` seconds."""
         self._note(command, now)
         self._has_synced = True
 
     def may_park_sync(self, now: float, park_ms: int) -> bool:
-        """Whether the last SyncGroup was parked long enough ago for another to be, at ``now``."""
+        """Whether another SyncGroup may be parked at ``now``; claims the slot if so.
+
+        Two parked ones must start at least twice ``park_ms`` apart.
+        """
         if (now - self._sync_parked_at) * 1_000 < 2 * park_ms:
             return False
         self._sync_parked_at = now
         return True
 
     def hear(self, command: ClassicHeartbeat, now: float) -> None:
-        """Note that a heartbeat came, at ``now`` in seconds."""
+        """Note that a heartbeat arrived at ``now`` seconds."""
         heard_at, was_parked, is_first = self._heard_at, self.is_parked, self._has_synced
         if self._note(command, now) and not (is_first and self.interval_ms):
             self._learn((now - heard_at) * 1_000, was_parked)
 
     def _note(self, command: SyncGroup | ClassicHeartbeat, now: float) -> bool:
-        """Whether the same member, of the same generation, was the last one to speak.
+        """Note the sender; whether the last request had the same member and generation.
 
-        Where it was another member nothing is known: of several on a connection none is parked.
+        A request of another member discards the interval: several members of one connection are
+        never parked.
         """
         key, generation = (command.group_id, command.member_id), command.generation
         is_same = key == self._key

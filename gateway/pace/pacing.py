@@ -1,18 +1,20 @@
-"""How long a heartbeat is parked, and which interval its answer tells: pure arithmetic.
+"""Computes how long to park a heartbeat and which heartbeat interval to return; pure arithmetic.
 
-Two facts of real clients shape it. librdkafka gives a heartbeat up when the interval that it was
-last told has passed since it sent it, so a heartbeat is parked at most for that interval less a
-gap, which has to be longer than the round trip and what else may delay an answer: a client that is
-closed just then tears the connection down, its leave is lost, and nobody reads its partitions until
-its session ends. And it sends the next one when the newly told interval has passed since then:
-whatever the new interval is longer than the park, the member is out of reach, and that is what a
-group's convergence waits for. A member at rest is out of reach for the gap alone. But one that is
-told its interval at rest right after news, however early its heartbeat was answered, cannot be
-reached for nearly all of it, and the next member to join waits. So the interval after news is
-short, and grows back in steps of about the gap: a second change then meets members that are in
-reach. One that waits for partitions in a large group is told twice the gap at first: it is parked
-when it is back, for whoever has to give up its partitions may be out of reach for as long as a gap
-itself.
+Two facts about real clients shape it.
+
+librdkafka gives a heartbeat up when the last received interval has passed since it sent it. So a
+heartbeat is parked at most for that interval less a gap. The gap must exceed the round trip and
+any other delay of the response: a client that is closed after giving up tears its connection down,
+its leave is lost, and its partitions stay unread until its session times out.
+
+librdkafka sends the next heartbeat when the new interval has passed since it sent the last one.
+For as long as the new interval exceeds the park, the server cannot reach the member, and the
+group's convergence waits for that. A resting member is unreachable for the gap only. But a member
+that receives the resting interval right after a change, answered early, is unreachable for almost
+all of it, and the next member to join waits. So the interval after a change is short and grows back
+in steps of about the gap: a second change soon after then finds the members parked. A member that
+waits for partitions in a large group gets up to twice the gap at first, and is parked when it
+returns, because the current owner of its partitions may be unreachable for a gap itself.
 """
 
 from __future__ import annotations
@@ -23,26 +25,27 @@ from gateway.settings import GatewaySettings
 
 WAITS_IN_A_ROUND = 20
 WAIT_STEPS_IN_A_ROUND = 5
-"""Of the time that one heartbeat of every member takes at ``gateway.park.rate.max``: these parts
-are the first interval of a member that waits for partitions, and its growth."""
+"""A round is the time in which every member heartbeats once at ``gateway.park.rate.max``. A member
+that waits for partitions first gets at least 1/20 of it, then at least 1/5 more each time."""
 
 
 SAFETY = 1.5
-"""A way of the network that takes 200 ms mostly takes 300 ms sometimes."""
+"""A network round trip of usually 200 ms sometimes takes 300 ms."""
 MARGIN_MS = 20
 SURPRISE_MS = 150
-"""A disk, a collection of garbage or a busy processor may take so long of a sudden."""
+"""How long a disk, a garbage collection or a busy CPU may delay a response without warning."""
 GAP_STEP_MS = 10
 PROBE_ROOM_MS = 40
-"""Parks end early by up to a tick, and a probe needs all of its time."""
+"""Parks end up to a tick early, and a probe needs its full time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What holds for members: at rest parked for ``park_ms`` and told ``interval_ms``.
+    """Park times and heartbeat intervals for the current number of members.
 
-    ``return_ms`` is told a settled member after news, and is the step to the rest. One that waits
-    for partitions is told ``wait_ms``, and then ``wait_step_ms`` more with every answer.
+    A resting member is parked for ``park_ms`` and gets ``interval_ms``. After a change a settled
+    member gets ``return_ms``, which is also the step back to ``interval_ms``. A member that waits
+    for partitions gets ``wait_ms``, then ``wait_step_ms`` more with every response.
     """
 
     park_ms: int
@@ -53,12 +56,12 @@ class Pace:
 
 
 def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms: int) -> Pace:
-    """The pace at rest with ``members`` members that may be parked.
+    """Compute the pace for ``members`` members that may be parked.
 
-    The park stretches so that ``gateway.park.rate.max`` heartbeats a second are not exceeded, up
-    to ``gateway.park.max.ms``; beyond that only the interval grows, at most to Kafka's. Nor are
-    they by all members that return after news: those of a large group go straight to rest. Where
-    very many wait for partitions at once, as when all of a large group join, they ask less often.
+    The park grows up to ``gateway.park.max.ms`` to keep heartbeats within ``gateway.park.rate.max``
+    a second; beyond that only the interval grows, up to Kafka's. Members that return after a change
+    stay within the rate too: those of a large group go straight to the resting interval. Where many
+    members wait for partitions at once, as when a large group forms, they heartbeat less often.
     """
     wait, gap = settings.gateway_wait_interval_ms, settings.gateway_park_gap_ms
     if settings.gateway_park_ms == 0:
@@ -78,10 +81,10 @@ def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms:
 
 
 def compute_told_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int) -> int:
-    """The interval to tell a member that was told ``previous_ms`` before.
+    """The heartbeat interval for a member whose last one was ``previous_ms``.
 
-    0 says that there is news, or that it was told nothing yet: then it is ``first_ms``. It grows
-    by ``step_ms`` with every answer without news until the member is at rest.
+    ``previous_ms`` is 0 after a change or before the first response; the result is then
+    ``first_ms``. It grows by ``step_ms`` with every response without a change, up to ``rest_ms``.
     """
     if previous_ms == 0:
         return min(first_ms, rest_ms)
@@ -89,12 +92,12 @@ def compute_told_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int)
 
 
 def compute_gap_ms(least_ms: int, allowance_ms: float, delay_ms: float) -> int:
-    """The gap for a client: what is left of the interval that it was told when it is answered.
+    """The gap for a client: how long before its interval ends it must be answered.
 
-    ``allowance_ms`` is what its connection takes (``gateway.pace.round_trip``), ``delay_ms`` what
-    this process does. Never less than ``least_ms``; where that is not enough a delay that nothing
-    has announced is allowed for as well. In steps: Java's client begins its interval anew with each
-    other one that it is told.
+    ``allowance_ms`` covers the connection (``gateway.pace.round_trip``), ``delay_ms`` this process.
+    The gap is at least ``least_ms``; if that is not enough, it also covers an unexpected delay. It
+    is rounded up to a step, because the Java client restarts its timer whenever the interval
+    changes.
     """
     needed_ms = allowance_ms * SAFETY + MARGIN_MS + delay_ms
     if needed_ms <= least_ms:
@@ -104,10 +107,10 @@ def compute_gap_ms(least_ms: int, allowance_ms: float, delay_ms: float) -> int:
 
 
 def compute_longest_park_ms(pace: Pace, least_gap_ms: int, gap_ms: int) -> int:
-    """How long a heartbeat of a member at rest is parked whose gap this is.
+    """How long to park a resting member's heartbeat with this gap; 0 if parking is off.
 
-    Where the gap is long so is the park: a member is in reach for half of the time at least, and
-    its answer can tell a short wait (``compute_probe_ms``). 0 where parking is off.
+    A long gap gets a long park, so that the member is reachable at least half of the time and its
+    response may carry a probe interval (``compute_probe_ms``).
     """
     if gap_ms <= least_gap_ms or not pace.park_ms:
         return pace.park_ms
@@ -115,22 +118,22 @@ def compute_longest_park_ms(pace: Pace, least_gap_ms: int, gap_ms: int) -> int:
 
 
 def compute_rest_ms(pace: Pace, least_gap_ms: int, gap_ms: int, heartbeat_interval_ms: int) -> int:
-    """The interval at rest of a member whose gap this is."""
+    """The resting interval of a member with this gap."""
     park_ms = compute_longest_park_ms(pace, least_gap_ms, gap_ms)
     return min(max(pace.interval_ms, park_ms + gap_ms), heartbeat_interval_ms)
 
 
 def compute_probe_ms(held_ms: float, least_gap_ms: int, gap_ms: int) -> int:
-    """The interval to tell so that the next heartbeat shows how long the way is; 0 for not now.
+    """An interval that makes the next heartbeat measure the round trip; 0 if none does now.
 
-    The client is to send it ``least_gap_ms`` after it was answered, that is as soon as it has the
-    answer where the way is longer. It is safe: the heartbeat that was held had time for the whole
-    gap, and so has the next one, which is held for less.
+    With it the client's next heartbeat is due ``least_gap_ms`` after the response is sent, so on a
+    longer round trip it follows as soon as the response arrives. This is safe: the interval is at
+    least ``gap_ms``, so the next heartbeat is parked for less and still has its whole gap.
     """
     told_ms = round(held_ms) + least_gap_ms
     return told_ms if told_ms >= gap_ms > least_gap_ms else 0
 
 
 def compute_park_ms(told_ms: int, gap_ms: int, park_ms: int) -> int:
-    """How long a heartbeat may be parked whose sender was last told ``told_ms`` (0: unknown)."""
+    """How long to park a heartbeat of a client whose last interval is ``told_ms`` (0: unknown)."""
     return max(0, min(park_ms, told_ms - gap_ms))

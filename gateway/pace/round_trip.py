@@ -1,12 +1,11 @@
-"""How long a client's next heartbeat takes once its last one was answered: pure arithmetic.
+"""Estimates a client's round trip from the time between a response and the next heartbeat; pure.
 
-What is seen of a connection are the times from an answer to the next heartbeat. None is shorter
-than a round trip of the network, with whatever hides the client's machine (a proxy that ends its
-TCP connection, so that the kernel's own estimate is of another way). Most are longer: a client
-waits for the interval that it was told to pass since it sent its last heartbeat (librdkafka, and
-Java while the interval stays) or since it had the answer (Java when it changes). So one that came
-when it was due says that the round trip is not longer, and one that came later shows the round
-trip, or a client that was busy. Both need the same: more time before it gives an answer up.
+No such time is shorter than a network round trip to the client itself. (The kernel's RTT estimate
+may end at a proxy that terminates the TCP connection.) Most are longer: the client waits until the
+interval has passed since it sent its last heartbeat (librdkafka, and Java while the interval is
+unchanged) or since it received the response (Java when the interval changes). So a heartbeat that
+arrives when due bounds the round trip from above, and a late one shows the round trip or a busy
+client. Both call for the same: a larger gap before the client gives a response up.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from __future__ import annotations
 from typing import Final
 
 FIRST_MAX_MS: Final = 1_000.0
-"""A client that takes longer for its second request had nothing to ask."""
+"""A client that takes longer for its second request had no request to send."""
 LONGEST_MS: Final = 2_000.0
 SLACK_MS: Final = 10.0
-"""So late is on time: timers of clients, and turns of our loop."""
+"""Up to this late counts as on time: client timers and our event loop are not exact."""
 BUSY_MS: Final = 50.0
-"""So late may be a busy client; what is later may be a longer way."""
+"""Up to this late may be a busy client; a longer delay may be a longer round trip."""
 HELD_MS: Final = 100.0
-"""After an answer that was held for so long it shows whether a client counts from it."""
+"""A response parked for this long shows whether the client's timer starts from the response."""
 GIVEN_UP_MS: Final = 100.0
-"""A client that has given an answer up gets at least so much more time."""
+"""A client that gave a response up gets at least this much more time."""
 
 _LATE_DECAY: Final = 0.75
 _FOLLOW: Final = 0.25
@@ -32,11 +31,11 @@ _RELAX: Final = 1 / 32
 
 
 class RoundTrip:
-    """What is known of one connection, in milliseconds; 0 before anything is.
+    """The round-trip estimate of one connection, in milliseconds; 0 while unknown.
 
-    ``network_ms`` is what the way takes, ``late_ms`` how much later than that the client was of
-    late; it is forgotten with some heartbeats that come in time. ``least_ms`` is the shortest way
-    that was seen.
+    ``network_ms`` is the network round trip. ``late_ms`` is how much later than that the client
+    recently was; it decays with heartbeats that arrive on time. ``least_ms`` is the round trip that
+    the first requests showed.
     """
 
     __slots__ = ("late_ms", "least_ms", "network_ms")
@@ -48,17 +47,18 @@ class RoundTrip:
 
     @property
     def allowance_ms(self) -> float:
-        """What to expect of the next one."""
+        """The time to allow from the next response to the heartbeat after it."""
         return min(self.network_ms + self.late_ms, LONGEST_MS)
 
     def begin(self, took_ms: float) -> None:
-        """The client's second request, which it sends when it has the answer to its first."""
+        """Start from the client's second request, sent when it has the response to its first."""
         self.network_ms = self.least_ms = min(took_ms, FIRST_MAX_MS)
 
     def inherit(self, older: RoundTrip, has_given_up: bool) -> None:
-        """The client came here from another connection, because it had given an answer up, or not.
+        """Take over what ``older``, the client's previous connection, has learned.
 
-        What its first requests here have shown is worth more than what is known from there.
+        What the first requests of this connection showed takes precedence. ``has_given_up``: the
+        client left that connection while a heartbeat was parked, so it gets more time.
         """
         self.late_ms = older.late_ms
         if not self.network_ms:
@@ -67,14 +67,15 @@ class RoundTrip:
             self.late_ms += max(self.allowance_ms, GIVEN_UP_MS)
 
     def learn(self, took_ms: float, told_ms: float, held_ms: float) -> None:
-        """A heartbeat came ``took_ms`` after the answer to the last one.
+        """Learn from a heartbeat that arrived ``took_ms`` after the response to the last one.
 
-        That had been held for ``held_ms``, and its answer told ``told_ms``.
+        The last one had been held for ``held_ms``; its response carried the interval ``told_ms``.
         """
         if took_ms - told_ms > LONGEST_MS:
-            return  # Its process was stopped, or had no reason to come.
+            return  # The client's process was stopped or had no reason to send.
         if took_ms >= told_ms - SLACK_MS:
-            # It counted from the answer, or was due long ago; the rest is the way.
+            # The client's timer started from the response, or the heartbeat was long overdue: the
+            # time beyond the interval is the round trip.
             way_ms, late_ms = took_ms - told_ms, took_ms - told_ms - self.network_ms
             if held_ms >= HELD_MS and way_ms < self.network_ms:
                 self.network_ms -= (self.network_ms - max(0.0, way_ms)) * _FOLLOW
@@ -95,7 +96,7 @@ class RoundTrip:
 
 
 class RecentDelay:
-    """The longest delay of late, in milliseconds; it halves in ``HALF_LIFE_S``."""
+    """The longest recent delay, in milliseconds; it halves every ``HALF_LIFE_S``."""
 
     __slots__ = ("_delay_ms", "_noted_at")
 
@@ -106,13 +107,13 @@ class RecentDelay:
         self._noted_at = 0.0
 
     def note(self, delay_ms: float, now: float) -> None:
-        """Something came so late, at ``now`` in seconds."""
+        """Note a delay of ``delay_ms``, seen at ``now`` seconds."""
         known_ms = self.compute_ms(now)
         if delay_ms > known_ms:
             self._delay_ms, self._noted_at = delay_ms, now
 
     def compute_ms(self, now: float) -> float:
-        """What is left of it at ``now``."""
+        """The decayed delay at ``now``."""
         if not self._delay_ms:
             return 0.0
         return float(self._delay_ms * 0.5 ** ((now - self._noted_at) / self.HALF_LIFE_S))

@@ -1,10 +1,10 @@
-"""What a connection keeps of its members, so that a repeated heartbeat costs almost nothing.
+"""The cached heartbeats of a connection, which make a repeated heartbeat almost free.
 
-The bytes of a repeated heartbeat are the same but for the correlation id. After the first one its
-bytes, a ``MemberTicket`` and the answer are kept (``Steady``); the next one with these bytes
-touches the ticket and gets the kept answer without being decoded. The ticket is taken before the
-heartbeat is submitted and must still live when it is answered: only then nothing happened in
-between that the answer does not show.
+A repeated heartbeat differs from the last one in its correlation id only. After the first one its
+bytes, a ``MemberTicket`` and the response are cached (``Steady``); the next one with the same bytes
+touches the ticket and gets the cached response without being decoded. The ticket is taken before
+the heartbeat is submitted and must still be valid when it is answered: only then has nothing
+happened in between that the response does not reflect.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _pack_int32: Final = struct.Struct(">i").pack
 
 
 class Member:
-    """A member as one connection knows it: its pace, and whether it behaves like one member.
+    """A member as one connection knows it: its heartbeat intervals and how often it heartbeats.
 
-    ``told_ms`` is the interval last told, 0 before any; ``heard_at`` and ``answered_at`` are when
-    its last heartbeat came and was answered, the latter 0 once the next one has come; ``answers``
-    counts those without news. ``heartbeat_interval_ms`` is Kafka's, as the coordinator last
-    answered it. ``quiet`` counts the heartbeats without news in the interval
-    that ends at ``quiet_until``; more than a few are no client's but a load generator's, and are
-    answered at once. ``steady_bytes`` is the heartbeat whose answer is kept.
+    ``told_ms`` is the last interval sent, 0 before any. ``heard_at`` and ``answered_at`` are when
+    its last heartbeat arrived and was answered; the latter is 0 while a heartbeat is unanswered.
+    ``answers`` counts the responses since the last change. ``heartbeat_interval_ms`` is Kafka's
+    interval, as the coordinator last returned it. ``quiet`` counts the heartbeats without a change
+    in the interval that ends at ``quiet_until``; more than a few come from a load generator rather
+    than a client, and are answered at once. ``steady_bytes`` is the cached heartbeat's request.
     """
 
     __slots__ = (
@@ -68,13 +68,13 @@ class Member:
 
 
 class Steady:
-    """The kept answer to a heartbeat of certain bytes.
+    """A cached heartbeat: the response to a heartbeat request of certain bytes.
 
-    ``head`` and ``tail`` go around the correlation id. ``rights`` are what the sender must still
-    be allowed to do, ``None`` where everybody may everything. ``is_settled``: the member is where
-    the target wants it. ``command`` is what is asked at the end of its park, ``None`` where the
-    connection has several members, for none of them is parked. ``start`` is what a frame with
-    this heartbeat has before its correlation id.
+    ``head`` and ``tail`` go around the correlation id. ``rights`` are the operations that the
+    caller must still be authorized for, ``None`` without access control. ``is_settled``: the member
+    has reached its target assignment. ``command`` is submitted when its park ends; it is ``None``
+    if the connection has several members, because none of them is parked. ``start`` is the frame's
+    bytes before the correlation id.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Steady:
         body: bytes,
         interval_at: int,
     ) -> None:
-        """``interval_at`` is where in ``body`` the interval stands."""
+        """``interval_at`` is the position of the heartbeat interval in ``body``."""
         self.version = version
         self.start = start
         self.ticket = ticket
@@ -115,29 +115,29 @@ class Steady:
         self.member = member
         self.rights = rights
         self.is_settled = is_settled
-        # The header of the response ends with an empty tag section.
+        # The response header ends with an empty tag section.
         self.tail = b"\x00" + body
         self.head = _make_head(len(self.tail))
         self._interval_at = interval_at + 1
         self.told_ms = 0
 
     def make_frame(self, correlation: bytes) -> bytes:
-        """The answer to the heartbeat of this correlation id."""
+        """The response frame for this correlation id."""
         return self.head + correlation + self.tail
 
     def tell(self, told_ms: int) -> None:
-        """Put an interval into the kept answer."""
+        """Set the heartbeat interval in the cached response."""
         at = self._interval_at
         self.tail = self.tail[:at] + _pack_int32(told_ms) + self.tail[at + 4 :]
         self.told_ms = told_ms
 
 
 class ConnectionHeartbeats:
-    """What one connection knows of the members that speak through it.
+    """The members that heartbeat over one connection.
 
-    ``steady`` is by the bytes of the request from its client id on, ``parked`` the heartbeat that
-    is held back, ``classic`` when those of a classic member come, ``round_trip`` how long the way
-    to the client and back takes.
+    ``steady`` holds the cached heartbeats, keyed by the request's bytes from the client id on;
+    ``parked`` is the parked request, ``classic`` the interval of a classic member, ``round_trip``
+    the connection's round-trip estimate.
     """
 
     __slots__ = ("_classic", "members", "parked", "round_trip", "steady")
@@ -151,38 +151,38 @@ class ConnectionHeartbeats:
 
     @property
     def classic(self) -> ClassicMemberPace:
-        """Made for the connections that need it: there are very many that do not."""
+        """The pace of the classic member; created on first use, as most connections have none."""
         if self._classic is None:
             self._classic = ClassicMemberPace()
         return self._classic
 
     def forget(self, key: MemberKey) -> bool:
-        """The member has left, or is none; whether it was known."""
+        """Drop a member that has left or that the group does not know; whether it was here."""
         member = self.members.pop(key, None)
         if member is None:
             return False
         self.steady.pop(member.steady_bytes, None)
         if len(self.members) == 1:
-            # The one that is left may be parked, and what was kept does not serve for that.
+            # The remaining member may be parked now, and its cached heartbeat has no ``command``.
             self.steady.clear()
         return True
 
 
 @lru_cache(maxsize=1024)
 def _make_head(tail_size: int) -> bytes:
-    """The length that a frame begins with; one object for all frames of that length."""
+    """The length prefix of a frame; one object for all frames of that length, to save memory."""
     return _pack_int32(tail_size + 4)
 
 
 @lru_cache(maxsize=1024)
 def make_start(raw_size: int, version: int) -> bytes:
-    """Length, API and version of a frame; one object for all frames that begin so."""
+    """The length, API key and version that start a frame; one object per distinct value."""
     correlation_size = 4
     return _START.pack(raw_size + _START.size - 4 + correlation_size, HEARTBEAT_KEY, version)
 
 
 def compute_rights(command: ConsumerGroupHeartbeat) -> Rights:
-    """What the sender of a heartbeat must be allowed to do."""
+    """The operations that the sender of a heartbeat must be authorized for."""
     group = (Operation.READ, ResourceType.GROUP, command.group_id)
     names = command.subscribed_topic_names
     if not isinstance(names, tuple):

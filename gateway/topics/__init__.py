@@ -1,1 +1,1 @@
-"""Topics whose records are kept here: small and bounded, no message store."""
+"""Topics whose records this server stores: small and bounded, not a message store."""

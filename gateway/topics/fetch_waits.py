@@ -1,8 +1,8 @@
-"""Waiting for records: what a Fetch that found too little does until more is appended.
+"""Watches that let a Fetch wait until enough records are appended (Kafka's fetch purgatory).
 
-Very many may wait for one partition, and one may wait for very many partitions. So whose wait is
-over is called in later turns of the loop, a few in each, and a wait for many partitions is not
-entered under each of them.
+Many fetches may wait for one partition, and one fetch for many partitions. So callbacks run in
+later event-loop iterations, a few in each, and a watch of many partitions is not indexed under each
+of them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 from gateway.topics.topic_catalogue import PartitionKey
 
 WIDE_KEYS: Final = 200
-"""A wait for more partitions is asked about each append, in one step."""
+"""A watch of more partitions is not indexed by partition, but checked on every append."""
 WAKE_KEYS: Final = 500
-"""Partitions of those whose waits are over that are called in one turn."""
+"""One iteration calls due watches of this many partitions in all."""
 
 
 class _Watch:
@@ -48,7 +48,7 @@ class _Watch:
 
 
 class DataWatches:
-    """Watches by partition; each is called once. ``call_soon`` calls in a later turn."""
+    """The watches by partition; each is called once. ``call_soon`` defers to a later iteration."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
@@ -63,9 +63,9 @@ class DataWatches:
     def add(
         self, keys: Collection[PartitionKey], min_bytes: int, on_data: Callable[[], None]
     ) -> _Watch:
-        """Call ``on_data`` once ``min_bytes`` were appended, or a partition is gone.
+        """Call ``on_data`` once ``min_bytes`` are appended or a partition is deleted.
 
-        Of ``keys`` it is asked which are among them: a set, or the keys of a ``dict``.
+        ``keys`` needs fast membership tests: a set, or the keys of a ``dict``.
         """
         watch = _Watch(self, keys, min_bytes, on_data)
         if watch.is_wide:
@@ -76,7 +76,7 @@ class DataWatches:
         return watch
 
     def on_append(self, key: PartitionKey, size: int) -> None:
-        """Bytes were appended to a partition: those that have enough are called soon."""
+        """Count bytes appended to a partition; schedule the watches that now have enough."""
         for watch in self._by_key.get(key, ()):
             self._count(watch, size)
         for watch in self._wide:
@@ -84,9 +84,9 @@ class DataWatches:
                 self._count(watch, size)
 
     def on_gone(self, keys: Iterable[PartitionKey]) -> None:
-        """Partitions are gone: all that wait for one of them are called soon.
+        """Schedule the watches of deleted partitions.
 
-        So are those that wait for many, whatever they wait for: they look again.
+        All wide watches are scheduled, whatever they watch: they just read again.
         """
         for key in keys:
             for watch in self._by_key.get(key, ()):
@@ -95,11 +95,11 @@ class DataWatches:
             self.end(watch)
 
     def watched(self) -> list[PartitionKey]:
-        """The partitions that something waits for, but for those that wait for many."""
+        """The watched partitions, except those of wide watches."""
         return list(self._by_key)
 
     def end(self, watch: _Watch) -> None:
-        """Call it soon, unless it was, or is removed until then."""
+        """Schedule a watch's callback, unless it is scheduled already or over."""
         if watch.is_due or watch.is_over:
             return
         watch.is_due = True
@@ -108,7 +108,7 @@ class DataWatches:
             self._call_soon(self._wake)
 
     def remove(self, watch: _Watch) -> None:
-        """Forget a watch; nothing happens where it was called."""
+        """Remove a watch; no effect after its callback ran."""
         if watch.is_over:
             return
         watch.is_over = True
@@ -127,7 +127,7 @@ class DataWatches:
             self.end(watch)
 
     def _wake(self) -> None:
-        """Call those whose waits are over, as many as one turn may have."""
+        """Call the due watches, as many as one iteration may."""
         left = WAKE_KEYS
         while self._due and left > 0:
             watch = self._due.popleft()

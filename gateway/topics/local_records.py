@@ -1,6 +1,6 @@
-"""Records of topics that are kept here: appended, read, and found by their times.
+"""Appends and reads records of the topics stored here, and looks offsets up by timestamp.
 
-Whatever a request needs of files is done in slices, between which a partition may go.
+File access runs in time slices; a partition may be deleted between two of them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ _REFUSED_UNREAD = frozenset(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
-"""Refusals that Kafka gives without a log start offset."""
+"""Errors that Kafka returns without a log start offset."""
 
 
 class LocalRecords:
-    """What ``TopicCatalogue`` says of records. ``on_appended`` hears of the bytes that were new."""
+    """The record methods of ``TopicCatalogue``.
+
+    ``on_appended`` is called with the partition and the number of new bytes after each append.
+    """
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class LocalRecords:
         self._on_appended = on_appended
 
     def append(self, appends: Sequence[Append]) -> Steps[Sequence[AppendResult]]:
-        """Append."""
+        """Append batches one after another."""
         results = []
         for append in appends:
             results.append((yield from self._append_one(append)))
@@ -80,9 +83,9 @@ class LocalRecords:
     def read(
         self, reads: Sequence[Read], max_bytes: int, *, at_least_one: bool = True
     ) -> Steps[Sequence[ReadResult]]:
-        """What is not known of the files is read first; then all is read in one turn."""
+        """Load the segments that are needed first, then read all partitions in one iteration."""
         failed: dict[int, ReadResult] = {}
-        # Again, for what is loaded may be dropped while the next is.
+        # Repeat: a loaded segment may be deleted while the next one loads.
         while unread := [n for n, read in enumerate(reads) if self._is_unread(n, read, failed)]:
             for number in unread:
                 key = reads[number].key
@@ -107,7 +110,7 @@ class LocalRecords:
         return results
 
     def find_offsets(self, queries: Sequence[OffsetQuery]) -> Steps[Sequence[OffsetResult]]:
-        """Find offsets; each that is looked for in a file takes a slice at least."""
+        """Look up offsets; each query that reads a file takes at least one time slice."""
         results = []
         for query in queries:
             results.append((yield from self._find_one(query)))
@@ -116,14 +119,14 @@ class LocalRecords:
         return results
 
     def _open(self, key: PartitionKey) -> Steps[PartitionLog]:
-        """The partition; raises ``_GoneError`` where there is none, or ``OSError``."""
+        """Open a partition; raises ``_GoneError`` if it does not exist, or ``OSError``."""
         yield from self._while_there(key, self._logs.open_in_steps(key))
         log = self._logs.get(key)
         assert log is not None
         return log
 
     def _while_there(self, key: PartitionKey, steps: Steps[T]) -> Steps[T]:
-        """The steps, unless the partition goes meanwhile: raises ``_GoneError``."""
+        """Run ``steps``; raises ``_GoneError`` if the partition is deleted or the store closes."""
         while True:
             if not is_in_image(self._image(), key):
                 raise _GoneError(compute_missing_error(self._image(), key))
@@ -156,7 +159,7 @@ class LocalRecords:
             rejected = error.indexes if isinstance(error, InvalidTimestamp) else ()
             return AppendResult(error.code, NO_OFFSET, start_offset, error.message, rejected)
         except OSError as error:
-            return AppendResult(note_io_error(key, error), message="the records cannot be written")
+            return AppendResult(note_io_error(key, error), message="The records cannot be written.")
         if appended.new_bytes:
             self._logs.on_append(key, log, appended.new_bytes)
             self._on_appended(key, appended.new_bytes)
@@ -168,7 +171,7 @@ class LocalRecords:
         )
 
     def _is_unread(self, number: int, read: Read, failed: Collection[int]) -> bool:
-        """Whether files have to be read to know where the records are."""
+        """Whether a file must be loaded before this read."""
         log = self._logs.get(read.key)
         return (log is None or log.must_load(read.offset)) and number not in failed
 
@@ -195,18 +198,18 @@ class LocalRecords:
             return OffsetResult(note_io_error(key, error))
 
     def _check_space(self) -> None:
-        """Raises unless the disk has room for the coordinator's log, which comes first."""
+        """Raise ``TopicDataError`` if the disk space is needed for the coordinator's log."""
         disk = os.statvfs(self._folder)
         if disk.f_bavail * disk.f_frsize < self._settings.log_min_free_bytes:
             raise TopicDataError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                "the disk is nearly full: make room, or lower log.min.free.bytes "
-                f"({self._settings.log_min_free_bytes})",
+                "The disk is nearly full: free space, or lower log.min.free.bytes "
+                f"({self._settings.log_min_free_bytes}).",
             )
 
 
 class _GoneError(TopicDataError):
-    """There is no such partition, or none any more."""
+    """The partition does not exist, or was deleted meanwhile."""
 
     def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code, "there is no such partition")
+        super().__init__(code, "The partition does not exist.")

@@ -1,13 +1,13 @@
-"""Topics whose records this process keeps itself: ``LocalTopics``, a small, bounded store.
+"""``LocalTopics``: the topics whose records this process stores, small and bounded.
 
-It makes stock clients work, and is no message store: records are written to files before they
-are acknowledged, but not fsynced, so that they outlive the process and not a power failure; there
-is one copy, and old records go by size, or of a compacted topic where their key has a newer one. An
-end offset never goes back, whatever is lost (``gateway.topics.log.kept_end_offsets``).
+It makes stock clients work and is not a message store. Records are written to files before they
+are acknowledged, but not fsynced: they survive the process, not a power failure. There is one copy.
+Old records are deleted by size, or by key in a compacted topic. An end offset never goes back,
+whatever is lost (``gateway.topics.log.kept_end_offsets``).
 
-Below the folder lie ``<topic id>/<partition>/`` with the files of
-``gateway.topics.log.partition_log`` and the file ``end-offsets``. A deleted topic's folder is
-renamed at once and removed by a worker.
+The store's folder has ``<topic id>/<partition>/`` with the files of
+``gateway.topics.log.partition_log``, and the file ``end-offsets``. A deleted topic's folder is
+renamed at once and removed by a worker thread.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _compute_wall_ms() -> int:
 
 
 class LocalTopics:
-    """The ``TopicCatalogue`` of topics that are kept here; this server leads all partitions.
+    """The ``TopicCatalogue`` of topics stored here; this server leads all partitions.
 
-    In order: the constructor, ``lift_end_offsets`` where it ``needs_lift``, ``start``; at the end
-    ``stop``. Everything on the event loop.
+    Call the constructor, ``lift_end_offsets`` if ``needs_lift``, ``start``, and in the end
+    ``stop``, all on the event loop.
     """
 
     def __init__(
@@ -79,10 +79,7 @@ class LocalTopics:
         *,
         wall_ms: Callable[[], int] = _compute_wall_ms,
     ) -> None:
-        """Read the end offsets in ``folder``, which is made where it is not there.
-
-        Raises ``OSError``.
-        """
+        """Read the end offsets in ``folder``, creating it if necessary. Raises ``OSError``."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._coordinator = coordinator
@@ -90,7 +87,7 @@ class LocalTopics:
         self._worker = ThreadPoolExecutor(1, "topics")
         self._remover = ThreadPoolExecutor(1, "topics-remover")
         self._ends = EndOffsets(folder / "end-offsets")
-        # A complete segment is fsynced: that bounds what a power failure takes of a partition.
+        # Complete segments are fsynced, which bounds what a power failure takes of a partition.
         self._policies = CleanupPolicies(folder)
         self._logs = PartitionLogs(
             folder,
@@ -117,21 +114,21 @@ class LocalTopics:
         self._is_open = True
         self._needs_lift = not is_same_boot(folder / _BOOT_MARK, read_boot_id())
 
-    # ------------------------------------------------------------------------------ life
+    # ------------------------------------------------------------------------- lifecycle
 
     @property
     def needs_lift(self) -> bool:
-        """Whether records may be lost, so that ``lift_end_offsets`` must come before ``start``.
+        """Whether records may have been lost, so ``lift_end_offsets`` must precede ``start``.
 
-        They are not if the machine has run on since the store was last started: the end of the
-        process alone loses nothing. Where that is known, the committed offsets need not be read.
+        None are lost if the machine has not rebooted since the store was last started, because the
+        end of the process alone loses nothing. Then the committed offsets need not be read.
         """
         return self._needs_lift
 
     def lift_end_offsets(self, floors: Mapping[tuple[TopicName, int], int]) -> None:
-        """Let no partition end below its highest committed offset; durable when this returns.
+        """Raise each end offset to at least the partition's highest committed offset.
 
-        Topics that do not exist are passed over. Raises ``OSError``.
+        The result is durable on return. Topics that do not exist are skipped. Raises ``OSError``.
         """
         wanted = compute_lifts(self.image, floors)
         for key, floor in wanted.items():
@@ -144,14 +141,14 @@ class LocalTopics:
         self._needs_lift = False
 
     async def start(self) -> None:
-        """Follow the coordinator's topics, remove what is left of deleted ones, warm up.
+        """Follow the coordinator's topics, remove leftovers of deleted ones, open the partitions.
 
-        The coordinator must be serving. What lies in the folder for topics that it does not know
-        is removed. The partitions are opened in the background, a few at a time, so that later
-        requests need not wait for it.
+        The coordinator must be serving; files of topics that it does not know are removed. The
+        partitions are opened in the background, a few at a time, so that requests need not wait for
+        that later.
         """
         if not self._coordinator.is_serving():
-            raise RuntimeError("the topic store starts after the coordinator")
+            raise RuntimeError("the topic store must start after the coordinator")
         if not self._needs_lift:
             write_file(self._folder / _BOOT_MARK, read_boot_id().encode())
         self._coordinator.on_topics_changed(self._on_topics_changed)
@@ -169,7 +166,7 @@ class LocalTopics:
         self._upkeep.start()
 
     async def stop(self) -> None:
-        """Make the end offsets durable and close all files. Stopping twice does nothing."""
+        """Make the end offsets durable and close all files; idempotent."""
         if not self._is_open:
             return
         self._is_open = False
@@ -182,9 +179,9 @@ class LocalTopics:
         self._logs.close()
 
     def sync_end_offsets(self) -> None:
-        """Hand the end offsets that changed to the worker, which makes them durable.
+        """Have the worker thread make the changed end offsets durable.
 
-        Called by itself an interval after the first change.
+        A timer calls this ``gateway.topics.sync.interval.ms`` after the first change.
         """
         self._sync_timer = None
         changed = {}
@@ -205,7 +202,7 @@ class LocalTopics:
         return self._coordinator.image
 
     def brokers(self) -> Sequence[Broker]:
-        """No other servers lead anything."""
+        """No brokers: no other server leads a partition."""
         return ()
 
     @property
@@ -222,13 +219,13 @@ class LocalTopics:
         return (_THIS_SERVER,) * topic.partitions
 
     def topic_configs(self, topic_id: TopicId) -> Mapping[str, str]:
-        """The same for every topic, but for the cleanup policy."""
+        """The effective configs, which differ between topics in the cleanup policy only."""
         return compute_topic_configs(self._settings, self._policies.get(topic_id))
 
     def keep_cleanup_policy(
         self, topic_id: TopicId, policy: str, on_done: Callable[[ErrorCode], None]
     ) -> None:
-        """``on_done`` is called from the loop, when the policy is durable."""
+        """Store the policy; ``on_done`` is called on the loop once it is durable."""
         if not self._is_open:
             on_done(ErrorCode.KAFKA_STORAGE_ERROR)
             return
@@ -247,28 +244,28 @@ class LocalTopics:
         self._worker.submit(write)
 
     def drop_cleanup_policy(self, topic_id: TopicId) -> None:
-        """With the folder that the policy made."""
+        """Remove the policy and the folder that was created for it."""
         self._policies.forget(topic_id)
         self._remove_folder(topic_id)
 
     def append(self, appends: Sequence[Append]) -> Steps[Sequence[AppendResult]]:
-        """Append."""
+        """See ``TopicCatalogue``."""
         return self._records.append(appends)
 
     def read(
         self, reads: Sequence[Read], max_bytes: int, *, at_least_one: bool = True
     ) -> Steps[Sequence[ReadResult]]:
-        """What is not known of the files is read first; then all is read in one turn."""
+        """See ``TopicCatalogue``."""
         return self._records.read(reads, max_bytes, at_least_one=at_least_one)
 
     def find_offsets(self, queries: Sequence[OffsetQuery]) -> Steps[Sequence[OffsetResult]]:
-        """Find offsets; each that is looked for in a file takes a slice at least."""
+        """See ``TopicCatalogue``."""
         return self._records.find_offsets(queries)
 
     def watch(
         self, keys: Collection[PartitionKey], min_bytes: int, on_data: Callable[[], None]
     ) -> DataWatch:
-        """``on_data`` is called in a turn after that of the append, and must not raise."""
+        """Call ``on_data`` in an iteration after that of the append; it must not raise."""
         return self._watches.add(keys, min_bytes, on_data)
 
     # ----------------------------------------------------------------------- end offsets
@@ -285,7 +282,7 @@ class LocalTopics:
             self._ends.write_frame(frame)
         except OSError as error:
             self._ends.mark_damaged()
-            _log.error("end offsets cannot be made durable in %s: %s", self._folder, error)
+            _log.error("cannot make end offsets durable in %s: %s", self._folder, error)
 
     # ---------------------------------------------------------------------------- topics
 

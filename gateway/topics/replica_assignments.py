@@ -1,4 +1,4 @@
-"""Replica assignments that clients ask for; with one server there is little to choose."""
+"""Validates replica assignments of CreateTopics and CreatePartitions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from model.errors import ErrorCode
 
 
 def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
-    """Raises ``TopicDataError`` unless the one replica is to be on this server."""
+    """Raise ``TopicDataError`` unless the only replica is on this server."""
     if list(broker_ids) != [node_id]:
         raise TopicDataError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"a partition has one replica, on node {node_id}, not on {list(broker_ids)}",
+            f"A partition must have one replica, on broker {node_id}, not on {list(broker_ids)}.",
         )

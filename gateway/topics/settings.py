@@ -1,4 +1,4 @@
-"""Settings of the topic store, resolved."""
+"""Resolved settings of the topic store."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What the store of records obeys. Sizes in bytes.
+    """The settings of the topic store; a setting is its field's name with dots. Sizes in bytes.
 
-    ``gateway_topics_*`` are Muster's own, their names with dots for underscores; the others are
-    Kafka's. ``gateway_topics_retention_bytes`` bounds a partition as Kafka's ``retention.bytes``
-    does: whole segments go, the newest never. ``gateway_topics_total_bytes`` bounds all of them
-    together: the segments that were written to the longest ago go first, the newest too.
+    ``gateway_topics_*`` are Muster's own; the others are Kafka's. Like Kafka's ``retention.bytes``,
+    ``gateway_topics_retention_bytes`` bounds a partition by deleting whole segments, but never the
+    newest. ``gateway_topics_total_bytes`` bounds all partitions together by deleting the least
+    recently written segments, including a partition's newest.
     """
 
     gateway_topics_retention_bytes: int = 64 * MIB

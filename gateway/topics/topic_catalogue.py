@@ -1,14 +1,13 @@
-"""What the gateway needs of "the topics and their records": ``TopicCatalogue``.
+"""``TopicCatalogue``: the gateway's interface to topics and their records.
 
-The topics themselves are the coordinator's image. The records behind them are kept by whoever leads
-the partitions: the store of this process (``gateway.topics.local_topics``), or the brokers of a
-cluster, to which clients are then sent. So nothing here says that this server leads anything:
-``leader_of`` and ``leaders_of`` do, partition by partition.
+The coordinator's image has the topics. The partition leaders have the records: the store of this
+process (``gateway.topics.local_topics``), or the brokers of a cluster, to which clients are
+directed. So this interface does not assume that this server leads a partition; ``leader_of`` and
+``leaders_of`` name the leader of each.
 
-Calls and callbacks are on the event loop. What may take long comes to its results in slices, which
-the request that asks for it takes in its turns; one whose connection is gone takes no more. A
-callback may be called before the call returns; it is called exactly once. Expected failures are
-results with an ``error``, never exceptions.
+Calls and callbacks are on the event loop. Long operations are generators of time slices, which the
+request runs; it stops when its connection is gone. A callback is called exactly once, possibly
+before the call returns. Expected failures are results with an ``error``, never exceptions.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ NO_LEADER_EPOCH: Final = -1
 
 
 class PartitionKey(NamedTuple):
-    """One partition of one incarnation of a topic."""
+    """One partition of a topic; a recreated topic has another id."""
 
     topic_id: TopicId
     partition: int
 
 
 class PartitionLeader(NamedTuple):
-    """Who leads a partition; ``node_id`` ``None`` is this server, which then is every replica."""
+    """A partition's leader; ``node_id`` ``None`` is this server, which is then the only replica."""
 
     node_id: int | None
     epoch: int
@@ -51,7 +50,7 @@ class PartitionLeader(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A server that leads partitions, other than this one."""
+    """Another server, which leads partitions."""
 
     node_id: int
     host: str
@@ -61,7 +60,7 @@ class Broker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One RecordBatch v2 as a producer sent it, for one partition."""
+    """One record batch (format v2) for one partition, as a producer sent it."""
 
     key: PartitionKey
     records: bytes
@@ -69,11 +68,11 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """``base_offset`` is -1 where nothing was appended, for which ``error`` and ``message`` stand.
+    """The result of an append; ``base_offset`` is -1 if ``error`` and ``message`` say it failed.
 
-    A batch that was appended before (an idempotent producer's retry) has the offset it got then,
-    and ``duplicate_timestamp`` its largest timestamp. ``rejected`` are the records, by their index
-    in the batch, for whose sake the batch was refused, where it was for single ones.
+    A duplicate of an earlier batch (an idempotent producer's retry) returns that batch's offset and
+    its largest timestamp as ``duplicate_timestamp``. ``rejected`` has the batch indexes of the
+    records that caused a rejection, if single records did.
     """
 
     error: int
@@ -86,7 +85,7 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Records of one partition from ``offset`` on, in at most about ``max_bytes``."""
+    """A read of one partition from ``offset`` on, of at most about ``max_bytes``."""
 
     key: PartitionKey
     offset: int
@@ -95,7 +94,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """Whole record batches, the first of which holds ``offset`` or what follows it.
+    """Whole record batches, starting with the one that has ``offset`` or else the next.
 
     There are no transactions, so the last stable offset is the high watermark.
     """
@@ -108,7 +107,7 @@ class ReadResult:
 
 @dataclass(frozen=True, slots=True)
 class OffsetQuery:
-    """The first offset whose timestamp (ms) is at or after ``timestamp``, or a special one."""
+    """Asks for the first offset at or after ``timestamp`` (ms), or for a special timestamp's."""
 
     key: PartitionKey
     timestamp: int
@@ -116,7 +115,7 @@ class OffsetQuery:
 
 @dataclass(frozen=True, slots=True)
 class OffsetResult:
-    """``offset`` and ``timestamp`` are -1 where no record answers the query."""
+    """The found offset and its timestamp; both are -1 if no record matches."""
 
     error: int
     offset: int = NO_OFFSET
@@ -125,19 +124,19 @@ class OffsetResult:
 
 
 class DataWatch(Protocol):
-    """A registered wait for records."""
+    """A registered watch for records."""
 
     def end(self) -> None:
-        """Let it be over: its callback is called soon, as if there were records."""
+        """End the watch: its callback is called soon, as if there were records."""
 
     def cancel(self) -> None:
-        """Forget it; does nothing after its callback was called."""
+        """Cancel the watch; no effect after its callback ran."""
 
 
 class TopicCatalogue(Protocol):
-    """Topics and their records, wherever they are kept.
+    """Topics and their records, wherever those are stored.
 
-    Topics are created, grown and deleted by the coordinator's commands; a catalogue follows.
+    The coordinator's commands create, grow and delete topics; a catalogue follows.
     """
 
     @property
@@ -146,55 +145,55 @@ class TopicCatalogue(Protocol):
 
     @property
     def fetch_max_bytes(self) -> int:
-        """Bytes of records that one fetch may get, whatever it asks for."""
+        """The upper bound of record bytes in one Fetch response (``fetch.max.bytes``)."""
 
     def brokers(self) -> Sequence[Broker]:
-        """The servers that ``leader_of`` may name."""
+        """The other servers that ``leader_of`` may return."""
 
     def leader_of(self, key: PartitionKey) -> PartitionLeader:
-        """Who leads a partition that is in the image."""
+        """The leader of a partition in the image."""
 
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader]:
-        """``leader_of`` for each partition of a topic."""
+        """The leader of each partition of a topic."""
 
     def append(self, appends: Sequence[Append]) -> Steps[Sequence[AppendResult]]:
-        """Append batches, one after another; the results are in the order of ``appends``."""
+        """Append batches one after another; the results are in the order of ``appends``."""
 
     def read(
         self, reads: Sequence[Read], max_bytes: int, *, at_least_one: bool = True
     ) -> Steps[Sequence[ReadResult]]:
-        """Read what is there in its last slice; the results are in the order of ``reads``.
+        """Read records; the results are in the order of ``reads``, as of the last time slice.
 
-        ``max_bytes`` bounds the whole, filled in order. The first batch found comes even if it is
-        larger than that or than its own ``max_bytes``, so that a reader always gets on; but not
-        where the reader has got one already, ``at_least_one``.
+        ``max_bytes`` bounds the sum and is filled in order. With ``at_least_one`` the first batch
+        is returned even if it exceeds that or its read's ``max_bytes``, so that a consumer always
+        makes progress (KIP-74).
         """
 
     def find_offsets(self, queries: Sequence[OffsetQuery]) -> Steps[Sequence[OffsetResult]]:
-        """Find offsets; the results are in the order of ``queries``."""
+        """Look up offsets; the results are in the order of ``queries``."""
 
     def watch(
         self, keys: Collection[PartitionKey], min_bytes: int, on_data: Callable[[], None]
     ) -> DataWatch:
-        """Call ``on_data`` once, when ``min_bytes`` more were appended to these partitions.
+        """Call ``on_data`` once, when ``min_bytes`` more are appended to these partitions.
 
-        Also when one of them is deleted. Never before this returns.
+        It is also called when one of them is deleted, and never before this returns.
         """
 
     def topic_configs(self, topic_id: TopicId) -> Mapping[str, str]:
-        """The settings that are in force for a topic, by Kafka's names."""
+        """The effective configs of a topic, by Kafka's names."""
 
     def keep_cleanup_policy(
         self, topic_id: TopicId, policy: str, on_done: Callable[[ErrorCode], None]
     ) -> None:
-        """Make ``cleanup.policy`` last for a topic that is about to be created."""
+        """Make ``cleanup.policy`` durable for a topic that is about to be created."""
 
     def drop_cleanup_policy(self, topic_id: TopicId) -> None:
-        """Forget it where the topic was not created."""
+        """Drop the policy of a topic whose creation failed."""
 
 
 class TopicDataError(Exception):
-    """Why one partition of a request is refused: Kafka's error code, and a line for people."""
+    """Fails one topic or partition of a request: Kafka's error code, and an error message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -209,7 +208,7 @@ def is_in_image(image: TopicImage, key: PartitionKey) -> bool:
 
 
 def compute_missing_error(image: TopicImage, key: PartitionKey) -> ErrorCode:
-    """The error for a partition that is not there, as a reader by topic id gets it."""
+    """The error for a missing partition in a request that names topics by id."""
     if key.topic_id not in image.by_id:
         return ErrorCode.UNKNOWN_TOPIC_ID
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

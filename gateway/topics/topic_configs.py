@@ -1,8 +1,7 @@
-"""Topic configs by Kafka's names: which are known, and what is in force for every topic here.
+"""Topic configs: the names that are known, and the effective values.
 
-Of its own a topic has its cleanup policy here, and nothing else. So any known config is accepted
-when a topic is created, because stock clients set some, and every answer that shows configs shows
-what is in force.
+The cleanup policy is the only config that a topic can have of its own. CreateTopics accepts every
+known config, because stock clients set some, and responses show the effective values.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ KNOWN_TOPIC_CONFIGS: Final = frozenset(
 
 
 def compute_topic_config_source(name: str, value: str) -> int:
-    """Kafka's number for where a value comes from: the topic itself, or the defaults."""
+    """Kafka's ``ConfigSource`` code of a value: the topic's own config, or a default."""
     return _TOPIC_CONFIG if name == CLEANUP_POLICY and value != DELETE else _DEFAULT_CONFIG
 
 
 def compute_topic_configs(settings: TopicSettings, policy: str = DELETE) -> Mapping[str, str]:
-    """What is in force for a topic of the store with this cleanup policy."""
+    """The effective configs of a stored topic with this cleanup policy."""
     return {
         CLEANUP_POLICY: policy,
         "compression.type": "producer",

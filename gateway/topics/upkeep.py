@@ -1,4 +1,4 @@
-"""What is done to the files of topics beside the requests: opened after a start, and compacted."""
+"""Background work on the topic store's files: opening partitions after a start, compaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Work in slices that no request notices; a topic that is gone meanwhile is left alone."""
+    """Background work in time slices too short to delay requests; skips deleted topics."""
 
     def __init__(
         self,
@@ -39,17 +39,17 @@ class Upkeep:
         self._compaction: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to open every partition that has files."""
+        """Start opening every partition that has files."""
         self._warm_up = asyncio.create_task(self._open_all(), name="topics-warm-up")
 
     def stop(self) -> None:
-        """Leave what is not done."""
+        """Cancel the unfinished work."""
         for task in (self._warm_up, self._compaction):
             if task is not None:
                 task.cancel()
 
     async def _open_all(self) -> None:
-        """Open every partition that has files, in slices that no request notices."""
+        """Open every partition that has files, in time slices."""
         slice_end = time.monotonic() + _WARM_UP_SLICE_S
         for key in self._logs.partitions():
             try:
@@ -64,13 +64,13 @@ class Upkeep:
                 note_io_error(key, error)
 
     def compact_soon(self, key: PartitionKey) -> None:
-        """Compact a partition when those before it are done."""
+        """Queue a partition for compaction."""
         self._to_compact[key] = None
         if self._compaction is None or self._compaction.done():
             self._compaction = asyncio.create_task(self._compact_all(), name="topics-compaction")
 
     async def _compact_all(self) -> None:
-        """Compact what is to be, one partition after another, in slices as at the start."""
+        """Compact the queued partitions one after another, in time slices."""
         while self._to_compact:
             key = next(iter(self._to_compact))
             try:
@@ -95,6 +95,6 @@ class Upkeep:
 
 
 def note_io_error(key: PartitionKey, error: OSError) -> ErrorCode:
-    """Say in the log what failed; the error that clients get for it."""
+    """Log an I/O error; return the error code for clients."""
     _log.error("topic %s, partition %d: %s", key.topic_id.hex(), key.partition, error)
     return ErrorCode.KAFKA_STORAGE_ERROR

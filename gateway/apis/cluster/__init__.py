@@ -1,1 +1,1 @@
-"""APIs of the server itself: versions, configs, the cluster."""
+"""Cluster APIs: ApiVersions, configs, DescribeCluster."""

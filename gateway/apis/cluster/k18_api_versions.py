@@ -1,8 +1,9 @@
-"""ApiVersions (18), versions 0 to 4: what is served here, and the features in force.
+"""ApiVersions (18), versions 0 to 4: the served APIs and the finalized features.
 
-A request of a later version is answered in version 0 with UNSUPPORTED_VERSION (KIP-511). Features:
-``group.version`` 1 is the consumer group protocol; ``metadata.version`` says which Kafka's wire is
-spoken. Left out: the features of what is not served (share, streams, transactions).
+A request of a later version gets UNSUPPORTED_VERSION, encoded in version 0 (KIP-511). Features:
+``group.version`` 1 is the consumer group protocol; ``metadata.version`` stands for the Kafka
+release whose wire protocol is served. Left out: features that are not served (share groups,
+streams, transactions).
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ METADATA_VERSION: Final = 30
 OLDEST_METADATA_VERSION: Final = 7
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ZERO_MIN_FEATURES_SINCE: Final = 4
-"""Before version 4 a feature that may be off (level 0) cannot be told (KIP-1022)."""
+"""Below version 4 a feature with minimum level 0 must be left out (KIP-1022)."""
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Answer; from version 3 on a client must name its software in plain characters."""
+    """Reply; from version 3 the client's software name and version are validated (KIP-511)."""
     name = getattr(request, "client_software_name", None)
     software = getattr(request, "client_software_version", None)
     if name is not None and not (_is_software(name) and _is_software(software)):
@@ -87,7 +88,7 @@ def _make(context: RequestContext, code: ErrorCode, api_keys: tuple[Any, ...]) -
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error; for a version that is not served it says which are."""
+    """Fail the request; UNSUPPORTED_VERSION carries the served range of ApiVersions itself."""
     keys = (_api_version(API),) if code is ErrorCode.UNSUPPORTED_VERSION else ()
     return _make(context, code, keys)
 

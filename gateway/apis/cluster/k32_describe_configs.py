@@ -1,9 +1,9 @@
 """DescribeConfigs (32), versions 1 to 4: brokers, topics and groups.
 
-A broker shows the settings of the coordinator and of this gateway under the names that they have
-in the configuration. They cannot be changed on the wire, nor can those of topics: both are
-read-only, and those of groups are not. Left out: loggers, client metrics, documentation texts of
-brokers and topics. Needs DESCRIBE_CONFIGS on the cluster, topic or group.
+A broker has the coordinator's and the gateway's settings, under their configuration names. Broker
+and topic configs are read-only; group configs can be altered. Left out: loggers, client metrics,
+and documentation of broker and topic configs. Needs DESCRIBE_CONFIGS on the cluster, topic or
+group.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _INT_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One config as it is in force; ``synonyms`` are (name, value, source), what wins first."""
+    """One effective config; ``synonyms`` are (name, value, source) in order of precedence."""
 
     name: str
     value: str | None
@@ -63,7 +63,7 @@ class Config:
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Describe each resource; one that fails does so by itself."""
+    """Describe each resource; errors are per resource."""
     handle_in_slices(context, _describe(context, request))
 
 
@@ -134,13 +134,13 @@ def _find(context: RequestContext, resource_type: int, name: str) -> list[Config
                 raise ClusterAuthorizationFailed("Not authorized to the cluster.")
             return _broker_configs(context, name)
         case _:
-            raise InvalidRequest(f"Resources of type {resource_type} have no configs here.")
+            raise InvalidRequest(f"Unsupported resource type {resource_type}.")
 
 
 def _topic_configs(context: RequestContext, name: str) -> list[Config]:
     topic = context.node.coordinator.image.by_name.get(TopicName(name))
     if topic is None:
-        raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
+        raise UnknownTopicOrPartition(f"Topic {name!r} does not exist.")
     configs = context.node.topics.topic_configs(topic.topic_id)
     return [
         Config(key, value, compute_topic_config_source(key, value), _type_of_text(value))
@@ -156,7 +156,7 @@ def _type_of_text(value: str) -> int:
 
 
 def _broker_configs(context: RequestContext, name: str) -> list[Config]:
-    """All of this broker; for the empty name, which is all brokers' dynamic default, none."""
+    """The configs of this broker; none for the empty name, the cluster-wide dynamic default."""
     if not name:
         return []
     node = context.node
@@ -179,7 +179,7 @@ def _settings_of(settings: Any) -> Iterable[Config]:
     for field in fields(settings):
         value = getattr(settings, field.name)
         if is_dataclass(value):
-            # Settings of groups that the server has none of.
+            # Server-wide defaults of group configs: not a single config.
             continue
         source = STATIC_BROKER_CONFIG
         if field.default is not MISSING and value == field.default:
@@ -226,7 +226,7 @@ def _group_config(row: DescribedConfig) -> Config:
 
 
 def _list_synonyms(known: GroupConfig, row: DescribedConfig) -> Iterator[tuple[str, str, int]]:
-    """The group's own value, the server's where one is set, and the default."""
+    """The group's own value, the server's if it differs from the default, and the default."""
     if row.own is not None:
         yield row.name, row.own, DYNAMIC_GROUP_CONFIG
     name = row.name if known.setting is None else known.setting
@@ -266,7 +266,7 @@ def _make(resource: Any, code: ErrorCode, message: str | None, rows: Iterable[An
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every resource."""
+    """Fail every resource."""
     results = [_make(resource, code, message, ()) for resource in request.resources]
     return wire.DescribeConfigsResponse(throttle_time=0, results=results)
 

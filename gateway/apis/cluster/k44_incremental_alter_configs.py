@@ -1,7 +1,8 @@
-"""IncrementalAlterConfigs (44), versions 0 and 1: the settings that groups have of their own.
+"""IncrementalAlterConfigs (44), versions 0 and 1: alters group configs.
 
-Of a group all changes are made or none. Left out: brokers, whose settings are fixed while they
-run, topics, which have none of their own, and client metrics. Needs ALTER_CONFIGS on each group.
+The changes of a group are applied atomically. Left out: broker configs, which are fixed while the
+server runs, topic configs, which cannot be altered, and client metrics. Needs ALTER_CONFIGS on each
+group.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ wire = response_schema(KEY)
 BROKER_LOGGER: Final = 8
 CLIENT_METRICS: Final = 16
 CONFIGS_MAX: Final = 1_000
-"""Far more than there are: all changes of a group are made at once."""
+"""Far more than there are configs: a group's changes are applied in one step."""
 _OPERATIONS: Final = {operation.value: operation for operation in ConfigOperation}
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Alter each resource; one that fails does so by itself."""
+    """Alter each resource; errors are per resource."""
     handle_in_slices(context, _alter(context, request))
 
 
@@ -73,25 +74,25 @@ def _make_command(context: RequestContext, resource: Any, validate_only: bool) -
     if not context.authorized(Operation.ALTER_CONFIGS, ResourceType.GROUP, name):
         raise GroupAuthorizationFailed("Not authorized to the group.")
     if len(resource.configs) > CONFIGS_MAX:
-        raise InvalidRequest(f"More than {CONFIGS_MAX} settings of one group at a time.")
+        raise InvalidRequest(f"A request may alter at most {CONFIGS_MAX} configs of a group.")
     changes = tuple(_decode_change(config) for config in resource.configs)
     return AlterGroupConfigs(context.caller, GroupId(name), changes, validate_only)
 
 
 def _refuse(context: RequestContext, resource_type: int, name: str) -> GroupError:
-    """Why a resource that is no group is not altered."""
+    """The error for a resource that is not a group."""
     operation = Operation.ALTER_CONFIGS
     match resource_type:
         case _ if resource_type == TOPIC:
             if not context.authorized(operation, ResourceType.TOPIC, name):
                 return TopicAuthorizationFailed("Not authorized to the topic.")
             if TopicName(name) not in context.node.coordinator.image.by_name:
-                return UnknownTopicOrPartition(f"There is no topic {name!r}.")
-            return InvalidRequest("Topics have no settings of their own here.")
+                return UnknownTopicOrPartition(f"Topic {name!r} does not exist.")
+            return InvalidRequest("Topic configs cannot be altered.")
         case _ if resource_type in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
             if not context.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME):
                 return ClusterAuthorizationFailed("Not authorized to the cluster.")
-            return InvalidRequest("Cannot be altered while the server runs: give it to its start.")
+            return InvalidRequest("Broker configs cannot be altered at runtime: restart with them.")
         case _:
             return InvalidRequest(f"Unknown resource type {resource_type}")
 
@@ -99,8 +100,8 @@ def _refuse(context: RequestContext, resource_type: int, name: str) -> GroupErro
 def _decode_change(config: Any) -> ConfigChange:
     operation = _OPERATIONS.get(config.config_operation)
     if operation is None:
-        # Kafka has no better word for it.
-        raise UnknownServerError(f"There is no operation {config.config_operation}.")
+        # Kafka has no more specific error code.
+        raise UnknownServerError(f"Unknown config operation {config.config_operation}.")
     return ConfigChange(config.name, operation, config.value)
 
 
@@ -120,7 +121,7 @@ def _make(resource: Any, code: ErrorCode, message: str | None) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every resource."""
+    """Fail every resource."""
     responses = [_make(resource, code, message) for resource in request.resources]
     return wire.IncrementalAlterConfigsResponse(throttle_time=0, responses=responses)
 

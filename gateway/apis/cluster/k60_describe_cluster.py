@@ -1,7 +1,6 @@
 """DescribeCluster (60), versions 0 to 2: this server, and the brokers that lead its topics.
 
-Left out: controllers as endpoints (version 1's endpoint type 2) and fenced brokers, of which there
-are none.
+Left out: the controller endpoint type (version 1), and fenced brokers (version 2), as none exist.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ def handle(context: RequestContext, request: Any) -> None:
     """Describe the cluster as this client sees it."""
     endpoint_type = getattr(request, "endpoint_type", BROKERS)
     if endpoint_type == CONTROLLERS:
-        message = "This is a broker's endpoint, not a controller's."
+        message = "This is a broker endpoint, not a controller endpoint."
         context.reply(_make(context, request, MISMATCHED_ENDPOINT_TYPE, message))
     elif endpoint_type != BROKERS:
-        message = f"There is no endpoint type {endpoint_type}."
+        message = f"Unsupported endpoint type {endpoint_type}."
         context.reply(_make(context, request, UNSUPPORTED_ENDPOINT_TYPE, message))
     else:
         context.reply(_make(context, request, ErrorCode.NONE, None))
@@ -63,7 +62,7 @@ def _make(context: RequestContext, request: Any, code: int, message: str | None)
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the whole description."""
+    """Fail the whole request."""
     return _make(context, request, code, message)
 
 

@@ -1,7 +1,7 @@
-"""ListConfigResources (74), versions 0 and 1: what has settings, for tools that show all of them.
+"""ListConfigResources (74), versions 0 and 1: the resources that have configs.
 
-Version 0 lists client metrics alone, of which there are none. Of groups those are listed that have
-settings of their own. Needs DESCRIBE_CONFIGS on the cluster.
+Version 0 lists client metrics only, of which there are none. Groups are listed if they have configs
+of their own. Needs DESCRIBE_CONFIGS on the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUPPORTED: Final = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """List what there is of each type asked for; without types, of all."""
+    """List the resources of the requested types; an empty list requests all types."""
     if not context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         context.reply(_make(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ()))
         return
@@ -68,7 +68,7 @@ def _make(code: ErrorCode, resources: Any) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the whole request."""
+    """Fail the whole request."""
     return _make(code, ())
 
 

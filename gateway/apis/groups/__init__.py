@@ -1,1 +1,1 @@
-"""APIs of groups and their members, of both protocols."""
+"""Group APIs: members and administration, of the classic and the consumer protocol."""

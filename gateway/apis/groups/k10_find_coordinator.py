@@ -1,8 +1,8 @@
-"""FindCoordinator (10), versions 0 to 6: every group is coordinated here.
+"""FindCoordinator (10), versions 0 to 6: this server coordinates every group.
 
-Transactional ids and share groups have no coordinator: COORDINATOR_NOT_AVAILABLE. Needs DESCRIBE
-on the group. Who is told that asks again at once (Java's admin client, thousands of times a
-second), so the answer carries a throttle time, which clients obey (KIP-219).
+Transactional ids and share groups have no coordinator: COORDINATOR_NOT_AVAILABLE. Some clients
+retry that error immediately (Java's admin client, thousands of times a second), so its response
+carries a throttle time, which clients obey (KIP-219). Needs DESCRIBE on the group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from model.errors import ErrorCode
 KEY = 10
 wire = response_schema(KEY)
 single = response_schema(KEY, 3)
-"""The last version that answers for one key only."""
+"""The last version with a single key."""
 
 GROUP: Final = 0
 AGAIN_AFTER_MS: Final = 100
@@ -28,7 +28,7 @@ SINGLE_VERSIONS: Final = range(4)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Answer for each key."""
+    """Return the coordinator of each key."""
     key_type = getattr(request, "key_type", GROUP)
     if context.version in SINGLE_VERSIONS:
         _reply_single(context, key_type, request.key)
@@ -66,9 +66,9 @@ def _throttle_ms(code: ErrorCode) -> int:
 
 def _check(context: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, str]:
     if key_type not in KEY_TYPES:
-        return ErrorCode.INVALID_REQUEST, f"There is no coordinator key type {key_type}."
+        return ErrorCode.INVALID_REQUEST, f"Unknown coordinator key type {key_type}."
     if key_type != GROUP:
-        message = f"There are no coordinators for a {KEY_TYPES[key_type]} here."
+        message = f"This server does not coordinate a {KEY_TYPES[key_type]}."
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, message
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group."
@@ -90,7 +90,7 @@ def _place(context: RequestContext, code: ErrorCode, message: str) -> dict[str, 
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every key."""
+    """Fail every key."""
     place = _place(context, code, message)
     if context.version in SINGLE_VERSIONS:
         return single.FindCoordinatorResponse(throttle_time=0, **place)

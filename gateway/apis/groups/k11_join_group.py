@@ -1,9 +1,9 @@
-"""JoinGroup (11), versions 0 to 9: a member joins a classic group, or joins it again.
+"""JoinGroup (11), versions 0 to 9: a classic member joins or rejoins a group.
 
-Version 0 has one timeout for the session and the rebalance. From version 4 a new dynamic member is
-given its id first (KIP-394), from 5 there are static members (KIP-345), from 9 a leader that comes
-back can be told to assign nothing (KIP-814). The answer comes when all have joined. Needs READ on
-the group.
+Version 0 uses the session timeout as the rebalance timeout. Version 4 gives a new dynamic member
+its id first (KIP-394), version 5 adds static members (KIP-345), version 9 can tell a returning
+leader to skip the assignment (KIP-814). The response follows when all members have joined. Needs
+READ on the group.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_GENERATION: Final = -1
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Check, authorise and submit."""
+    """Authorise, validate and submit."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
@@ -65,21 +65,21 @@ def handle(context: RequestContext, request: Any) -> None:
 
 
 def check_join_sizes(context: RequestContext, request: Any) -> None:
-    """What goes into the record of the group is bounded."""
+    """Bound the fields that go into the group's record; raises ``InvalidRequest``."""
     if len(request.protocols) > PROTOCOLS_MAX:
-        raise InvalidRequest(f"There are more than {PROTOCOLS_MAX} protocols.")
+        raise InvalidRequest(f"A member can support at most {PROTOCOLS_MAX} protocols.")
     check_sizes(
         context.node.settings.gateway_id_max_bytes,
         ("ClientId", context.caller.client_id),
         ("MemberId", request.member_id),
         ("GroupInstanceId", getattr(request, "group_instance_id", None)),
         ("ProtocolType", request.protocol_type),
-        *(("A protocol's name", protocol.name) for protocol in request.protocols),
+        *(("Protocol name", protocol.name) for protocol in request.protocols),
     )
 
 
 def make_command(context: RequestContext, request: Any) -> JoinGroup:
-    """The command, without the wire's sentinels."""
+    """The command, with the wire's sentinels resolved."""
     version, session_timeout_ms = context.version, request.session_timeout
     has_rebalance_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
     rebalance_timeout_ms = request.rebalance_timeout if has_rebalance_timeout else -1
@@ -122,7 +122,7 @@ def _respond(context: RequestContext, answer: JoinGroupResponse) -> Any:
 
 
 def _protocol_name(context: RequestContext, name: str | None) -> str | None:
-    """Before version 7 it cannot be null."""
+    """The protocol name, which is not nullable below version 7."""
     return "" if name is None and context.version < FIRST_VERSION_WITH_PROTOCOL_TYPE else name
 
 
@@ -141,7 +141,7 @@ def _refuse(context: RequestContext, code: ErrorCode, member_id: str) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error. Who is not in the group any more is not told its id again."""
+    """Fail the request; a member that a full group rejects does not get its id back."""
     forgets = code in (ErrorCode.GROUP_MAX_SIZE_REACHED,)
     return _refuse(context, code, "" if forgets else request.member_id)
 

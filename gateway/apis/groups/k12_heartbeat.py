@@ -1,7 +1,7 @@
-"""Heartbeat (12), versions 0 to 4: a member of a classic group is alive.
+"""Heartbeat (12), versions 0 to 4: a classic member reports that it is alive.
 
-From version 3 there are static members (KIP-345). While the group is being loaded the answer is
-that all is well, as Kafka's is (row H3). Needs READ on the group.
+Version 3 adds static members (KIP-345). While the group is loading, a heartbeat succeeds, as in
+Kafka (row H3 of ``tests/scenarios/README.md``). Needs READ on the group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ wire = response_schema(KEY)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Authorise and submit; parking is ``gateway.heartbeats.classic_heartbeats``'s."""
+    """Authorise and submit; ``gateway.heartbeats.classic_heartbeats`` may park the request."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
@@ -36,7 +36,7 @@ def handle(context: RequestContext, request: Any) -> None:
 
 
 def make_command(context: RequestContext, request: Any) -> ClassicHeartbeat:
-    """The command, without the wire's sentinels."""
+    """The command, with the wire's sentinels resolved."""
     instance_id = getattr(request, "group_instance_id", None)
     return ClassicHeartbeat(
         context.caller,
@@ -52,7 +52,7 @@ def _respond(code: ErrorCode) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error."""
+    """Fail the request."""
     return _respond(code)
 
 

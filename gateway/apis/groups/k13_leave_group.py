@@ -1,8 +1,8 @@
-"""LeaveGroup (13), versions 0 to 5: members of a group leave, or are removed.
+"""LeaveGroup (13), versions 0 to 5: classic members leave, or an admin client removes them.
 
-Tools remove members by id or, from version 3, by instance id, with an empty member id; each has its
-own result. Before version 3 there is one member, and its error is the request's. From version 5 a
-member may say why (KIP-800). Needs READ on the group.
+From version 3 a request lists members by member id, or by instance id with an empty member id, and
+each has its own result (KIP-345). Below version 3 there is one member, whose error is the
+request's. Version 5 adds a reason (KIP-800). Needs READ on the group.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ wire = response_schema(KEY)
 
 FIRST_VERSION_OF_MANY: Final = 3
 MEMBERS_SLICE: Final = 1_000
-"""Members that leave in one turn, each in some 5 µs."""
+"""Members that leave in one iteration, about 5 µs each."""
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Answer with the result of each member, in the order asked."""
+    """Remove the members; the response has their results in request order."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
@@ -45,7 +45,7 @@ def handle(context: RequestContext, request: Any) -> None:
 
 
 def _leave(context: RequestContext, request: Any) -> None:
-    """One member; its error is the request's."""
+    """Remove one member, whose error is the request's."""
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):
@@ -60,7 +60,7 @@ def _leave(context: RequestContext, request: Any) -> None:
 
 
 def _leave_all(context: RequestContext, request: Any) -> Steps[None]:
-    """Each with its own result. Very many leave one part after another."""
+    """Remove the members in chunks of ``MEMBERS_SLICE``, one command each."""
     gather = Gather[Answer](
         context, lambda answers: reply_in_slices(context, _make(context, request, answers))
     )
@@ -97,7 +97,7 @@ def _make(context: RequestContext, request: Any, answers: Sequence[Answer]) -> S
 
 
 def compute_leaving(member: Any) -> LeavingMember:
-    """Who is meant. Only beside an instance id does an empty member id mean none."""
+    """The member to remove; an empty member id means "none" only next to an instance id."""
     instance_id, reason = member.group_instance_id, getattr(member, "reason", None)
     if instance_id is None:
         return LeavingMember(MemberId(member.member_id), reason=reason)
@@ -110,7 +110,7 @@ def _respond(code: ErrorCode, members: Sequence[Any] = ()) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the request as a whole."""
+    """Fail the whole request."""
     return _respond(code)
 
 

@@ -1,7 +1,7 @@
-"""SyncGroup (14), versions 0 to 5: a member of a classic group asks for its assignment.
+"""SyncGroup (14), versions 0 to 5: a classic member fetches its assignment.
 
-The leader brings those of all, and the others wait for it. From version 3 there are static members
-(KIP-345); from 5 a request has to say which protocol it is for (KIP-559). Needs READ on the group.
+The leader sends the assignments of all members, and the others wait for it. Version 3 adds static
+members (KIP-345), version 5 the protocol type and name (KIP-559). Needs READ on the group.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Check, authorise and submit; parking is ``gateway.heartbeats.classic_heartbeats``'s."""
+    """Authorise, check and submit; ``gateway.heartbeats.classic_heartbeats`` may park it."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
     if context.version >= FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None
     ):
-        message = "From version 5 on the protocol type and name have to be there."
+        message = "ProtocolType and ProtocolName can't be null from version 5."
         context.reply_failed(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
         return
 
@@ -62,7 +62,7 @@ def handle(context: RequestContext, request: Any) -> None:
 
 
 def make_command(context: RequestContext, request: Any) -> SyncGroup:
-    """The command, without the wire's sentinels."""
+    """The command, with the wire's sentinels resolved."""
     instance_id = getattr(request, "group_instance_id", None)
     return SyncGroup(
         context.caller,
@@ -80,7 +80,7 @@ def make_command(context: RequestContext, request: Any) -> SyncGroup:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error, and no assignment."""
+    """Fail the request."""
     return wire.SyncGroupResponse(
         throttle_time=0, error_code=code, protocol_type=None, protocol_name=None, assignment=b""
     )

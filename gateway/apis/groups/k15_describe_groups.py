@@ -1,7 +1,7 @@
-"""DescribeGroups (15), versions 0 to 6: classic groups with their members.
+"""DescribeGroups (15), versions 0 to 6: describes classic groups and their members.
 
-Version 6 says GROUP_ID_NOT_FOUND for a group that is none or not classic (KIP-1043); before it
-such a group is Dead, without an error. Needs DESCRIBE on each group.
+Version 6 returns GROUP_ID_NOT_FOUND for a group that does not exist or is not classic (KIP-1043);
+earlier versions return it as Dead, without an error. Needs DESCRIBE on each group.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIRST_NOT_FOUND_VERSION: Final = 6
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Describe the groups that the caller may describe."""
+    """Describe the groups in request order; an unauthorized group fails by itself."""
     handle_in_slices(context, _describe_all(context, request))
 
 
@@ -110,7 +110,7 @@ def _refuse(group_id: str, code: ErrorCode) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every group."""
+    """Fail every group."""
     groups = [_refuse(group_id, code) for group_id in request.groups]
     return wire.DescribeGroupsResponse(throttle_time=0, groups=groups)
 

@@ -1,6 +1,6 @@
-"""ListGroups (16), versions 0 to 5: version 4 filters by state, version 5 by type.
+"""ListGroups (16), versions 0 to 5: lists groups, filtered by state (version 4) and type (5).
 
-A caller with DESCRIBE on the cluster sees all groups, others those that they may describe.
+A caller with DESCRIBE on the cluster sees all groups, any other those that it may DESCRIBE.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ wire = response_schema(KEY)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """List what the caller may see."""
+    """List the groups that the caller may see."""
     command = ListGroups(
         context.caller, getattr(request, "states_filter", ()), getattr(request, "types_filter", ())
     )
@@ -66,7 +66,7 @@ def _make(code: ErrorCode, groups: Encoded | Sequence[Any]) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the whole list."""
+    """Fail the whole request."""
     return _make(code, [])
 
 

@@ -1,6 +1,6 @@
-"""DeleteGroups (42), versions 0 to 2: empty groups of every type, with their offsets.
+"""DeleteGroups (42), versions 0 to 2: deletes empty groups of any type, with their offsets.
 
-Needs DELETE on each group. A group that comes twice is deleted once.
+Needs DELETE on each group. A group that is listed twice has one result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ wire = response_schema(KEY)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Delete the groups that the caller may delete; each has its result."""
+    """Delete the groups; each has its own result."""
 
     gather = Gather[Any](context, lambda results: reply_in_slices(context, _make(context, results)))
     handle_in_slices(context, _submit(context, request, gather))
@@ -65,7 +65,7 @@ def _make_result(group_id: str, code: ErrorCode) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every group."""
+    """Fail every group."""
     results = [_make_result(group_id, code) for group_id in dict.fromkeys(request.groups_names)]
     return wire.DeleteGroupsResponse(throttle_time=0, results=results)
 

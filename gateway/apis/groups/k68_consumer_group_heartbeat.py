@@ -1,8 +1,9 @@
-"""ConsumerGroupHeartbeat (68), versions 0 and 1: KIP-848.
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: joining, heartbeating and leaving (KIP-848).
 
-Patterns came with version 1. In version 0 a member that joins without an id is given one. Needs
-READ on the group, and DESCRIBE on every topic that is subscribed to by name; a pattern brings only
-topics that its member may describe.
+Version 1 adds regular expressions and requires the client to generate the member id; in version 0
+the server generates it for a member that joins without one. Needs READ on the group, and DESCRIBE
+on every topic subscribed by name; a regular expression only matches topics that the member may
+DESCRIBE.
 """
 
 from __future__ import annotations
@@ -30,9 +31,7 @@ wire = response_schema(KEY)
 
 
 def handle(context: RequestContext, request: Heartbeat) -> None:
-    """Check, authorise and submit; parking and repetition are
-    ``gateway.heartbeats.heartbeats``'s.
-    """
+    """Authorise, validate and submit; ``gateway.heartbeats.heartbeats`` parks and caches."""
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
         return
@@ -64,7 +63,7 @@ def handle(context: RequestContext, request: Heartbeat) -> None:
 
 
 def make_command(context: RequestContext, request: Heartbeat) -> ConsumerGroupHeartbeat:
-    """The command of a heartbeat of epoch 0 or more, without the wire's sentinels."""
+    """The command for a member epoch of 0 or more, with the wire's sentinels resolved."""
     names = request.subscribed_topic_names
     return ConsumerGroupHeartbeat(
         context.caller,
@@ -111,7 +110,7 @@ def _leave(context: RequestContext, request: Heartbeat) -> None:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the heartbeat."""
+    """Fail the request."""
     return wire.ConsumerGroupHeartbeatResponse(
         throttle_time=0,
         error_code=code,

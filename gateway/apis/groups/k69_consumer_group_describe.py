@@ -1,7 +1,7 @@
-"""ConsumerGroupDescribe (69), versions 0 and 1: groups of the consumer protocol.
+"""ConsumerGroupDescribe (69), versions 0 and 1: describes groups of the consumer protocol.
 
-Needs DESCRIBE on the group and on every topic that its members subscribe to or hold: where one of
-them is hidden from the caller, so is the group.
+Needs DESCRIBE on the group and on every topic that its members subscribe to, own or are assigned:
+one unauthorized topic fails the group, as in Kafka.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ wire = response_schema(KEY)
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Describe the groups in the order asked."""
+    """Describe the groups, in request order."""
     handle_in_slices(context, _describe_all(context, request))
 
 
@@ -59,7 +59,7 @@ def _make(
     codes: Sequence[ErrorCode],
     described: Iterable[DescribedConsumerGroup],
 ) -> Steps[Any]:
-    """The answer; ``described`` are the groups that are not refused by ``codes``."""
+    """Build the response; ``described`` has the groups whose code in ``codes`` is NONE."""
     long = LongAnswer(context)
     found = iter(described)
     groups = []
@@ -115,7 +115,7 @@ def _describe(
     names = () if context.node.allows_all else (yield from _find_topics(long, group))
     for name in names:
         if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            message = "The group has topics that the caller may not describe."
+            message = "Not authorized to describe a topic of the group."
             return _refuse(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
     return wire.DescribedGroup(
         error_code=ErrorCode.NONE,
@@ -152,7 +152,7 @@ def _member(member: DescribedMember) -> Any:
 
 
 def _held(member: DescribedMember) -> list[NamedTopicPartitions]:
-    """What it has or has yet to give up: Kafka shows both as the assignment."""
+    """The owned partitions and those pending revocation, which Kafka reports together."""
     held = {topic.topic_id: topic for topic in member.assignment}
     for topic in member.pending_revocation:
         known = held.get(topic.topic_id)
@@ -173,7 +173,7 @@ def _assignment(topics: Sequence[NamedTopicPartitions]) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every group."""
+    """Fail every group."""
     groups = [_refuse(group_id, code, message) for group_id in request.group_ids]
     return wire.ConsumerGroupDescribeResponse(throttle_time=0, groups=groups)
 

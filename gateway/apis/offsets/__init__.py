@@ -1,1 +1,1 @@
-"""APIs of committed offsets, in transactions and without."""
+"""Committed-offset APIs, transactional and plain."""

@@ -1,8 +1,8 @@
 """OffsetCommit (8), versions 2 to 10.
 
-Version 9 is the first that a member of a consumer group may use, version 10 names topics by id.
-Needs READ on the group and on each topic; a topic that the caller may not read fails by itself.
-A member is known by its member id alone: the instance id is not looked at (KAFKA-14201).
+Members of a consumer group need version 9 or later; version 10 names topics by id. Needs READ on
+the group and on each topic; an unauthorized topic fails by itself. The member id alone identifies
+the member: the instance id is not checked (KAFKA-14201).
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from model.responses import OffsetCommitResponse, PartitionResult, TopicResult
 
 KEY = 8
 named = response_schema(KEY, 9)
-"""The newest version that names topics by name."""
+"""The last version that names topics by name."""
 by_id = response_schema(KEY)
 
 FIRST_CONSUMER_PROTOCOL_VERSION: Final = 9
 _NUMBER: Final = attrgetter("partition")
 LONGEST_RETENTION_MS: Final = 2**62
-"""Far beyond any; more would not fit the record once the time of the commit is added."""
+"""Far above any sensible value; commit time plus a longer one would overflow the record's int64."""
 
 
 def handle(context: RequestContext, request: Commit) -> None:
-    """Commit what the caller may commit; the answer has every topic in the order asked."""
+    """Commit the authorized topics; the response has every topic, in request order."""
     if is_too_large(request.topics):
         reply_in_slices(context, _refuse_too_large(context, request))
         return
@@ -77,7 +77,7 @@ def handle(context: RequestContext, request: Commit) -> None:
 def make_command(
     context: RequestContext, request: Commit, topics: tuple[TopicOffsets, ...]
 ) -> OffsetCommit:
-    """The command that commits these topics of a request, without the wire's sentinels."""
+    """The command that commits ``topics`` of a request, with the wire's sentinels resolved."""
     epoch = request.generation_id_or_member_epoch
     instance_id, retention_ms = request.group_instance_id, request.retention_ms
     return OffsetCommit(
@@ -93,7 +93,7 @@ def make_command(
 
 
 def _commit_the_rest(context: RequestContext, request: Commit, denied: Sequence[int]) -> None:
-    """Commit the topics whose numbers are not among the denied ones."""
+    """Commit all topics but those at the positions ``denied``, which fail by themselves."""
     allowed = tuple(topic for number, topic in enumerate(request.topics) if number not in denied)
 
     def on_answer(answer: Answer) -> None:
@@ -111,7 +111,7 @@ def _commit_the_rest(context: RequestContext, request: Commit, denied: Sequence[
 
 
 def _find_denied(context: RequestContext, topics: Sequence[TopicOffsets]) -> list[int]:
-    """The numbers of the topics that the caller may not read, ascending."""
+    """The positions of the topics that the caller may not read, ascending."""
     return [number for number, topic in enumerate(topics) if not _may_read(context, topic)]
 
 
@@ -120,7 +120,7 @@ def _may_read(context: RequestContext, topic: TopicOffsets) -> bool:
     if name is None:
         known = context.node.coordinator.image.by_id.get(topic.topic_id or ZERO_TOPIC_ID)
         if known is None:
-            # Nobody's topic: the coordinator answers UNKNOWN_TOPIC_ID.
+            # An unknown topic id: the coordinator answers UNKNOWN_TOPIC_ID.
             return True
         name = known.name
     return context.authorized(Operation.READ, ResourceType.TOPIC, name)
@@ -169,7 +169,7 @@ def _fail_all(topics: Sequence[TopicOffsets], code: ErrorCode) -> list[TopicResu
 def _refuse_all(
     context: RequestContext, topics: Sequence[TopicOffsets], code: ErrorCode
 ) -> list[TopicResult]:
-    """The coordinator refused; it was not asked for what does not exist."""
+    """Fail every partition with the coordinator's ``code``, or as unknown if it does not exist."""
     image = context.node.coordinator.image
     return [compute_refused_topic(image, topic, code) for topic in topics]
 
@@ -200,7 +200,7 @@ def _make_named(results: Sequence[TopicResult]) -> Any:
 
 
 def failed(context: RequestContext, request: Commit, code: ErrorCode, message: str) -> Any:
-    """An error for every partition."""
+    """Fail every partition."""
     results = _fail_all(request.topics, code)
     if context.version < FIRST_FLEXIBLE_VERSION:
         return _make_named(results)

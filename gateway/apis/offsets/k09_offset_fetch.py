@@ -1,9 +1,9 @@
 """OffsetFetch (9), versions 1 to 10.
 
-Version 7 asks for stable offsets only, version 8 for several groups (one command each), version 9
-says who asks as a member, version 10 names topics by id. Needs DESCRIBE on the group and on each
-topic: a named topic that the caller may not see fails by itself, and is left out where all are
-asked for.
+Version 7 adds RequireStable, version 8 several groups (one command each), version 9 the member id
+and epoch; version 10 names topics by id. Needs DESCRIBE on the group and on each topic: an
+unauthorized topic fails by itself if the request names it, and is left out if the request asks for
+all topics.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEY = 9
 by_id = response_schema(KEY)
 by_name = response_schema(KEY, 9)
 single = response_schema(KEY, 7)
-"""The last version that answers for one group only."""
+"""The last version with a single group."""
 
 SINGLE_VERSIONS: Final = range(1, 8)
 FIRST_TOPIC_ID_VERSION: Final = 10
@@ -47,7 +47,7 @@ Group = tuple[str, ErrorCode, tuple[FetchedTopic, ...]]
 
 
 class _Shape(NamedTuple):
-    """What versions call a topic and a partition, and where in the answer partitions are."""
+    """A version's topic and partition classes, and the path of the partitions in the response."""
 
     topic: Any
     partition: Any
@@ -69,7 +69,7 @@ _BY_ID: Final = _Shape(
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Fetch each group; the answer leaves when all are there, in the order asked."""
+    """Fetch the offsets of each group; reply in request order when all are there."""
     require_stable = getattr(request, "require_stable", False)
     if context.version in SINGLE_VERSIONS:
         fetching = _fetch(
@@ -98,7 +98,7 @@ def _fetch(
     require_stable: bool,
     on_group: Callable[[Group], None],
 ) -> Steps[None]:
-    """Fetch one group, or the whole of a request of the versions that have one."""
+    """Fetch one group; ``group`` is the request itself in versions with a single group."""
     group_id = GroupId(group.group_id)
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -159,14 +159,14 @@ def _may_describe(context: RequestContext, topic: TopicToFetch | FetchedTopic) -
     if name is None:
         known = context.node.coordinator.image.by_id.get(topic.topic_id or ZERO_TOPIC_ID)
         if known is None:
-            # Nobody's topic: the coordinator answers UNKNOWN_TOPIC_ID.
+            # An unknown topic id: the coordinator answers UNKNOWN_TOPIC_ID.
             return True
         name = known.name
     return context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 def _may_show(context: RequestContext, topic: FetchedTopic) -> bool:
-    """Whether a topic is part of "all topics": the caller sees it, and this version can name it."""
+    """Whether "all topics" includes this one: it is authorized, and this version can name it."""
     if context.version >= FIRST_TOPIC_ID_VERSION and not topic.topic_id:
         return False
     return _may_describe(context, topic)
@@ -178,7 +178,7 @@ def _refuse(topic: TopicToFetch, code: ErrorCode) -> FetchedTopic:
 
 
 def _refuse_all(group: Any, code: ErrorCode) -> tuple[FetchedTopic, ...]:
-    """The topics of a group that is refused, which version 1 says at each partition."""
+    """The topics of a failed group; version 1 has no group error and reports it per partition."""
     return tuple(_refuse(_topic_to_fetch(topic), code) for topic in group.topics or ())
 
 
@@ -191,7 +191,7 @@ def _make_topics(
     shape: _Shape,
     topics: Sequence[FetchedTopic],
 ) -> Steps[list[Any]]:
-    """The topics of an answer."""
+    """Build the topics of a response."""
     made = []
     for topic in topics:
         rows = map(partial(_make_row, shape.partition), topic.partitions)
@@ -242,7 +242,7 @@ def _reply_groups(context: RequestContext, groups: Sequence[Group]) -> None:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every group."""
+    """Fail every group."""
     if context.version in SINGLE_VERSIONS:
         group = (request.group_id, code, _refuse_all(request, code))
         return run_at_once(_make_single(context, group))

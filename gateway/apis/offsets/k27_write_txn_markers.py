@@ -1,7 +1,7 @@
-"""WriteTxnMarkers (27), versions 1 and 2: a transaction coordinator ends transactions here.
+"""WriteTxnMarkers (27), versions 1 and 2: a transaction coordinator commits or aborts offsets.
 
-Of the log of groups and offsets alone: no topic that is kept here takes transactions. Needs
-CLUSTER_ACTION, or ALTER, on the cluster.
+Markers are accepted for ``__consumer_offsets`` only: the topics stored here take no transactions.
+Needs CLUSTER_ACTION, or ALTER, on the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ wire = response_schema(KEY)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 MARKERS_SLICE: Final = 1
-"""Markers that are written in one turn: for each of them up to 10,000 offsets may wait."""
+"""Markers written in one iteration: each may have up to 10,000 pending offsets."""
 
 
 _NOT_NOW: Final = (
@@ -36,7 +36,7 @@ _NOT_NOW: Final = (
 
 
 class _Place(NamedTuple):
-    """What one result is of."""
+    """The producer and partition of one result."""
 
     producer_id: int
     topic: str
@@ -49,7 +49,7 @@ class _Result(NamedTuple):
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Write each marker into each partition; each has its result."""
+    """Write each marker to each of its partitions; each has a result."""
     if not _is_allowed(context):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         context.reply(failed(context, request, code, "Not authorized to the cluster."))
@@ -79,7 +79,7 @@ def _is_allowed(context: RequestContext) -> bool:
 
 
 def _list_places(marker: Any) -> Iterator[_Place]:
-    """Each once, however often it comes."""
+    """The distinct places of a marker, in order."""
     seen: set[_Place] = set()
     for topic in marker.topics:
         for partition in topic.partition_indexes:
@@ -98,7 +98,7 @@ def _check(context: RequestContext, place: _Place, producer_epoch: int) -> Error
     if not 0 <= place.partition < context.node.coordinator.log_partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if place.producer_id < 0 or producer_epoch < 0:
-        # Kafka has no better word for it.
+        # Kafka has no more specific error code.
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE
 
@@ -123,12 +123,12 @@ class _ToResult:
 
     def __call__(self, answer: Answer) -> _Result:
         code = answer.code if isinstance(answer, GroupError) else ErrorCode.NONE
-        # What a transaction coordinator knows, and tries again after.
+        # A transaction coordinator retries after NOT_LEADER_OR_FOLLOWER.
         return _Result(self._place, ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_NOW else code)
 
 
 def _make(results: Sequence[_Result]) -> Steps[Any]:
-    """Producers and topics in the order in which they come first."""
+    """Build the response; producers and topics are in order of first occurrence."""
     found: dict[int, dict[str, list[Any]]] = {}
     for ((producer_id, topic, partition), error), is_slice_done in pace(results, SLICE):
         row = wire.WritableTxnMarkerPartitionResult(partition_index=partition, error_code=error)
@@ -148,7 +148,7 @@ def _make(results: Sequence[_Result]) -> Steps[Any]:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every partition."""
+    """Fail every partition."""
     places = (place for marker in request.markers for place in _list_places(marker))
     return run_at_once(_make([_Result(place, code) for place in places]))
 

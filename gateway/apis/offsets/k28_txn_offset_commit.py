@@ -1,9 +1,9 @@
-"""TxnOffsetCommit (28), versions 0 to 5: offsets that become visible when a transaction ends.
+"""TxnOffsetCommit (28), versions 0 to 5: commits offsets as part of a transaction.
 
-From version 3 on the producer may say for which member it commits. Needs WRITE on the
-transactional id, READ on the group and on each topic; a topic that the caller may not read fails
-by itself. That the transaction has the group's partition in it is not verified with its
-coordinator, which is not here.
+From version 3 the request may carry the member that it commits for. Needs WRITE on the
+transactional id, and READ on the group and on each topic; an unauthorized topic fails by itself.
+Whether the transaction contains the group's partition is not verified (KIP-890): the transaction
+coordinator is elsewhere.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ wire = response_schema(KEY)
 
 _NUMBER: Final = attrgetter("partition")
 _ANSWER_SLICE: Final = 500
-"""Topics and partitions of an answer that are made in one turn, each in some 5 µs."""
+"""Topics and partitions of a response built in one iteration, about 5 µs each."""
 
 Results = tuple[PartitionResult, ...]
 
 
 class Commit(NamedTuple):
-    """The request; names as in Kafka's schema, sentinels as they came but for those of offsets."""
+    """The request, with the field names of Kafka's schema; ``topics`` alone has no sentinels."""
 
     transactional_id: str
     group_id: str
@@ -56,7 +56,7 @@ class Commit(NamedTuple):
 
 
 def handle(context: RequestContext, request: Commit) -> None:
-    """Commit what the caller may commit; the answer has every topic in the order asked."""
+    """Commit the authorized topics; the response has the topics in request order."""
     denied = _find_denied(context, request)
     if is_too_large(request.topics):
         reply_in_slices(context, _refuse_too_large(context, request, denied))
@@ -77,7 +77,7 @@ def handle(context: RequestContext, request: Commit) -> None:
 
 
 def _find_denied_topics(context: RequestContext, topics: Sequence[TopicOffsets]) -> set[int]:
-    """The numbers of the topics that the caller may not read."""
+    """The positions of the topics that the caller may not read."""
     if context.node.allows_all:
         return set()
     return {number for number, topic in enumerate(topics) if not _may_read(context, topic)}
@@ -91,7 +91,8 @@ def _may_read(context: RequestContext, topic: TopicOffsets) -> bool:
 def _answer(
     context: RequestContext, request: Commit, denied_topics: set[int], answer: Answer
 ) -> Steps[Any]:
-    """Every topic in the order asked; but Kafka leaves out one that is there and names nothing."""
+    """Build the response in request order; as in Kafka, an existing topic without partitions is
+    left out."""
     image = context.node.coordinator.image
     results = iter(answer.topics if isinstance(answer, OffsetCommitResponse) else ())
     made = []
@@ -113,7 +114,7 @@ def _answer(
 
 
 def _find_denied(context: RequestContext, request: Commit) -> ErrorCode | None:
-    """Why the caller may not commit at all."""
+    """The authorization error for the whole request, if any."""
     if not context.authorized(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ):
@@ -162,7 +163,7 @@ def _make_command(
 
 
 def make_decoder(version: int, elements: int) -> Decoder:
-    """Reads a commit of this version; ``elements`` bounds topics and partitions."""
+    """A decoder of this version; ``elements`` bounds topics and partitions."""
     request = request_type(KEY, version)
 
     def read(data: bytes, pos: int, end: int) -> Commit:
@@ -172,7 +173,7 @@ def make_decoder(version: int, elements: int) -> Decoder:
 
 
 def make_long_decoder(version: int, elements: int) -> LongDecoder:
-    """Reads the same in slices."""
+    """The same decoder in time slices."""
     request = request_type(KEY, version)
 
     def read(data: bytes, pos: int, end: int) -> Steps[Commit]:
@@ -227,7 +228,7 @@ def _make_topic(topic: TopicOffsets, rows: Results) -> Any:
 
 
 def failed(context: RequestContext, request: Commit, code: ErrorCode, message: str) -> Any:
-    """An error for every partition."""
+    """Fail every partition."""
     topics = [_make_topic(topic, _fail_rows(topic, code)) for topic in request.topics]
     return wire.TxnOffsetCommitResponse(throttle_time=0, topics=topics)
 

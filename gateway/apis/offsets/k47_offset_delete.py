@@ -1,6 +1,6 @@
-"""OffsetDelete (47), version 0: offsets of topics that no member of the group subscribes to.
+"""OffsetDelete (47), version 0: deletes committed offsets of topics without subscribed members.
 
-Needs DELETE on the group, and READ on each topic; one that the caller may not read fails by itself.
+Needs DELETE on the group, and READ on each topic; an unauthorized topic fails by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INDEX: Final = attrgetter("partition_index")
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Delete what the caller may read; the answer has every topic in the order asked."""
+    """Delete the offsets of the authorized topics; the response has the topics in request order."""
     if not context.authorized(Operation.DELETE, ResourceType.GROUP, request.group_id):
         context.reply(_fail(ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return
@@ -98,7 +98,7 @@ def _fail(code: ErrorCode) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the whole request."""
+    """Fail the whole request."""
     return _fail(code)
 
 

@@ -1,1 +1,1 @@
-"""APIs of topics and their records."""
+"""Topic APIs: metadata, administration, Produce, Fetch."""

@@ -1,8 +1,8 @@
-"""Produce (0), versions 3 to 13: append record batches to partitions that are kept here.
+"""Produce (0), versions 3 to 13: appends record batches to partitions stored on this server.
 
-Needs WRITE on the topic. Transactional batches are refused. With acks 0 nothing is answered, and
-an error closes the connection, which is how such a producer learns of it in Kafka too. With acks
-1 and -1 the answer comes when the records are written; there is one replica.
+Needs WRITE on the topic. Transactional batches are rejected. With acks 0 there is no response, and
+an error closes the connection, as in Kafka: the producer has no other way to learn of it. With acks
+1 and -1 the response follows when the records are written; there is one replica.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from model.errors import ErrorCode
 KEY = 0
 wire = response_schema(KEY)
 by_name = response_schema(KEY, 12)
-"""The last version that has topic names; its fields are otherwise those of the newest."""
+"""The last version with topic names; it otherwise has the fields of the newest version."""
 
 TOPIC_ID_VERSION: Final = 13
 NO_ACKS: Final = 0
 ALL_ACKS: Final = (-1, 0, 1)
 PARTITIONS_SLICE: Final = 50
-"""Partitions to which is appended in one turn, each in some 50 µs."""
+"""Partitions appended to in one iteration, about 50 µs each."""
 
 
 class _Closing(Protocol):
@@ -43,7 +43,7 @@ class _Closing(Protocol):
 
 
 class _Slot:
-    """One partition of the request, and its result once it is there."""
+    """One partition of the request, with its result once known."""
 
     __slots__ = ("index", "result")
 
@@ -53,7 +53,7 @@ class _Slot:
 
 
 def _append(context: RequestContext, request: Any) -> Steps[None]:
-    """Append what may be appended, a slice after the other."""
+    """Append the valid and authorized batches in time slices, then reply."""
     slots: list[list[_Slot]] = []
     appends: list[Append] = []
     waiting: list[_Slot] = []
@@ -91,7 +91,7 @@ def _append_slice(
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Append what may be appended, answer for all."""
+    """Append the record batches; each partition has its own result."""
     handle_in_slices(context, _append(context, request))
 
 
@@ -107,7 +107,7 @@ def _check(context: RequestContext, request: Any, ref: TopicRef, data: Any) -> A
     records = check_sent(data.records, context.version)
     if request.acks not in ALL_ACKS:
         raise TopicDataError(
-            ErrorCode.INVALID_REQUIRED_ACKS, f"acks {request.acks}: use 0, 1 or -1"
+            ErrorCode.INVALID_REQUIRED_ACKS, f"Invalid acks {request.acks}: use 0, 1 or -1."
         )
     return Append(key, records)
 
@@ -160,7 +160,7 @@ def _make_partition(schema: Any, slot: _Slot, by_id: bool) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every partition."""
+    """Fail every partition."""
     slots = [[_Slot(data.index) for data in wanted.partition_data] for wanted in request.topic_data]
     for row in slots:
         for slot in row:
@@ -174,8 +174,8 @@ API = Api(
     versions=range(3, 14),
     handler=handle,
     failed=failed,
-    # As Kafka does (KAFKA-18659): librdkafka takes a broker without version 0 for one that takes no
-    # compressed batches. A request below version 3 closes the connection, as any not served does.
+    # As Kafka does (KAFKA-18659): librdkafka assumes that a broker without version 0 accepts no
+    # compressed batches. A request below version 3 closes the connection like any unserved one.
     least_advertised=0,
     is_large=True,
 )

@@ -1,8 +1,8 @@
-"""Fetch (1), versions 4 to 18: read record batches, waiting for some where there are none.
+"""Fetch (1), versions 4 to 18: reads record batches, and waits up to MaxWaitMs for MinBytes.
 
-Needs READ on the topic. Fetch sessions are not kept: every answer says session 0, which tells a
-client to send full requests. This server has no followers, so a fetch with a replica id gets
-NOT_LEADER_OR_FOLLOWER.
+Needs READ on the topic. There are no incremental fetch sessions (KIP-227): every response has
+session id 0, so clients send full requests. This server has no followers, so a fetch with a
+replica id gets NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from model.errors import ErrorCode
 KEY = 1
 wire = response_schema(KEY)
 by_name = response_schema(KEY, 12)
-"""The last version that has topic names."""
+"""The last version with topic names."""
 
 TOPIC_ID_VERSION: Final = 13
 FULL_FETCH_EPOCHS: Final = (0, -1)
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 PARTITIONS_SLICE: Final = 200
-"""Partitions that are looked into in one turn, each in some 10 µs."""
+"""Partitions read in one iteration, about 10 µs each."""
 HELD_BYTES: Final = 500
-"""What a partition of a request takes in memory until it is answered: 370, and 60 as a key."""
+"""Memory of one partition of a request until it is answered, rounded up: 370, and 60 as a key."""
 
 
 class _Slot:
-    """One partition of the request, and its result once it is there.
+    """One partition of the request, with its result once known.
 
-    ``is_found``: there is such a partition, for this client, so that an error is one of reading.
+    ``is_found``: the partition exists and the client is authorized, so an error is a read error.
     """
 
     __slots__ = ("index", "is_found", "result")
@@ -58,7 +58,7 @@ class _Slot:
 
 
 class _Fetch:
-    """A fetch from the first look at the records to its answer."""
+    """One fetch, from the first read to its response."""
 
     def __init__(self, context: RequestContext, request: Any) -> None:
         self._context = context
@@ -75,7 +75,7 @@ class _Fetch:
         self._timer: Timer | None = None
 
     def start(self) -> Steps[None]:
-        """Read what is there, and wait if that is too little."""
+        """Read the partitions, and wait if there is less than MinBytes."""
         self._hold(0)
         if self._context.closed:
             return
@@ -104,14 +104,11 @@ class _Fetch:
         self._wait_or_reply()
 
     def _hold(self, found_bytes: int) -> None:
-        """What the request holds until it is answered counts as what has come."""
+        """Count the memory that the request holds until it is answered as request bytes."""
         self._context.door.hold(self._count * HELD_BYTES + found_bytes)
 
     def _read(self) -> Steps[None]:
-        """A slice after the other, each when the one before is there.
-
-        What is read first of files is read in slices, too.
-        """
+        """Read the partitions in time slices; loading a partition's files is sliced too."""
         self._found_bytes, self._has_error = 0, False
         most = min(self._request.max_bytes, self._topics.fetch_max_bytes)
         slots, reads = iter(self._read_slots), iter(self._reads)
@@ -127,9 +124,9 @@ class _Fetch:
 
     def _check(self, key: PartitionKey, asked: Any, is_follower: bool) -> Read:
         if is_follower:
-            raise TopicDataError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "there are no followers here")
+            raise TopicDataError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "This server has no followers.")
         if self._request.max_bytes < 0:
-            raise TopicDataError(ErrorCode.UNKNOWN_SERVER_ERROR, "max bytes is negative")
+            raise TopicDataError(ErrorCode.UNKNOWN_SERVER_ERROR, "MaxBytes is negative.")
         epoch = getattr(asked, "current_leader_epoch", -1)
         if epoch >= 0:
             check_leader_epoch(self._topics, key, epoch)
@@ -147,7 +144,7 @@ class _Fetch:
         self._timer = clock.call_later(self._request.max_wait / 1_000, self._watch.end)
         self._context.on_abandoned(self._cancel)
         self._context.on_drain(self._finish)
-        # Last, for it may be this connection that is closed.
+        # This comes last because it may close this very connection.
         self._hold(self._found_bytes)
 
     def _finish(self) -> None:
@@ -160,7 +157,7 @@ class _Fetch:
         self._reply()
 
     def _cancel(self) -> None:
-        # Both refer to this fetch: kept, they would be a cycle, which only the collector ends.
+        # Both refer to this fetch: keeping them would make reference cycles.
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.cancel()
@@ -173,7 +170,7 @@ class _Fetch:
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Answer, now or once there is enough to read."""
+    """Reply now, or once there are enough bytes to read."""
     if getattr(request, "session_epoch", -1) not in FULL_FETCH_EPOCHS:
         context.reply(_make_refusal(context, ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
     elif request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
@@ -189,7 +186,7 @@ def _compute_replica_id(request: Any) -> int:
 
 
 def _find_topic(context: RequestContext, wanted: Any, is_follower: bool) -> TopicRef:
-    # A client that poses as a broker needs a broker's rights: a replica id alone proves nothing.
+    # A replica id alone proves nothing: a client that claims to be a broker needs CLUSTER_ACTION.
     if is_follower and not context.authorized(
         Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
     ):
@@ -222,8 +219,8 @@ def _make_response(
 
 def _make_partition(schema: Any, slot: _Slot, request: Any, by_id: bool) -> Any:
     result = slot.result
-    # As Kafka: no aborted transactions are an empty list to who asked for them, or for a partition
-    # that is not there; to others, and with errors of reading, they are null.
+    # As in Kafka: AbortedTransactions is empty for READ_COMMITTED and for an unknown partition; it
+    # is null for READ_UNCOMMITTED and with read errors.
     is_asked = request.isolation_level == READ_COMMITTED and not result.error
     aborted: list[Any] | None = [] if is_asked or not slot.is_found else None
     return schema.PartitionData(
@@ -243,7 +240,7 @@ def _make_refusal(context: RequestContext, code: ErrorCode) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for the request and, for versions without that, for every partition."""
+    """Fail the request and every partition (versions below 7 have no top-level error)."""
     return run_at_once(_make_failed(context, request, code))
 
 

@@ -1,7 +1,7 @@
-"""ListOffsets (2), versions 1 to 11: end, start and offsets by timestamp.
+"""ListOffsets (2), versions 1 to 11: looks up start, end and offsets by timestamp.
 
-Needs DESCRIBE on the topic. There is no tiered storage: the local log is the log, and nothing is
-tiered or pending upload.
+Needs DESCRIBE on the topic. There is no tiered storage: the local log is the whole log, and nothing
+is tiered or pending upload.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ wire = response_schema(KEY)
 
 NO_EPOCH: Final = -1
 QUERIES_SLICE: Final = 200
-"""Offsets that are looked for in one turn, each in some 10 µs or more."""
+"""Offsets looked up in one iteration, 10 µs or more each."""
 ISOLATION_LEVELS: Final = (0, 1)
 MIN_VERSIONS: Final = {
     MAX_TIMESTAMP: 7,
@@ -47,7 +47,7 @@ MIN_VERSIONS: Final = {
 
 
 class _Slot:
-    """One partition of the request, and its result once it is there."""
+    """One partition of the request, with its result once known."""
 
     __slots__ = ("index", "result")
 
@@ -57,7 +57,7 @@ class _Slot:
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Find the offsets that may be asked for, answer for all."""
+    """Look up the offsets; each partition has its own result."""
     handle_in_slices(context, _find(context, request))
 
 
@@ -83,7 +83,7 @@ def _find(context: RequestContext, request: Any) -> Steps[None]:
             slot = row[asked.partition_index] = _Slot(asked.partition_index)
             try:
                 if (wanted.name, asked.partition_index) in duplicates:
-                    raise TopicDataError(ErrorCode.INVALID_REQUEST, "the partition comes twice")
+                    raise TopicDataError(ErrorCode.INVALID_REQUEST, "Duplicate partition.")
                 queries.append(_check(context, request, ref, asked))
                 waiting.append(slot)
             except TopicDataError as error:
@@ -101,7 +101,7 @@ def _find(context: RequestContext, request: Any) -> Steps[None]:
 
 
 def _find_duplicates(request: Any) -> Steps[set[tuple[str, int]]]:
-    """The partitions that come more than once."""
+    """The partitions that the request lists more than once."""
     once: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
     wanted = (
@@ -118,9 +118,9 @@ def _check(context: RequestContext, request: Any, ref: TopicRef, asked: Any) -> 
     topics = context.node.topics
     key = check_partition(topics, ref, asked.partition_index)
     if asked.timestamp < 0 and context.version < MIN_VERSIONS.get(asked.timestamp, 0):
-        raise TopicDataError(ErrorCode.UNSUPPORTED_VERSION, "the version cannot ask for that")
+        raise TopicDataError(ErrorCode.UNSUPPORTED_VERSION, "Timestamp needs a later version.")
     if getattr(request, "isolation_level", 0) not in ISOLATION_LEVELS:
-        raise TopicDataError(ErrorCode.UNKNOWN_SERVER_ERROR, "the isolation level is 0 or 1")
+        raise TopicDataError(ErrorCode.UNKNOWN_SERVER_ERROR, "Unknown isolation level.")
     epoch = getattr(asked, "current_leader_epoch", NO_EPOCH)
     if epoch != NO_EPOCH:
         check_leader_epoch(topics, key, epoch)
@@ -154,7 +154,7 @@ def _make_partition(slot: _Slot) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every partition."""
+    """Fail every partition."""
     slots = []
     for wanted in request.topics:
         row = [_Slot(asked.partition_index) for asked in wanted.partitions]

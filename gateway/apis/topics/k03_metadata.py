@@ -1,10 +1,10 @@
-"""Metadata (3), versions 0 to 13: brokers, and topics by name, by id (version 10 on) or all.
+"""Metadata (3), versions 0 to 13: brokers, and topics by name, by id (from version 10) or all.
 
-Where one topic is asked for by its id, the names are not looked at: Java sends "" with each id.
-A topic that the caller may not describe is refused where it is named, hidden where all are asked
-for, and unknown where it is asked for by id. Topics are made on demand only with
-``auto.create.topics.enable``. Partitions have the leader that the catalogue names. Needs DESCRIBE
-on each topic, and CREATE to make one.
+If any topic has an id, topics without one are ignored, as in Kafka; Java sends "" as the name with
+each id. An unauthorized topic fails with TOPIC_AUTHORIZATION_FAILED by name and UNKNOWN_TOPIC_ID by
+id, and is left out of "all topics". Missing topics are created only with
+``auto.create.topics.enable``. The catalogue names the partition leaders. Needs DESCRIBE on each
+topic, and CREATE to create one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from model.topics import Topic
 KEY = 3
 wire = response_schema(KEY)
 closing = response_schema(KEY, 10)
-"""The last version with the caller's rights on the cluster."""
+"""The last version with ClusterAuthorizedOperations."""
 
 CLUSTER_OPERATIONS_VERSIONS: Final = range(8, 11)
 ALL_TOPICS_IF_EMPTY_VERSION: Final = 0
@@ -51,12 +51,12 @@ LONGEST_TOPIC_NAME: Final = 249
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _SAME_LEADER_RUNS: Final = 512
 _KEPT_PARTITIONS_MAX: Final = 1_000
-"""More are encoded anew, in less than 20 ns each, and would take much memory."""
+"""Longer lists are not cached: encoding takes under 20 ns a partition, caching much memory."""
 _EVERY_BYTE_SET: Final = 0x01010101
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Answer at once, or after the topics were made that are to be made on demand."""
+    """Reply, after creating the missing topics if auto-creation applies."""
     missing = _topics_to_create(context, request)
     if not missing:
         _reply(context, request, {})
@@ -68,7 +68,7 @@ def handle(context: RequestContext, request: Any) -> None:
             created[name] = answer.topic
         else:
             assert isinstance(answer, GroupError)
-            # Somebody else has just created it: the client is to ask again.
+            # Another request has just created it: LEADER_NOT_AVAILABLE makes the client retry.
             exists = answer.code is ErrorCode.TOPIC_ALREADY_EXISTS
             created[name] = ErrorCode.LEADER_NOT_AVAILABLE if exists else answer.code
         if len(created) == len(missing):
@@ -115,7 +115,7 @@ def _topics_to_create(context: RequestContext, request: Any) -> list[str]:
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether Kafka allows a topic of this name."""
+    """Whether Kafka allows this topic name."""
     return (
         len(name) <= LONGEST_TOPIC_NAME
         and name not in (".", "..")
@@ -152,9 +152,9 @@ def _make_long(
 
 
 def _compute_rows(request: Any) -> Sequence[Any]:
-    """The topics that are asked for: those with an id where there are any, else those with names.
+    """The requested topics: those with an id if there are any, else all.
 
-    Kafka: KafkaApis.handleTopicMetadataRequest.
+    Source: Kafka's ``KafkaApis.handleTopicMetadataRequest``.
     """
     with_ids = [row for row in request.topics if getattr(row, "topic_id", None)]
     return with_ids or request.topics
@@ -166,7 +166,7 @@ def _find(
     created: dict[str, Topic | ErrorCode],
     with_operations: bool,
 ) -> Any:
-    """One topic that was asked for, by its id or, where it has none, by its name."""
+    """Describe one requested topic, by id if it has one, else by name."""
     image = context.node.coordinator.image
     topic_id = getattr(row, "topic_id", None)
     if topic_id or row.name is None:
@@ -213,7 +213,7 @@ def _describe(context: RequestContext, topic: Topic, with_operations: bool) -> A
 
 
 def _partitions(context: RequestContext, topic: Topic) -> Any:
-    """The partitions; those of a topic that is led here as a whole come encoded from a cache."""
+    """The partitions of a topic; if one leader has them all, they are encoded at once or cached."""
     leaders = context.node.topics.leaders_of(topic)
     node_id = context.node.settings.node_id
     if leaders and leaders.count(leaders[0]) == len(leaders):
@@ -223,9 +223,9 @@ def _partitions(context: RequestContext, topic: Topic) -> Any:
 
 
 def _encode_partitions(version: int, node_id: int, leader: PartitionLeader, count: int) -> Encoded:
-    """So many partitions of one leader, as this version writes them.
+    """Encode ``count`` partitions of one leader in this version.
 
-    They differ in their index alone, so that one of them is written, and repeated.
+    They differ in their index only, so one partition is encoded and repeated.
     """
     response = response_type(KEY, version)
     pack_length, write = compile_rows_writer(
@@ -287,7 +287,7 @@ def _make(context: RequestContext, request: Any, code: ErrorCode, topics: Any) -
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every topic that was named, and from version 13 on for the whole."""
+    """Fail every requested topic and, from version 13, the response as a whole."""
     topics = [
         _refuse(row.name, getattr(row, "topic_id", None), code) for row in request.topics or ()
     ]

@@ -1,9 +1,9 @@
-"""CreateTopics (19), versions 2 to 7: create topics that are kept here.
+"""CreateTopics (19), versions 2 to 7: creates topics that are stored on this server.
 
-Needs CREATE on the cluster or on the topic. There is one replica, on this server, so that a
-replication factor other than 1 or -1 is refused, as by a Kafka of one broker. Of topic configs
-``cleanup.policy`` is kept; the other known ones are accepted and change nothing, and the answer
-shows the values that are in force instead.
+Needs CREATE on the cluster or on the topic. There is one replica, on this server, so a replication
+factor other than 1 or -1 is rejected, as by a single-broker Kafka. Of the topic configs only
+``cleanup.policy`` takes effect; the other known ones are accepted and ignored, and the response
+shows the effective values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _log = logging.getLogger("muster.gateway")
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Create what may be created, answer for all."""
+    """Create the topics; each has its own result."""
     handle_in_slices(context, _create(context, request))
 
 
@@ -59,7 +59,7 @@ def _create(context: RequestContext, request: Any) -> Steps[None]:
     gather = Gather[Any](context, lambda results: _reply(context, results))
     duplicates = find_duplicates(map(attrgetter("name"), request.topics))
     for name, is_slice_done in pace(duplicates, SLICE):
-        gather.add(_make_error(name, ErrorCode.INVALID_REQUEST, f"topic {name!r} comes twice"))
+        gather.add(_make_error(name, ErrorCode.INVALID_REQUEST, f"Duplicate topic {name!r}."))
         if is_slice_done:
             yield
     may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -75,7 +75,7 @@ def _create(context: RequestContext, request: Any) -> Steps[None]:
             if total > PARTITIONS_PER_REQUEST_MAX:
                 raise TopicDataError(
                     ErrorCode.POLICY_VIOLATION,
-                    f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
+                    f"A request may create at most {PARTITIONS_PER_REQUEST_MAX} partitions.",
                 )
             command = _make_command(context, wanted, request.validate_only)
         except (TopicDataError, GroupError) as error:
@@ -88,7 +88,7 @@ def _create(context: RequestContext, request: Any) -> Steps[None]:
 def _count_partitions(
     context: RequestContext, request: Any, duplicates: Container[str]
 ) -> Steps[int]:
-    """How many are wanted in all."""
+    """The number of partitions that the request creates in all."""
     total = 0
     for wanted, is_slice_done in pace(request.topics, SLICE):
         if wanted.name not in duplicates:
@@ -101,7 +101,7 @@ def _count_partitions(
 def _submit(
     context: RequestContext, wanted: Any, command: CreateTopic, gather: Gather[Any]
 ) -> None:
-    """Create a topic, after the policy was made to last that it is to have."""
+    """Submit a topic's creation, once its cleanup policy is durable if it is not ``delete``."""
     to_result = partial(_compute_result, context, wanted)
     policy = _find_policy(wanted.configs)
     exists = wanted.name in context.node.topics.image.by_name
@@ -119,7 +119,7 @@ def _submit(
         if error is ErrorCode.NONE:
             context.submit(command, on_answer)
         else:
-            fill(_make_error(wanted.name, error, "the topic's policy cannot be written"))
+            fill(_make_error(wanted.name, error, "The topic's cleanup.policy cannot be written."))
 
     context.node.topics.keep_cleanup_policy(command.topic_id, policy, on_kept)
 
@@ -131,7 +131,7 @@ def _find_policy(configs: Sequence[Any]) -> str:
 def _make_command(context: RequestContext, wanted: Any, validate_only: bool) -> CreateTopic:
     """The command for one topic; raises ``TopicDataError`` or ``GroupError``."""
     if wanted.name == CLUSTER_METADATA_TOPIC:
-        raise TopicDataError(ErrorCode.INVALID_REQUEST, f"topic {wanted.name} is Kafka's own")
+        raise TopicDataError(ErrorCode.INVALID_REQUEST, f"Topic {wanted.name} is internal.")
     image = context.node.topics.image
     name = TopicName(wanted.name)
     if name not in image.by_name:
@@ -139,7 +139,7 @@ def _make_command(context: RequestContext, wanted: Any, validate_only: bool) -> 
             _check_shape(context, wanted)
             _check_configs(wanted.configs)
         except TopicDataError:
-            # What is wrong with the name, which the coordinator checks, is said first.
+            # An invalid name, which the coordinator checks, takes precedence.
             check_topic_name(image, name)
             raise
     return CreateTopic(
@@ -158,17 +158,17 @@ def _check_shape(context: RequestContext, wanted: Any) -> None:
     factor = wanted.replication_factor
     if factor != DEFAULT and factor < 1:
         raise TopicDataError(
-            ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor is 1, or -1 for that"
+            ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be 1, or -1 for that."
         )
     if wanted.num_partitions != DEFAULT and wanted.num_partitions < 1:
         raise TopicDataError(
             ErrorCode.INVALID_PARTITIONS,
-            "the number of partitions is larger than 0, or -1 for the default",
+            "Number of partitions must be larger than 0, or -1 for the default.",
         )
     if factor > REPLICATION_FACTOR:
         raise TopicDataError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"this server alone keeps topics, so the replication factor is 1, not {factor}",
+            f"There is one broker, so the replication factor must be 1, not {factor}.",
         )
 
 
@@ -176,12 +176,12 @@ def _check_assignments(context: RequestContext, wanted: Any) -> None:
     if wanted.replication_factor != DEFAULT or wanted.num_partitions != DEFAULT:
         raise TopicDataError(
             ErrorCode.INVALID_REQUEST,
-            "with assignments the number of partitions and the replication factor are -1",
+            "With replica assignments, partitions and replication factor must be -1.",
         )
     indexes = sorted(assignment.partition_index for assignment in wanted.assignments)
     if indexes != list(range(len(indexes))):
         raise TopicDataError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assignments are for partitions 0, 1, 2, ..."
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Assignments must be for partitions 0, 1, 2, ..."
         )
     for assignment in wanted.assignments:
         check_assignment(assignment.broker_ids, context.node.settings.node_id)
@@ -191,14 +191,14 @@ def _check_configs(configs: Sequence[Any]) -> None:
     for config in configs:
         if config.name not in KNOWN_TOPIC_CONFIGS:
             raise TopicDataError(
-                ErrorCode.INVALID_CONFIG, f"there is no topic config {config.name!r}"
+                ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {config.name!r}"
             )
         if config.value is None:
-            raise TopicDataError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
+            raise TopicDataError(ErrorCode.INVALID_CONFIG, f"{config.name} must have a value.")
         if config.name == CLEANUP_POLICY and config.value not in CLEANUP_POLICIES:
             raise TopicDataError(
                 ErrorCode.INVALID_CONFIG,
-                f"{CLEANUP_POLICY} is delete, compact, or both with a comma, not {config.value!r}",
+                f"{CLEANUP_POLICY} must be delete, compact or both, not {config.value!r}.",
             )
 
 
@@ -211,12 +211,12 @@ def _compute_partitions(context: RequestContext, wanted: Any) -> int:
 
 
 def make_topic_id() -> TopicId:
-    """A random UUID (version 4) that Kafka has not reserved and that does not begin with '-'."""
+    """A random version 4 UUID that Kafka does not reserve and whose text has no leading '-'."""
     while True:
         number = int.from_bytes(secrets.token_bytes(16), "big")
         number = number & ~(0xF << 76) | 4 << 76
         number = number & ~(0x3 << 62) | 2 << 62
-        # A first byte from 0xF8 on is '-' in Kafka's Base64 form, which tools take for a flag.
+        # A first byte of 0xF8 or more is '-' in Kafka's Base64 form, which tools parse as a flag.
         if number not in RESERVED_TOPIC_IDS and number >> 120 < 0xF8:
             return TopicId(number.to_bytes(16, "big"))
 
@@ -273,7 +273,7 @@ def _reply(context: RequestContext, results: Sequence[Any]) -> None:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every topic."""
+    """Fail every topic."""
     results = [_make_error(wanted.name, code, message) for wanted in request.topics]
     return wire.CreateTopicsResponse(throttle_time=0, topics=results)
 

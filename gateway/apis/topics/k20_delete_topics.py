@@ -1,7 +1,7 @@
-"""DeleteTopics (20), versions 1 to 6: delete topics by name or, from version 6, by id.
+"""DeleteTopics (20), versions 1 to 6: deletes topics by name or, from version 6, by id.
 
-Needs DESCRIBE and DELETE on the topic; who may not describe it gets no name for an id and no id
-for a name. The committed offsets of the topic go with it.
+Needs DESCRIBE and DELETE on the topic; without DESCRIBE the response does not reveal the name of an
+id or the id of a name. The topic's committed offsets are deleted with it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _TOPIC_ID: Final = attrgetter("topic_id")
 
 
 class _Wanted(NamedTuple):
-    """A topic to delete as the request names it."""
+    """A topic to delete, by name or by id, as in the request."""
 
     name: str | None
     topic_id: bytes | None
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Delete what may be deleted, answer for all."""
+    """Delete the topics; each has its own result."""
     handle_in_slices(context, _delete_all(context, request))
 
 
@@ -58,9 +58,9 @@ def _delete_all(context: RequestContext, request: Any) -> Steps[None]:
     twice = find_duplicates(well)
     by_both = yield from _find_named_twice(context, well)
     mistakes = (
-        (ill, "name a topic by its name or by its id, not by both or neither"),
-        (twice, "the topic comes twice"),
-        (by_both, "the topic comes by its name and by its id"),
+        (ill, "Specify either the topic's name or its id."),
+        (twice, "Duplicate topic."),
+        (by_both, "The topic is listed both by name and by id."),
     )
     for found, message in mistakes:
         for wanted, is_slice_done in pace(found, SLICE):
@@ -85,7 +85,7 @@ def _list_wanted(context: RequestContext, request: Any) -> Iterator[_Wanted]:
 
 
 def _split(context: RequestContext, request: Any) -> Steps[tuple[list[_Wanted], list[_Wanted]]]:
-    """What is named by one of name and id, and what is not."""
+    """Split into the topics that have exactly one of name and id, and the others."""
     well: list[_Wanted] = []
     ill: list[_Wanted] = []
     for wanted, is_slice_done in pace(_list_wanted(context, request), SLICE):
@@ -103,7 +103,7 @@ def _find_named(context: RequestContext, wanted: _Wanted) -> Topic | None:
 
 
 def _find_named_twice(context: RequestContext, well: Sequence[_Wanted]) -> Steps[set[_Wanted]]:
-    """Topics that are wanted by name and by id, with both."""
+    """The topics that are listed both by name and by id, as pairs of both."""
     ids = set(map(_TOPIC_ID, well)) - {None}
     found: set[_Wanted] = set()
     if not ids:
@@ -131,7 +131,7 @@ def _delete(context: RequestContext, gather: Gather[Any], wanted: _Wanted) -> No
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         gather.add(_make_result(known, code, _compute_message(code)))
         return
-    # By id, so that a topic of that name which is created meanwhile stays.
+    # By id, so that a new topic of the same name, created meanwhile, is not deleted.
     command = DeleteTopic(context.caller, None, TopicId(ref.topic.topic_id))
     gather.submit(command, partial(_compute_result, known))
 
@@ -146,7 +146,7 @@ def _find(context: RequestContext, wanted: _Wanted) -> TopicRef:
 def _compute_message(code: ErrorCode) -> str:
     if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return "Authorization failed."
-    return "there is no such topic"
+    return "The topic does not exist."
 
 
 def _compute_result(wanted: _Wanted, answer: Answer) -> Any:
@@ -162,7 +162,7 @@ def _make_result(wanted: _Wanted, code: int, message: str | None) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every topic."""
+    """Fail every topic."""
     results = [_make_result(wanted, code, message) for wanted in _list_wanted(context, request)]
     return wire.DeleteTopicsResponse(throttle_time=0, responses=results)
 

@@ -1,9 +1,9 @@
-"""InitProducerId (22), versions 0 to 5: a producer id for an idempotent producer, at epoch 0.
+"""InitProducerId (22), versions 0 to 5: allocates a producer id for an idempotent producer.
 
 Needs IDEMPOTENT_WRITE on the cluster, or WRITE on any topic. There are no transactions: a
-transactional id gets UNSUPPORTED_VERSION, which both the Java client and librdkafka take as final
-where the coordinator errors would make them ask again for ever. Version 6 is Kafka's unstable
-one, which its brokers do not serve either.
+transactional id gets UNSUPPORTED_VERSION, which is fatal to the Java client and librdkafka, whereas
+coordinator errors would make them retry for ever. Version 6 is unstable, and Kafka brokers do not
+serve it either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NONE: Final = -1
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Hand out a producer id, whatever id the producer had before."""
+    """Allocate a producer id at epoch 0, whatever id the producer had before."""
     code = _compute_refusal(context, request)
     if code != ErrorCode.NONE:
         context.reply(_make_response(code))
@@ -75,7 +75,7 @@ def _make_response(code: int, producer_id: int = NONE, epoch: int = NONE) -> Any
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """The error alone."""
+    """Fail the request."""
     return _make_response(code)
 
 

@@ -1,4 +1,4 @@
-"""CreatePartitions (37), versions 0 to 3: raise the number of partitions of topics.
+"""CreatePartitions (37), versions 0 to 3: adds partitions to topics.
 
 Needs ALTER on the topic.
 """
@@ -29,7 +29,7 @@ PARTITIONS_ADDED_MAX: Final = 10_000
 
 
 def handle(context: RequestContext, request: Any) -> None:
-    """Grow what may grow, answer for all."""
+    """Add partitions to the topics; each has its own result."""
     handle_in_slices(context, _grow(context, request))
 
 
@@ -40,7 +40,7 @@ def _grow(context: RequestContext, request: Any) -> Steps[None]:
     gather = Gather[Any](context, reply)
     duplicates = find_duplicates(map(attrgetter("name"), request.topics))
     for name, is_slice_done in pace(duplicates, SLICE):
-        gather.add(_make_result(name, ErrorCode.INVALID_REQUEST, f"topic {name!r} comes twice"))
+        gather.add(_make_result(name, ErrorCode.INVALID_REQUEST, f"Duplicate topic {name!r}."))
         if is_slice_done:
             yield
     for wanted, is_slice_done in pace(request.topics, COMMANDS_SLICE):
@@ -61,7 +61,7 @@ def _grow(context: RequestContext, request: Any) -> Steps[None]:
 
 
 def _check(context: RequestContext, wanted: Any) -> None:
-    """What the coordinator cannot know; raises ``TopicDataError``."""
+    """Check rights, limits and assignments, which the coordinator does not; ``TopicDataError``."""
     if not is_allowed(context, Operation.ALTER, wanted.name):
         raise TopicDataError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     topic = context.node.topics.image.by_name.get(wanted.name)
@@ -71,14 +71,14 @@ def _check(context: RequestContext, wanted: Any) -> None:
     if added > PARTITIONS_ADDED_MAX:
         raise TopicDataError(
             ErrorCode.POLICY_VIOLATION,
-            f"one request adds at most {PARTITIONS_ADDED_MAX} partitions",
+            f"A request may add at most {PARTITIONS_ADDED_MAX} partitions to a topic.",
         )
     if wanted.assignments is None:
         return
     if len(wanted.assignments) != added:
         raise TopicDataError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{added} partitions are added, {len(wanted.assignments)} assignments given",
+            f"{added} partitions are added, but {len(wanted.assignments)} assignments are given.",
         )
     for assignment in wanted.assignments:
         check_assignment(assignment.broker_ids, context.node.settings.node_id)
@@ -95,7 +95,7 @@ def _make_result(name: str, code: int, message: str | None) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every topic."""
+    """Fail every topic."""
     results = [_make_result(wanted.name, code, message) for wanted in request.topics]
     return wire.CreatePartitionsResponse(throttle_time=0, results=results)
 

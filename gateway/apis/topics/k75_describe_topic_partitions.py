@@ -1,8 +1,7 @@
-"""DescribeTopicPartitions (75), version 0: partitions of topics, page by page (KIP-966).
+"""DescribeTopicPartitions (75), version 0: describes partitions page by page (KIP-966).
 
-Needs DESCRIBE on the topic; where all topics are asked for, others are left out. Topics come in
-the order of their names; a page ends at the limit of partitions, and the cursor says where the
-next begins.
+Needs DESCRIBE on the topic; a request for all topics leaves unauthorized ones out. Topics are
+sorted by name. A page ends at the partition limit, and the cursor says where the next one starts.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _NAME: Final = attrgetter("name")
 PARTITIONS_PER_RESPONSE_MAX: Final = 2_000
 """Kafka's ``max.request.partition.size.limit``."""
 TOPICS_SLICE: Final = 300
-"""Topics that are looked up in one turn, each with what may be done with it, in some 30 µs."""
+"""Topics described in one iteration, about 30 µs each with their authorized operations."""
 
 
 class _Start(NamedTuple):
-    """Where the page begins."""
+    """The position where the page starts."""
 
     name: str
     partition: int
@@ -64,7 +63,7 @@ def _describe(context: RequestContext, request: Any) -> Steps[Any]:
 
 
 def _sort_names(topics: Sequence[Any]) -> Steps[list[str]]:
-    """Ascending, each once."""
+    """The distinct topic names in ascending order."""
     parts = []
     for begin in range(0, len(topics), SLICE):
         parts.append(sorted(map(_NAME, topics[begin : begin + SLICE])))
@@ -80,7 +79,7 @@ def _sort_names(topics: Sequence[Any]) -> Steps[list[str]]:
 
 
 class _Found(NamedTuple):
-    """A topic, or why it is not described."""
+    """A topic, or the error it gets instead."""
 
     name: str
     topic: Topic | None
@@ -157,7 +156,7 @@ def _make_partition(context: RequestContext, topic: Topic, partition: int) -> An
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """An error for every topic."""
+    """Fail every topic."""
     return _make_answer([_make_failed(topic, code) for topic in request.topics])
 
 

@@ -1,1 +1,1 @@
-"""Records of topics on disk: segments, partitions, retention and compaction."""
+"""The topic store on disk: segments, partition logs, retention and compaction."""

@@ -1,7 +1,7 @@
-"""Looking into a stored batch for the record that a timestamp asks for.
+"""Finds the first record of a stored batch at or after a timestamp.
 
-It runs on the event loop over what a client wrote, so both the bytes that a compressed batch may
-become and the records that are looked at are bounded.
+It runs on the event loop on data that a client wrote, so the decompressed size and the number of
+records are bounded.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from storage.log.compression import decompress
 
 UNPACKED_BYTES_MAX: Final = 16 << 20
 DECODED_BYTES_MAX: Final = 4 << 20
-"""What a compressed batch of a compacted topic may come to: it is unpacked again and again."""
+"""Decompressed size limit in a compacted topic, where batches are decompressed repeatedly."""
 RECORDS_MAX: Final = 20_000
-"""Of a batch: so many are looked at when it is produced, in one turn."""
+"""Records of a batch; Produce checks them all in one iteration."""
 STEP: Final = 1_000
-"""Records that are looked at in one step."""
+"""Records examined in one step."""
 
 
 def find_record(data: bytes, timestamp: int) -> Steps[tuple[int, int] | None]:
-    """The first (offset, timestamp) of a batch that is at or after ``timestamp``, in steps.
+    """The (offset, timestamp) of the batch's first record at or after ``timestamp``, in steps.
 
-    Of a batch that cannot be looked into, or not within bounds, it is the first record, with the
-    timestamp of the header: a reader that starts there misses nothing. ``None`` where no record
-    reaches the timestamp.
+    For a batch that is damaged or exceeds the bounds, this is the base offset with the header's
+    largest timestamp: a consumer that starts there misses no record. ``None`` if all records are
+    older.
     """
     header = read_batch_header(data)
     try:
@@ -47,7 +47,7 @@ def _find(header: BatchHeader, records: bytes, timestamp: int) -> Steps[tuple[in
     for number in range(1, header.count + 1):
         length, start = wire.read_zigzag(records, pos)
         if length < 0:
-            raise CodecError("a record of negative length")
+            raise CodecError("negative record length")
         delta, offset_at = wire.read_zigzag(records, start + 1, 10)
         if header.base_timestamp + delta >= timestamp:
             offset_delta, _ = wire.read_zigzag(records, offset_at)

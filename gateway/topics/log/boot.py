@@ -1,7 +1,7 @@
-"""Whether the machine has run on since files were written, so that none of them lost anything.
+"""Detects whether the machine has rebooted since the store's files were written.
 
-What a process writes outlives its end, in the machine's memory; only the end of the machine takes
-what was not fsynced. The kernel names each of its runs.
+Data that a process wrote survives the process in the page cache; only a crash or power failure of
+the machine loses what was not fsynced. The kernel gives each boot an id.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def read_boot_id(source: Path = _BOOT_ID) -> str:
-    """The name of this run of the kernel; empty where it gives none."""
+    """The kernel's boot id; empty if there is none."""
     try:
         return source.read_text().strip()
     except OSError:
@@ -20,7 +20,7 @@ def read_boot_id(source: Path = _BOOT_ID) -> str:
 
 
 def is_same_boot(mark: Path, boot_id: str) -> bool:
-    """Whether ``mark`` was written in the run ``boot_id``; never where that has no name."""
+    """Whether the file ``mark`` has this ``boot_id``; ``False`` if the id is unknown."""
     try:
         return bool(boot_id) and mark.read_text() == boot_id
     except (OSError, UnicodeDecodeError):

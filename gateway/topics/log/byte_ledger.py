@@ -1,4 +1,4 @@
-"""How many bytes the segments of all partitions take, and which were written to longest ago."""
+"""Tracks the sizes of all segments, in the order of their last write."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 from gateway.topics.topic_catalogue import PartitionKey
 
 SegmentKey = tuple[PartitionKey, int]
-"""A partition and the base offset of a segment of it."""
+"""A partition and the base offset of one of its segments."""
 
 
 class _Partition(NamedTuple):
-    """What all segments of a partition share: one key, not one of each request that wrote."""
+    """A partition's segments; they share one key object instead of one of each request."""
 
     key: PartitionKey
     bases: set[int]
 
 
 class SegmentLedger:
-    """Sizes of segments, in the order of the last write to each."""
+    """The sizes of segments, in the order of the last write to each."""
 
     def __init__(self) -> None:
         self._sizes: OrderedDict[SegmentKey, int] = OrderedDict()
@@ -31,7 +31,7 @@ class SegmentLedger:
         return key in self._sizes
 
     def add(self, key: SegmentKey, size: int) -> None:
-        """Bytes were written to a segment, which is now the newest of all."""
+        """Count ``size`` bytes written to a segment, which becomes the most recently written."""
         if key not in self._sizes:
             partition = self._partitions.setdefault(key[0], _Partition(key[0], set()))
             partition.bases.add(key[1])
@@ -41,7 +41,7 @@ class SegmentLedger:
         self.total += size
 
     def remove(self, key: SegmentKey) -> None:
-        """The segment is gone."""
+        """Remove a deleted segment."""
         if key not in self._sizes:
             return
         self.total -= self._sizes.pop(key)
@@ -51,13 +51,13 @@ class SegmentLedger:
             del self._partitions[key[0]]
 
     def remove_partition(self, key: PartitionKey) -> None:
-        """All segments of a partition are gone."""
+        """Remove all segments of a partition."""
         partition = self._partitions.pop(key, None)
         for base_offset in partition.bases if partition is not None else ():
             self.total -= self._sizes.pop((key, base_offset))
 
     def oldest(self, is_kept: Callable[[SegmentKey], bool]) -> SegmentKey | None:
-        """The segment that was written to the longest ago, of those that are not kept."""
+        """The least recently written segment for which ``is_kept`` is false."""
         return next((key for key in self._sizes if not is_kept(key)), None)
 
     def partitions(self) -> list[PartitionKey]:

@@ -1,10 +1,9 @@
-"""Compaction of a partition: of each key the last record stays, at its own offset.
+"""Compacts a partition: the last record of each key stays, at its offset.
 
-A little at a time, on the event loop, and only in segments that nothing more is written to. Offsets
-of a segment have no gaps, so a run of batches of which nothing stays becomes one batch without
-records, as Kafka's cleaner leaves them. Records without a key stay. What marks a key as deleted
-stays for a day, so that readers come by. What is written is never more than what was read, and of
-neither is more than a batch in memory.
+Compaction runs on the event loop in small steps, on complete segments only. Offsets in a segment
+have no gaps, so a run of batches without remaining records becomes one empty batch, as Kafka's log
+cleaner leaves them. Records without a key stay. Tombstones stay for a day, so that consumers see
+them. The output is never larger than the input, and one batch of each is in memory at a time.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _RUN_MAX: Final = (1 << 31) - 1
 
 
 def compact_in_steps(log: PartitionLog, now_ms: int, segment_bytes: int) -> Iterator[Path | None]:
-    """Compact the segments that are complete now, in steps; appends and reads may come between.
+    """Compact the segments that are complete now, in steps; appends and reads may interleave.
 
-    Yields a file that is to be made durable before the next step, or ``None``. Raises ``OSError``,
-    where the records are as they were; so they are where the steps are not gone to their end.
+    Yields a file that must be fsynced before the next step, or ``None``. Raises ``OSError``. No
+    record is lost after an error or if the steps are abandoned.
     """
     closed, newest = deque(log.segments[:-1]), log.segments[-1:]
     last_offsets = LastOffsets()
@@ -52,7 +51,7 @@ def _compact_some(
     now_ms: int,
     segment_bytes: int,
 ) -> Iterator[Path | None]:
-    """Write what stays of the first segments into one file, and put it in their place."""
+    """Write the remaining records of the first segments to one file, and replace them by it."""
     group: list[Segment] = []
     draft = left[0].path.with_suffix(DRAFT_SUFFIX)
     with draft.open("wb") as file:
@@ -73,15 +72,15 @@ def _compact_some(
 
 
 def read_batches(log: PartitionLog, segment: Segment) -> Iterator[bytes]:
-    """The batches of a loaded segment, one by one; it ends where that is dropped meanwhile."""
+    """The batches of a loaded segment; ends early if the segment is deleted meanwhile."""
     batches = segment.list_batches()
-    # Before the file is looked at, which may be gone.
+    # Check first: the file of a deleted segment is gone.
     while segment in log.segments and (located := next(batches, None)) is not None:
         yield segment.read_batch(located)
 
 
 class _Writer:
-    """Writes batches that stay, with runs of offsets between them of which nothing does.
+    """Writes the remaining batches, and one empty batch for each run of removed ones.
 
     ``made`` is the segment that the file becomes.
     """
@@ -92,7 +91,7 @@ class _Writer:
         self._run: Batch | None = None
 
     def add(self, data: bytes, kept: bytes | None) -> None:
-        """What stays of the next batch, whose offsets follow those of the one before."""
+        """Add the next batch ``data``, of which ``kept`` remains."""
         if kept is not None:
             self._end_run()
             self._append(kept)
@@ -105,7 +104,7 @@ class _Writer:
         self._run = _make_empty(header.base_offset, header.last_offset)
 
     def finish(self) -> None:
-        """All is written, and in the file."""
+        """Write the last run and flush the file."""
         self._end_run()
         self._file.flush()
 
@@ -120,5 +119,5 @@ class _Writer:
 
 
 def _make_empty(base_offset: int, last_offset: int) -> Batch:
-    """A batch without records, of no producer."""
+    """A batch without records and without a producer."""
     return Batch(base_offset, last_offset, 0, 0, 0, 0, -1, -1, NO_PRODUCER_ID, -1, -1, 0, ())

@@ -1,6 +1,7 @@
-"""Idempotent producers of one partition: which batch is new, which a repetition; pure.
+"""The idempotent producers of one partition: detects duplicate and out-of-order batches; pure.
 
-The rules of Kafka's ``ProducerStateManager`` and ``ProducerAppendInfo``, without transactions.
+The rules are those of Kafka's ``ProducerStateManager`` and ``ProducerAppendInfo``, without
+transactions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from model.errors import ErrorCode
 from storage.codec.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, BatchHeader
 
 BATCHES_KEPT = 5
-"""As many as a producer may have in flight, and so repeat."""
+"""A producer may have this many batches in flight, and may retry any of them."""
 
 _MAGIC = b"MPS1"
 _FRAME = struct.Struct(">4sII")
@@ -25,7 +26,7 @@ _SEQUENCES = 1 << 31
 
 
 class AppendedBatch(NamedTuple):
-    """A batch of a producer that is in the log; sequence numbers are both inclusive."""
+    """A producer's batch in the log; both sequence numbers are inclusive."""
 
     first_sequence: int
     last_sequence: int
@@ -42,10 +43,9 @@ class _Producer:
 
 
 class ProducerStates:
-    """The last batches of each producer, at most ``limit`` producers: the least recent go.
+    """The last batches of each of the ``limit`` most recent producers.
 
-    A producer that is forgotten may go on with any sequence number, as one whose records Kafka
-    has expired.
+    An evicted producer may continue with any sequence number, as one that Kafka has expired.
     """
 
     def __init__(self, limit: int) -> None:
@@ -56,7 +56,7 @@ class ProducerStates:
         return len(self._producers)
 
     def find_duplicate(self, header: BatchHeader) -> AppendedBatch | None:
-        """The batch of the log that ``header`` repeats."""
+        """The batch in the log that ``header`` duplicates, if any."""
         producer = self._producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
@@ -67,15 +67,15 @@ class ProducerStates:
         return None
 
     def check_next(self, header: BatchHeader) -> None:
-        """Raises ``TopicDataError`` unless the batch continues what its producer sent."""
+        """Raise ``TopicDataError`` if the batch has a stale epoch or an unexpected sequence."""
         producer = self._producers.get(header.producer_id)
         if producer is None or header.producer_id <= NO_PRODUCER_ID:
             return
         if header.producer_epoch < producer.epoch:
             raise TopicDataError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} is at epoch {producer.epoch} here, "
-                f"not {header.producer_epoch}",
+                f"Epoch {header.producer_epoch} of producer {header.producer_id} is older than "
+                f"the current epoch {producer.epoch}.",
             )
         if header.producer_epoch > producer.epoch:
             expected = 0 if producer.epoch != NO_PRODUCER_EPOCH else header.base_sequence
@@ -86,8 +86,8 @@ class ProducerStates:
         if header.base_sequence != expected:
             raise TopicDataError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id} continues with sequence number {expected}, "
-                f"not {header.base_sequence}",
+                f"Out of order sequence number for producer {header.producer_id}: expected "
+                f"{expected}, got {header.base_sequence}.",
             )
 
     def record(self, header: BatchHeader, base_offset: int) -> None:
@@ -110,7 +110,7 @@ class ProducerStates:
             self._producers.popitem(last=False)
 
     def encode(self) -> bytes:
-        """All of it, least recent producer first, with a CRC."""
+        """Encode the state with a CRC, least recent producer first."""
         parts = []
         for producer_id, producer in self._producers.items():
             parts.append(_PRODUCER.pack(producer_id, producer.epoch, len(producer.batches)))
@@ -120,7 +120,7 @@ class ProducerStates:
 
 
 def decode_producers(data: bytes, limit: int) -> ProducerStates | None:
-    """What ``encode`` made, or ``None`` where the bytes are not whole."""
+    """Decode the result of ``encode``; ``None`` if it is truncated or damaged."""
     if len(data) < _FRAME.size:
         return None
     magic, length, crc = _FRAME.unpack_from(data)
@@ -142,5 +142,5 @@ def decode_producers(data: bytes, limit: int) -> ProducerStates | None:
 
 
 def compute_last_sequence(header: BatchHeader) -> int:
-    """The sequence number of the batch's last record; after 2^31 - 1 comes 0."""
+    """The sequence number of the batch's last record; it wraps from 2^31 - 1 to 0."""
     return (header.base_sequence + header.count - 1) % _SEQUENCES

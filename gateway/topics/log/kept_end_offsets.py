@@ -1,15 +1,14 @@
-"""The end offsets that partitions had, so that none goes back where records are lost.
+"""Durable end offsets of partitions, so that none goes back when records are lost.
 
-Records are written but not fsynced: the end of a process does not touch them, a power failure
-may take the last ones. Were their offsets given away again, a consumer that had read the lost
-records would take the new ones for old. So the end offsets alone, 28 bytes for a partition that
-was appended to, are written to one file and fsynced, at most once an interval and by a worker
-thread. That is far cheaper than fsyncing every segment, and what a power failure within an
-interval leaves open is closed by the committed offsets, which are durable: the caller lifts to
-them at start-up.
+Records are written but not fsynced: they survive the process, but a power failure may take the last
+ones. If their offsets were assigned again, a consumer that had read the lost records would skip the
+new ones. So a worker thread writes and fsyncs the end offsets alone, 28 bytes per appended
+partition, to one file, at most once an interval. That is far cheaper than fsyncing every segment.
+The committed offsets, which are durable, cover a power failure within an interval: the caller lifts
+the end offsets to them at start-up.
 
-The file is a list of frames (length, CRC, entries); a later entry adds to an earlier one, the
-larger offset counts. A frame that is not whole ends it.
+The file is a list of frames (length, CRC, entries). A partition may have several entries; the
+largest offset counts. A partial frame ends the file.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from model.ids import TopicId, TopicName
 from model.topics import TopicImage
 
 MAX_LIFT: Final = 1 << 62
-"""A committed offset above it is a client's mistake; the partition must stay usable."""
+"""A committed offset above this is a client's mistake; the partition must stay usable."""
 
 _FRAME = struct.Struct(">II")
 _ENTRY = struct.Struct(">16siq")
@@ -37,20 +36,20 @@ _log = logging.getLogger(__name__)
 
 
 class Frame(NamedTuple):
-    """Bytes to write, added to the file or, where it ``replaces`` it, in its place."""
+    """Bytes to append to the file, or to replace it with if ``replaces``."""
 
     data: bytes
     replaces: bool
 
 
 class EndOffsets:
-    """End offsets by partition. Raise them with ``lift``, and give its frames to ``write_frame``.
+    """The end offsets by partition; ``lift`` raises them, ``write_frame`` makes that durable.
 
-    ``write_frame`` alone may run in another thread, one frame at a time and in their order.
+    Only ``write_frame`` may run in another thread, one frame at a time and in order.
     """
 
     def __init__(self, path: Path) -> None:
-        """Read what is there. Raises ``OSError``."""
+        """Read the file at ``path``, if it exists. Raises ``OSError``."""
         self._path = path
         self._file_size = 0
         self._is_damaged = False
@@ -58,11 +57,11 @@ class EndOffsets:
         self._read()
 
     def get(self, key: PartitionKey) -> int:
-        """The end offset that the partition has had at least."""
+        """The highest known end offset of the partition, or 0."""
         return self._offsets.get(key, 0)
 
     def lift(self, offsets: Mapping[PartitionKey, int]) -> Frame | None:
-        """Raise what is lower; the frame that says so, or ``None`` where nothing was."""
+        """Raise end offsets that are lower; return the frame to write, or ``None`` if none was."""
         raised = {key: end for key, end in offsets.items() if end > self.get(key)}
         if not raised and not self._is_damaged:
             return None
@@ -77,16 +76,16 @@ class EndOffsets:
         return Frame(data, replaces)
 
     def forget(self, keys: Iterable[PartitionKey]) -> None:
-        """Drop partitions of deleted topics; the file loses them when it is written anew."""
+        """Drop partitions of deleted topics; the file drops them when it is next replaced."""
         for key in keys:
             self._offsets.pop(key, None)
 
     def partitions(self) -> list[PartitionKey]:
-        """The partitions that something is known of."""
+        """The partitions with a known end offset."""
         return list(self._offsets)
 
     def mark_damaged(self) -> None:
-        """A frame could not be written: what the file holds is unknown, the next replaces it."""
+        """Note a failed write: the file's content is unknown, so the next frame replaces it."""
         self._is_damaged = True
 
     def write_frame(self, frame: Frame) -> None:
@@ -117,12 +116,12 @@ class EndOffsets:
             pos += _FRAME.size + length
         self._file_size = pos
         if pos < len(data):
-            _log.warning("%s: the last %d bytes are not whole", self._path, len(data) - pos)
+            _log.warning("%s: the last %d bytes are a partial frame", self._path, len(data) - pos)
             self._is_damaged = True
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Fsync a folder, which makes the names in it durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -140,7 +139,7 @@ def _encode_frame(offsets: Mapping[PartitionKey, int]) -> bytes:
 def compute_lifts(
     image: TopicImage, floors: Mapping[tuple[TopicName, int], int]
 ) -> dict[PartitionKey, int]:
-    """The floors, by name and number, of those partitions that exist."""
+    """The floors, given by topic name and partition, of the partitions that exist."""
     wanted: dict[PartitionKey, int] = {}
     for (name, partition), floor in floors.items():
         topic = image.by_name.get(name)

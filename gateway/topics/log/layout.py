@@ -1,4 +1,4 @@
-"""Where things lie in the store's folder, and what is done to it outside of the event loop."""
+"""The layout of the store's folder, and the file operations that run off the event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class SegmentFile(NamedTuple):
-    """A segment file that was found; ``written_ns`` is the time of its last write."""
+    """A segment file found on disk; ``written_ns`` is the time of its last write."""
 
     key: PartitionKey
     base_offset: int
@@ -37,21 +37,21 @@ def find_segment_files(folder: Path) -> list[SegmentFile]:
     found: list[SegmentFile] = []
     for topic in folder.iterdir():
         if topic.suffix != _DELETED_SUFFIX and topic.is_dir():
-            # A topic that is deleted meanwhile takes its files with it.
+            # The topic may be deleted while it is listed.
             with contextlib.suppress(FileNotFoundError):
                 found.extend(_find_in_topic(topic))
     return found
 
 
 def find_leftovers(folder: Path) -> list[Path]:
-    """Folders of deleted topics that were set aside and are still to be removed."""
+    """The folders of deleted topics that are set aside but not removed yet."""
     return list(folder.glob("*" + _DELETED_SUFFIX))
 
 
 def remove_leftover(path: Path, is_stopping: Callable[[], bool]) -> None:
-    """Remove a folder that was set aside, as far as it gets until ``is_stopping``.
+    """Remove a folder that was set aside, until ``is_stopping``.
 
-    A topic of many partitions takes seconds; what is left goes after the next start.
+    A topic of many partitions takes seconds; the next start removes the rest.
     """
     for partition in path.iterdir():
         if is_stopping():
@@ -61,9 +61,9 @@ def remove_leftover(path: Path, is_stopping: Callable[[], bool]) -> None:
 
 
 def set_aside(folder: Path, topic_id: TopicId) -> Path | None:
-    """Take a deleted topic's folder out of use; what is left to remove, if anything.
+    """Rename a deleted topic's folder, which takes it out of use; return the folder to remove.
 
-    The renaming is what counts, removing may take its time.
+    ``None`` if there is no folder or it cannot be renamed. The removal may take its time.
     """
     path = folder / topic_id.hex()
     try:
@@ -71,22 +71,22 @@ def set_aside(folder: Path, topic_id: TopicId) -> Path | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        _log.error("records of a deleted topic stay in %s: %s", path, error)
+        _log.error("cannot remove the records of a deleted topic in %s: %s", path, error)
         return None
 
 
 def sync_file(path: Path) -> None:
-    """Make a complete segment durable; a best effort, for records are not promised to be."""
+    """Fsync a complete segment; best effort, as the store does not promise durable records."""
     try:
         make_durable(path)
     except FileNotFoundError:
         return
     except OSError as error:
-        _log.warning("%s cannot be synced: %s", path, error)
+        _log.warning("cannot fsync %s: %s", path, error)
 
 
 def make_durable(path: Path) -> None:
-    """Make what a file has durable; raises ``OSError``."""
+    """Fsync a file; raises ``OSError``."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Open files of the topic store, never more than a set number; the least recently used close."""
+"""An LRU cache of the topic store's open files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class OpenFiles:
-    """File descriptors by path. A descriptor is good until the next call for another path."""
+    """At most ``limit`` file descriptors by path; each is valid until the next call."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -18,9 +18,9 @@ class OpenFiles:
         return len(self._open)
 
     def get(self, path: Path) -> int:
-        """A descriptor to read and write the file; ``FileNotFoundError`` where there is none.
+        """A descriptor to read and write an existing file.
 
-        One that is gone must not come back, empty, by being read.
+        Raises ``FileNotFoundError``: a read must not recreate a deleted file.
         """
         descriptor = self._open.get(path)
         if descriptor is not None:
@@ -29,7 +29,7 @@ class OpenFiles:
         return self._add(path, 0)
 
     def create(self, path: Path) -> None:
-        """Make the file if it is not there. Raises ``OSError``."""
+        """Create the file if it does not exist. Raises ``OSError``."""
         if path not in self._open:
             self._add(path, os.O_CREAT)
 
@@ -40,7 +40,7 @@ class OpenFiles:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Close all."""
+        """Close all files."""
         while self._open:
             os.close(self._open.popitem()[1])
 
@@ -62,7 +62,7 @@ def write_at(descriptor: int, data: bytes, position: int) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a file in place whole: a reader, also after a crash, sees the old one or the new."""
+    """Replace a file atomically: a reader sees the old content or the new, also after a crash."""
     draft = path.with_name(path.name + ".tmp")
     with draft.open("wb") as file:
         file.write(data)

@@ -1,4 +1,4 @@
-"""The open partitions of the store, and the bound on what all of them take together."""
+"""The open partitions of the store, and the size limit of all partitions together."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _log = logging.getLogger(__name__)
 
 
 class _Opening(NamedTuple):
-    """A partition that is being opened, and the steps that are left of it."""
+    """A partition that is being opened, and its remaining steps."""
 
     log: PartitionLog
     steps: Steps[None]
 
 
 class PartitionLogs:
-    """Partitions are opened when they are asked for, and stay open; their files do not."""
+    """The partitions of the store; each is opened on first use and stays open, unlike its files."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class PartitionLogs:
         on_complete: Callable[[Path], object],
         on_superseded: Callable[[PartitionKey], None],
     ) -> None:
-        """``end_offset_of`` tells what a partition ended at once, at least, ``policy_of`` what is
-        kept of a topic; ``on_complete`` is called with each segment file that nothing more is
-        written to, ``on_superseded`` with each partition that is to be compacted.
+        """``end_offset_of`` returns a lower bound of a partition's end offset, ``policy_of`` a
+        topic's cleanup policy. ``on_complete`` is called with each completed segment file,
+        ``on_superseded`` with each partition that needs compaction.
         """
         self._folder = folder
         self._settings = settings
@@ -62,10 +62,10 @@ class PartitionLogs:
         return self._logs.get(key)
 
     def open_in_steps(self, key: PartitionKey) -> Steps[None]:
-        """Open a partition, unless it is open. Raises ``OSError``.
+        """Open a partition unless it is open. Raises ``OSError``.
 
-        All who ask for it share the work. Who does so must see to it that the topic is still there
-        before each step: what is forgotten meanwhile would be opened anew.
+        Concurrent callers share the work. Before each step the caller must check that the topic
+        still exists: otherwise a removed partition would be opened again.
         """
         while key not in self._logs:
             opening = self._opening.get(key)
@@ -94,20 +94,20 @@ class PartitionLogs:
         self._logs[key] = log
 
     def add_found(self, found: Iterable[SegmentFile]) -> None:
-        """Count files of partitions that are not open yet."""
+        """Count the files of partitions that are not open yet."""
         for file in sorted(found, key=lambda file: file.written_ns):
             if file.key not in self._logs:
                 self._ledger.add((file.key, file.base_offset), file.size)
 
     def partitions(self) -> list[PartitionKey]:
-        """The partitions that have records, open or not."""
+        """The partitions that have segments, open or not."""
         return self._ledger.partitions()
 
     def make_room(self, key: PartitionKey, size: int) -> Steps[None]:
-        """Drop what was written to the longest ago until so many bytes more are within the bound.
+        """Delete the least recently written segments until ``size`` more bytes fit the limit.
 
-        In steps: it may have to be opened first, and be very many small segments. What is written
-        to next is the newest then, and stays.
+        In steps, because partitions may have to be opened first, and there may be many small
+        segments. The newest segment of ``key``, which is written next, stays.
         """
         while self._ledger.total + size > self._settings.gateway_topics_total_bytes:
             oldest = self._find_oldest_but(key)
@@ -126,7 +126,7 @@ class PartitionLogs:
             yield
 
     def _find_oldest_but(self, key: PartitionKey) -> SegmentKey | None:
-        """The oldest that may go, but for what this open partition is written to."""
+        """The oldest segment that may be deleted, except the newest one of this partition."""
         log = self._logs.get(key)
         newest = log.segments[-1].base_offset if log is not None and log.segments else None
         return self._ledger.oldest(
@@ -134,9 +134,9 @@ class PartitionLogs:
         )
 
     def on_append(self, key: PartitionKey, log: PartitionLog, size: int) -> None:
-        """Bytes were appended: drop old segments as far as the bounds ask for it.
+        """Count appended bytes, and apply retention, compaction and the total limit.
 
-        Of the bound of all, ``make_room`` has left little to do, and does the rest the next time.
+        ``make_room`` has left little to delete for the total limit; it deletes the rest next time.
         """
         newest = log.segments[-1]
         self._ledger.add((key, newest.base_offset), size)
@@ -156,7 +156,7 @@ class PartitionLogs:
             self._drop_until(oldest)
 
     def compact_in_steps(self, key: PartitionKey, now_ms: int) -> Iterator[Path | None]:
-        """Compact a partition, as ``gateway.topics.log.compaction`` has it; raises ``OSError``."""
+        """Compact a partition (``gateway.topics.log.compaction``); raises ``OSError``."""
         for _ in self.open_in_steps(key):
             yield None
         log = self._logs[key]
@@ -173,7 +173,7 @@ class PartitionLogs:
                 self._ledger.add((key, base_offset), segment.size)
 
     def remove(self, key: PartitionKey) -> None:
-        """Forget a partition whose topic is deleted; its files are the caller's to remove."""
+        """Close a partition whose topic is deleted; the caller removes the files."""
         opening = self._opening.pop(key, None)
         log = self._logs.pop(key, None) if opening is None else opening.log
         for segment in log.segments if log is not None else ():
@@ -187,11 +187,11 @@ class PartitionLogs:
         self._logs.clear()
 
     def _is_compacted(self, segment: SegmentKey) -> bool:
-        """Whether no record of it may go that is the last of its key."""
+        """Whether the segment's topic is compacted only, so that it must not be deleted whole."""
         return self._policy_of(segment[0].topic_id) == COMPACT
 
     def _drop_until(self, oldest: SegmentKey) -> None:
-        """Drop a segment of an open partition, and what is before it there."""
+        """Delete a segment of an open partition and all segments before it."""
         key, base_offset = oldest
         self._drop(key, self._logs[key].drop_until(base_offset))
         self._ledger.remove(oldest)

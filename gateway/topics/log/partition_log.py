@@ -1,12 +1,12 @@
-"""The records of one partition: segment files, the producers' state beside them, retention.
+"""The log of one partition: segment files, producer state snapshots, retention.
 
-In the partition's folder lie ``<base offset>.log`` files and, for the newest segments, a
+The partition's folder has ``<base offset>.log`` files and, for the newest segments, a
 ``<base offset>.producers`` file with the state of idempotent producers at that offset, so that
-opening reads the newest segment only. What is on disk is all there is: opening goes through the
-newest segment, checks every CRC and cuts off what is not whole.
+opening needs to read the newest segment only. Opening checks every CRC of that segment and
+truncates a partial batch at its end; there is no other recovery state.
 
-Compaction puts one file in the place of several. It is named ``<base offset>-<next offset>.swap``
-from when it counts until those are removed, so that opening can go on with it.
+Compaction replaces several files by one. From the moment it counts until the old ones are removed,
+it is named ``<base offset>-<next offset>.swap``, so that opening can finish the replacement.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ SWAP_SUFFIX = ".swap"
 DRAFT_SUFFIX = ".draft"
 
 LEADER_EPOCH = 0
-"""Partitions that are kept here have had one leader ever."""
+"""The leader of a partition stored here never changes."""
 
 _LAST_OFFSET = (1 << 63) - 1
 _log = logging.getLogger(__name__)
 
 
 class Appended(NamedTuple):
-    """Where a batch is; ``new_bytes`` is 0 for one that was there before."""
+    """The position of an appended batch; ``new_bytes`` is 0 for a duplicate."""
 
     base_offset: int
     new_bytes: int
@@ -61,9 +61,9 @@ class Appended(NamedTuple):
 
 
 class PartitionLog:
-    """An open partition. ``end_offset`` never goes back, ``start_offset`` neither.
+    """An open partition; neither ``start_offset`` nor ``end_offset`` ever goes back.
 
-    ``compacted_bytes`` is what its complete segments took when they were last compacted.
+    ``compacted_bytes`` is the size of its complete segments after the last compaction.
     """
 
     __slots__ = (
@@ -79,10 +79,10 @@ class PartitionLog:
     def __init__(
         self, folder: Path, files: OpenFiles, settings: TopicSettings, end_offset_floor: int
     ) -> None:
-        """The partition in ``folder``, which need not be there yet; ``recover`` comes next.
+        """The partition in ``folder``, which need not exist yet; call ``recover`` next.
 
-        Offsets below ``end_offset_floor`` were given away once, so that where the files end
-        below it the next record gets that offset. Raises ``OSError``.
+        Offsets below ``end_offset_floor`` were assigned before, so if the files end below it, the
+        next record gets that offset. Raises ``OSError``.
         """
         self._folder = folder
         self._files = files
@@ -93,9 +93,9 @@ class PartitionLog:
         self.compacted_bytes = 0
 
     def recover(self) -> Steps[None]:
-        """Read what must be known of the files, in steps; the log is open after the last.
+        """Load producer state and the newest segments, in steps; the log is open after the last.
 
-        Raises ``OSError``. Only the last step, after the last yield, changes anything on disk.
+        Raises ``OSError``. Only the code after the last yield changes anything on disk.
         """
         if not self.segments:
             return
@@ -110,7 +110,7 @@ class PartitionLog:
 
     @property
     def start_offset(self) -> int:
-        """The offset from which on records are kept."""
+        """The log start offset."""
         return self.segments[0].base_offset if self.segments else self.end_offset
 
     @property
@@ -120,18 +120,18 @@ class PartitionLog:
 
     @property
     def closed_bytes(self) -> int:
-        """Bytes of the segments that nothing more is written to."""
+        """Bytes of the complete segments: all but the newest."""
         return sum(segment.size for segment in self.segments[:-1])
 
     def append(self, batch: ProducedBatch) -> Appended:
-        """Append a batch, unless it was before. Raises ``TopicDataError`` or ``OSError``."""
+        """Append a batch unless it is a duplicate. Raises ``TopicDataError`` or ``OSError``."""
         duplicate = self._producers.find_duplicate(batch.header)
         if duplicate is not None:
             return Appended(duplicate.base_offset, 0, duplicate.max_timestamp)
         self._producers.check_next(batch.header)
         offset = self.end_offset
         if offset > _LAST_OFFSET - batch.header.count:
-            raise TopicDataError(ErrorCode.KAFKA_STORAGE_ERROR, "the partition has no offsets left")
+            raise TopicDataError(ErrorCode.KAFKA_STORAGE_ERROR, "The partition is out of offsets.")
         header = replace(
             batch.header, base_offset=offset, last_offset=offset + batch.header.last_offset
         )
@@ -142,49 +142,46 @@ class PartitionLog:
         return Appended(offset, len(data))
 
     def load_in_steps(self, segment: Segment) -> Steps[None]:
-        """Load what a start has left unread of a segment, unless it is dropped meanwhile.
+        """Load a segment in steps, unless it is deleted meanwhile.
 
-        Whoever else asks for it shares the work. Raises ``OSError``.
+        Concurrent callers share the work. Raises ``OSError``.
         """
         while not segment.is_loaded and segment in self.segments:
             self._load_some(segment)
             yield
 
     def must_load(self, offset: int) -> bool:
-        """Whether ``load_for_read`` of this offset has something to do."""
+        """Whether ``load_for_read`` of this offset has a segment to load."""
         return self._find_unread(offset) is not None
 
     def load_for_read(self, offset: int) -> Steps[None]:
-        """Load, in steps, what ``read`` of this offset needs now. Raises ``OSError``."""
+        """Load the segments that ``read`` of this offset needs, in steps. Raises ``OSError``."""
         while (segment := self._find_unread(offset)) is not None:
             self._load_some(segment)
             yield
 
     def read(self, offset: int, max_bytes: int, at_least_one: bool) -> bytes:
-        """Whole batches from ``offset`` on, of one segment, which is loaded (``load_for_read``).
+        """Whole batches from ``offset`` on, of one segment; call ``load_for_read`` before.
 
-        Raises ``TopicDataError`` where the offset is outside of the log, or ``OSError``.
+        Raises ``TopicDataError`` if the offset is out of range, or ``OSError``.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise TopicDataError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is outside of {self.start_offset} to {self.end_offset}",
+                f"Offset {offset} is out of range {self.start_offset} to {self.end_offset}.",
             )
         if max_bytes < HEADER_SIZE and not at_least_one:
             return b""
         for segment in islice(self.segments, self._find_number(offset), None):
-            assert segment.is_loaded, "a segment is loaded before it is read"
+            assert segment.is_loaded, "a segment must be loaded before it is read"
             data = segment.read(offset, max_bytes, at_least_one)
-            # An end that was lifted, or a damaged file, leaves a gap: go on behind it.
+            # A raised end offset or a damaged file leaves a gap: continue after it.
             if data or segment.next_offset > offset:
                 return data
         return b""
 
     def find_offset(self, timestamp: int) -> Steps[OffsetResult]:
-        """The offset for a timestamp or for one of the special ones, in steps.
-
-        Raises ``OSError``.
-        """
+        """Look up the offset of a timestamp or special timestamp, in steps. Raises ``OSError``."""
         if timestamp == LATEST_TIMESTAMP:
             return OffsetResult(ErrorCode.NONE, self.end_offset, leader_epoch=LEADER_EPOCH)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -204,8 +201,8 @@ class PartitionLog:
     def find_timestamp(self, timestamp: int) -> Steps[tuple[int, int]]:
         """The first (offset, timestamp) at or after ``timestamp``; (-1, -1) if there is none.
 
-        Segments may be dropped, or compacted into others, between the steps: it goes on with what
-        holds the offset that it has come to. What is appended meanwhile is not looked at.
+        Segments may be deleted or compacted between the steps; the search then continues in the
+        segment that holds the offset reached. Records appended meanwhile are not searched.
         """
         offset, end_offset = self.start_offset, self.end_offset
         while offset < end_offset and self.segments:
@@ -232,7 +229,7 @@ class PartitionLog:
         for segment in tuple(self.segments):
             yield from self.load_in_steps(segment)
         looked_for = NO_TIMESTAMP
-        # What had it may be dropped while it is looked for.
+        # The segment with it may be deleted during the search: then look for the new largest.
         while (largest := self._compute_max_timestamp()) not in (NO_TIMESTAMP, looked_for):
             looked_for = largest
             found = yield from self.find_timestamp(largest)
@@ -244,7 +241,7 @@ class PartitionLog:
         return max((segment.max_timestamp for segment in self.segments), default=NO_TIMESTAMP)
 
     def apply_retention(self) -> Iterator[Segment]:
-        """Drop the oldest segments that the size allows to go; yields them, dropped."""
+        """Delete the oldest segments beyond the retention size; yields each after deletion."""
         while (
             len(self.segments) > 1
             and self.size - self.segments[0].size >= self._settings.gateway_topics_retention_bytes
@@ -252,23 +249,23 @@ class PartitionLog:
             yield self._drop_first()
 
     def drop_until(self, base_offset: int) -> Iterator[Segment]:
-        """Drop the segment with this base offset and all before it; yields them, dropped."""
+        """Delete the segment of this base offset and all before it; yields each after deletion."""
         while self.segments and self.segments[0].base_offset <= base_offset:
             if len(self.segments) == 1:
                 if self.segments[0].base_offset == self.end_offset:
                     return
-                # The name of an empty segment keeps the end offset when its records are gone.
+                # The file name of a new empty segment preserves the end offset.
                 self._roll()
             yield self._drop_first()
 
     def make_segment(self, base_offset: int) -> Segment:
-        """An empty one, that is not the partition's yet."""
+        """Create an empty segment that is not part of the partition yet."""
         return Segment(self._folder, base_offset, self._files)
 
     def replace_segments(self, group: Sequence[Segment], draft: Path, made: Segment) -> None:
-        """Put the file ``draft`` in the place of segments that lie together, as ``made``.
+        """Replace the adjacent segments of ``group`` by the file ``draft``, as ``made``.
 
-        Raises ``OSError``. Does nothing where they are not the partition's any more.
+        Discards the file if one of them was deleted meanwhile. Raises ``OSError``.
         """
         if not all(segment in self.segments for segment in group):
             draft.unlink(missing_ok=True)
@@ -288,13 +285,13 @@ class PartitionLog:
             self._roll()
         newest = self.segments[-1]
         is_full = newest.size + size > self._settings.gateway_topics_segment_bytes
-        # Where the end was lifted there is a gap, and a segment has none.
+        # A raised end offset leaves a gap, which a segment must not have.
         if newest.next_offset != self.end_offset or (newest.size and is_full):
             self._roll()
         return self.segments[-1]
 
     def _roll(self) -> None:
-        """Begin a new segment at the end offset."""
+        """Start a new segment at the end offset."""
         segment = Segment(self._folder, self.end_offset, self._files)
         write_file(self._producers_path(segment), self._producers.encode())
         self._files.create(segment.path)
@@ -309,12 +306,12 @@ class PartitionLog:
         return segment
 
     def _find_number(self, offset: int) -> int:
-        """Which segment holds an offset, or is the first; there is one."""
+        """The index of the segment that holds an offset, or 0."""
         number = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
         return max(number, 0)
 
     def _find_unread(self, offset: int) -> Segment | None:
-        """The first segment that ``read`` would look into and that is not loaded."""
+        """The first segment that ``read`` would need and that is not loaded."""
         if not self.segments or not self.start_offset <= offset <= self.end_offset:
             return None
         for segment in islice(self.segments, self._find_number(offset), None):
@@ -340,7 +337,7 @@ class PartitionLog:
         return segment.path.with_suffix(PRODUCERS_SUFFIX)
 
     def _find_producers(self) -> int:
-        """The newest segment at whose beginning the producers' state is known, and that state."""
+        """Load the newest valid producer snapshot; return the index of its segment, or 0."""
         limit = self._settings.gateway_topics_producers_per_partition
         for number in range(len(self.segments) - 1, -1, -1):
             try:
@@ -372,7 +369,7 @@ def _find_segments(folder: Path, files: OpenFiles) -> list[Segment]:
 
 
 def _finish_swaps(folder: Path) -> None:
-    """Go on with what was compacted and not put in place when the process ended."""
+    """Finish replacements that compaction had begun when the process ended; delete drafts."""
     for draft in folder.glob(f"*{DRAFT_SUFFIX}"):
         draft.unlink()
     for swap in folder.glob(f"*{SWAP_SUFFIX}"):

@@ -1,7 +1,7 @@
-"""The cleanup policies that topics were created with, where it is another than ``delete``.
+"""Stores the cleanup policies of topics that were created with another one than ``delete``.
 
-A small file in the topic's folder says so. It is durable before the topic is created, so that no
-topic that was asked to keep the last record of each key ever drops one.
+The policy is a small file in the topic's folder. It is durable before the topic is created, so a
+compacted topic never loses the last record of a key.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from model.ids import TopicId
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = frozenset({DELETE, COMPACT, "compact,delete", "delete,compact"})
-"""What Kafka accepts as ``cleanup.policy``, but for the empty list."""
+"""The values of ``cleanup.policy`` that Kafka accepts, except the empty list."""
 
 FILE_NAME: Final = "cleanup-policy"
 
 
 class CleanupPolicies:
-    """Policies by topic. ``write`` and ``remove`` alone may run in another thread."""
+    """The policies by topic. Only ``write`` may run in another thread."""
 
     def __init__(self, folder: Path) -> None:
-        """Read what is in ``folder``. Raises ``OSError``."""
+        """Read the policies in ``folder``. Raises ``OSError``."""
         self._folder = folder
         self._policies: dict[TopicId, str] = {}
         for path in folder.glob(f"*/{FILE_NAME}"):
@@ -38,19 +38,19 @@ class CleanupPolicies:
         return self._policies.get(topic_id, DELETE)
 
     def topic_ids(self) -> Collection[TopicId]:
-        """The topics that have another policy than ``delete``."""
+        """The topics with another policy than ``delete``."""
         return self._policies.keys()
 
     def add(self, topic_id: TopicId, policy: str) -> None:
-        """From now on; what is written makes it last."""
+        """Apply a policy from now on, in memory; ``write`` makes it durable."""
         self._policies[topic_id] = policy
 
     def forget(self, topic_id: TopicId) -> None:
-        """The topic is gone, and its folder with it."""
+        """Drop a deleted topic's policy from memory."""
         self._policies.pop(topic_id, None)
 
     def write(self, topic_id: TopicId, policy: str) -> None:
-        """Make the policy of a topic durable, before there is the topic. Raises ``OSError``."""
+        """Make a topic's policy durable, before the topic is created. Raises ``OSError``."""
         folder = self._folder / topic_id.hex()
         folder.mkdir(exist_ok=True)
         with (folder / FILE_NAME).open("w") as file:

@@ -1,10 +1,10 @@
-"""What a producer may append: the checks of one RecordBatch v2, and its bytes as they are stored.
+"""Validates a produced record batch (format v2), and makes its bytes as stored.
 
-Codes are those of Kafka 4.3 (``ProduceRequest.validateRecords``, ``UnifiedLog``,
-``LogValidator``). Compressed records are unpacked only for a compacted topic, which has to be
-looked into again and again, and within bounds, so that a small request cannot make the server work
-for a large one; else only their header is checked. Kafka unpacks them always and refuses records
-that do not fit their header, or that are from the future, also there.
+The error codes are those of Kafka 4.3 (``ProduceRequest.validateRecords``, ``UnifiedLog``,
+``LogValidator``). Unlike Kafka, compressed batches are decompressed for compacted topics only,
+which need that again for every compaction, and within bounds, so that a small request cannot cause
+large work. In other topics only the header of a compressed batch is checked; Kafka would also
+reject records that contradict the header or are from the future.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ _MIN_RECORD_SIZE = 7
 
 
 class InvalidTimestamp(TopicDataError):
-    """Records from the future, by their index in the batch."""
+    """Records have timestamps too far in the future; ``indexes`` are their batch indexes."""
 
     def __init__(self, indexes: tuple[int, ...]) -> None:
         super().__init__(
-            ErrorCode.INVALID_TIMESTAMP, "records have timestamps more than an hour ahead"
+            ErrorCode.INVALID_TIMESTAMP, "Records have timestamps more than an hour in the future."
         )
         self.indexes = indexes
 
 
 @dataclass(frozen=True, slots=True)
 class ProducedBatch:
-    """One batch that passed the checks: its bytes alone, and what its header says."""
+    """A validated batch: its bytes and its parsed header."""
 
     data: bytes
     header: BatchHeader
 
     def at(self, offset: int) -> bytes:
-        """The bytes as they are stored at ``offset``; neither field is covered by the CRC."""
+        """The bytes as stored at ``offset``, with leader epoch 0; the CRC covers neither field."""
         data = bytearray(self.data)
         _BASE_OFFSET.pack_into(data, 0, offset)
         struct.pack_into(">i", data, _LEADER_EPOCH_AT, 0)
@@ -71,42 +71,42 @@ class ProducedBatch:
 
 
 def check_sent(records: bytes | None, version: int) -> bytes:
-    """The one batch in the records of a Produce request, cut off what follows it.
+    """The one batch in the records of a Produce request, without trailing bytes.
 
-    Raises ``TopicDataError`` unless it is exactly one of format v2, in a compression that
-    ``version`` of Produce allows.
+    Raises ``TopicDataError`` unless there is exactly one batch, in format v2, with a compression
+    that ``version`` of Produce allows.
     """
     size = _compute_batch_size(records or b"")
     if records is None or size is None:
-        raise _invalid("a produce request has one record batch for each partition, this has none")
+        raise _invalid("Produce requests must have exactly one record batch per partition, not 0.")
     magic = records[_MAGIC_AT]
     if magic > 2:
-        raise _corrupt(f"no message format v{magic} is known")
+        raise _corrupt(f"Unknown record batch magic {magic}.")
     if magic < 2:
-        raise _invalid(f"message format v{magic} is refused, produce in v2")
+        raise _invalid(f"Produce requests must have record batches of magic 2, not {magic}.")
     if size < HEADER_SIZE:
-        raise _corrupt(f"a record batch has {HEADER_SIZE} bytes or more, not {size}")
+        raise _corrupt(f"The record batch has {size} bytes, fewer than its header's {HEADER_SIZE}.")
     if version < 7 and records[_CRC_START + 1] & 7 == ZSTD:
         raise TopicDataError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later"
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "ZSTD needs Produce version 7 or later."
         )
     if _compute_batch_size(records[size:]) is not None:
-        raise _invalid("a produce request has one record batch for each partition, this has more")
+        raise _invalid("Produce requests must have exactly one record batch per partition.")
     return records if size == len(records) else records[:size]
 
 
 def check_batch(
     data: bytes, max_bytes: int, now_ms: int, *, is_compacted: bool = False
 ) -> ProducedBatch:
-    """The batch, if it may be appended; raises ``TopicDataError`` with Kafka's code."""
+    """Validate a batch before it is appended; raises ``TopicDataError`` with Kafka's code."""
     if len(data) > max_bytes:
         raise TopicDataError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"the record batch has {len(data)} bytes, at most {max_bytes} are taken "
-            "(message.max.bytes)",
+            f"The record batch has {len(data)} bytes, which exceeds message.max.bytes "
+            f"({max_bytes}).",
         )
     if struct.unpack_from(">q", data)[0] != 0:
-        raise _invalid("the base offset of a batch that is produced is 0")
+        raise _invalid("The base offset of a produced record batch must be 0.")
     try:
         header = read_batch_header(data)
         check_crc(data, 0, header)
@@ -116,8 +116,10 @@ def check_batch(
         raise _invalid(str(error)) from None
     _check_header(header)
     if header.count > RECORDS_MAX:
-        # Producers cut a batch in two for this, as often as it takes (KIP-126).
-        raise _too_large(f"the record batch has {header.count} records, {RECORDS_MAX} are taken")
+        # On this error a producer splits the batch, repeatedly if necessary (KIP-126).
+        raise _too_large(
+            f"The record batch has {header.count} records, which exceeds {RECORDS_MAX}."
+        )
     max_timestamp = header.max_timestamp
     if header.compression == 0:
         max_timestamp = _check_records(data, header, now_ms + _TIMESTAMP_AFTER_MAX_MS)
@@ -137,33 +139,36 @@ def _unpack(data: bytes, header: BatchHeader) -> bytes:
     try:
         return decompress(header.compression, records, max_bytes=DECODED_BYTES_MAX)
     except TooLargeError as error:
-        raise _too_large(f"{error} in a compacted topic") from None
+        raise _too_large(f"Compacted topic: {error}") from None
     except CodecError as error:
         raise _invalid(str(error)) from None
 
 
 def _check_header(header: BatchHeader) -> None:
     if header.is_control:
-        raise _invalid("clients do not write control records")
+        raise _invalid("Clients are not allowed to write control records.")
     if header.is_transactional:
-        # What Kafka says where the request has no transactional id; to a client it is final.
+        # Kafka's error for a request without a transactional id; clients treat it as fatal.
         raise TopicDataError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not supported here"
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactions are not supported."
         )
     if header.compression > ZSTD:
         raise TopicDataError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"no compression {header.compression} is known"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type {header.compression}."
         )
     if header.count < 1 or header.last_offset != header.count - 1:
-        raise _invalid(f"{header.count} records do not end at offset delta {header.last_offset}")
+        raise _invalid(
+            f"{header.count} records do not match last offset delta {header.last_offset}."
+        )
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
-        raise _invalid("a batch with a producer id has a sequence number")
+        raise _invalid("A record batch with a producer id must have a sequence number.")
 
 
 def _check_records(data: bytes, header: BatchHeader, timestamp_limit: int) -> int:
-    """The largest timestamp of the records, which is not believed as the header has it.
+    """Validate the records, and compute their largest timestamp instead of trusting the header.
 
-    Raises unless the records are whole, as many as the header says, and not from the future.
+    Raises ``TopicDataError`` if a record is malformed or from the future, or if the count differs
+    from the header's.
     """
     pos = HEADER_SIZE
     max_timestamp = -1
@@ -180,16 +185,16 @@ def _check_records(data: bytes, header: BatchHeader, timestamp_limit: int) -> in
             if timestamp > timestamp_limit:
                 late.append(index)
     except wire.BAD_INPUT as error:
-        raise _invalid(f"the batch has records that cannot be read: {error}") from None
+        raise _invalid(f"The record batch has malformed records: {error}") from None
     if pos != len(data):
-        raise _invalid(f"{len(data) - pos} bytes follow the last record")
+        raise _invalid(f"The record batch has {len(data) - pos} bytes after its last record.")
     if late:
         raise InvalidTimestamp(tuple(late))
     return max_timestamp
 
 
 def _check_record(data: bytes, pos: int, end: int) -> int:
-    """The timestamp delta of a record; its offset delta is not believed by Kafka either."""
+    """Validate a record and return its timestamp delta; like Kafka, ignore its offset delta."""
     timestamp_delta, pos = wire.read_zigzag(data, pos + 1, 10)
     _, pos = wire.read_zigzag(data, pos)
     for _ in range(2):
@@ -210,14 +215,14 @@ def _check_record_headers(data: bytes, pos: int, count: int) -> int:
     for _ in range(count):
         name, pos = wire.read_zigzag(data, pos)
         if name < 0:
-            raise CodecError("a record header has no name")
+            raise CodecError("a record header has a null key")
         value, pos = wire.read_zigzag(data, pos + name)
         pos += max(value, 0)
     return pos
 
 
 def _with_create_time(data: bytes, max_timestamp: int) -> bytes:
-    """The batch with CreateTime, which every topic has here, and its true largest timestamp."""
+    """The batch with timestamp type CreateTime, which all topics here have, and this timestamp."""
     changed = bytearray(data)
     changed[_CRC_START + 1] &= ~_LOG_APPEND_TIME
     struct.pack_into(">q", changed, _MAX_TIMESTAMP_AT, max_timestamp)
@@ -226,12 +231,12 @@ def _with_create_time(data: bytes, max_timestamp: int) -> bytes:
 
 
 def _compute_batch_size(data: bytes) -> int | None:
-    """The size of the first batch, or ``None`` where there is no whole one."""
+    """The size of the first batch, or ``None`` if there is no whole one."""
     if len(data) < _MAGIC_AT + 1:
         return None
     length = _LENGTH_AND_EPOCH.unpack_from(data, 8)[0]
     if length < _LEGACY_OVERHEAD:
-        raise _corrupt(f"a record batch says that it has {length} bytes")
+        raise _corrupt(f"The record batch length {length} is too small.")
     size = int(length) + _SIZE_PREFIX
     return size if size <= len(data) else None
 

@@ -1,7 +1,7 @@
-"""One batch of a compacted topic: what is in it, and the batch with fewer of its records.
+"""Parses one batch of a compacted topic, and rewrites it without its superseded records.
 
-Both in steps, for they run on the event loop over what strangers wrote. A batch that cannot be
-looked into within bounds is left alone; Produce refuses such in a compacted topic.
+Both run in steps, because they process untrusted data on the event loop. A batch that is damaged or
+exceeds the bounds is left alone; Produce rejects such batches in a compacted topic.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from storage.log.compression import compress, decompress
 
 KEYS_MAX: Final = 1_000_000
 STEP: Final = 1_000
-"""Records that are looked at in one step."""
+"""Records examined in one step."""
 
 _DIGEST_BYTES = 20
 _MIN_RECORD_SIZE = 7
 
 
 class LastOffsets:
-    """The last offset of each key, of so many keys at most; long keys are known by digests.
+    """The last offset of each of up to ``keys_max`` keys; long keys are stored as digests.
 
-    A key that is not known keeps its records, and what marks it as deleted, so that it needs none.
+    A key beyond that limit keeps all its records, tombstones included, which is always safe.
     """
 
     __slots__ = ("_keys_max", "_offsets")
@@ -38,14 +38,14 @@ class LastOffsets:
         self._offsets: dict[bytes, int] = {}
 
     def note(self, record: FoundRecord) -> None:
-        """A record that comes after all that were noted before."""
+        """Note a record; records must be noted in offset order."""
         if record.key is not None and (
             record.key in self._offsets or len(self._offsets) < self._keys_max
         ):
             self._offsets[record.key] = record.offset
 
     def keeps(self, record: FoundRecord, horizon_ms: int) -> bool:
-        """Whether the record stays; what marks a deletion goes if it is older (wall ms)."""
+        """Whether compaction keeps the record; it drops tombstones up to ``horizon_ms`` (wall)."""
         if record.key is None:
             return True
         last = self._offsets.get(record.key)
@@ -55,7 +55,7 @@ class LastOffsets:
 
 
 class FoundRecord(NamedTuple):
-    """A record and where it lies in its batch's records; ``is_mark``: its key is deleted."""
+    """A record and its position in the batch's records; ``is_mark``: it is a tombstone."""
 
     offset: int
     timestamp: int
@@ -66,7 +66,7 @@ class FoundRecord(NamedTuple):
 
 
 class LookedInto(NamedTuple):
-    """A batch: its header, its records as they are when not compressed, and each of them."""
+    """A parsed batch: its header, its decompressed records, and each record."""
 
     header: BatchHeader
     records: bytes
@@ -74,7 +74,7 @@ class LookedInto(NamedTuple):
 
 
 def look_into(data: bytes) -> Generator[None, None, LookedInto | None]:
-    """What is in a batch; ``None`` where it is damaged, or more than may be looked into."""
+    """Parse a batch in steps; ``None`` if it is damaged or exceeds the bounds."""
     try:
         header = read_batch_header(data)
         check_crc(data, 0, header)
@@ -89,7 +89,7 @@ def look_into(data: bytes) -> Generator[None, None, LookedInto | None]:
         for number in range(header.count):
             record = _read_record(header, records, pos)
             if not last < record.offset <= header.last_offset:
-                raise CodecError(f"offset {record.offset} of a record is out of order or range")
+                raise CodecError(f"record offset {record.offset} is out of order or range")
             found.append(record)
             pos, last = record.end, record.offset
             if number % STEP == STEP - 1:
@@ -120,7 +120,7 @@ def _read_record(header: BatchHeader, records: bytes, start: int) -> FoundRecord
 
 
 def _shorten(key: bytes) -> bytes:
-    """The key, or a digest that no key is as long as."""
+    """The key if it is short, else a digest, longer than any key that is stored as it is."""
     if len(key) < _DIGEST_BYTES:
         return key
     return hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest()
@@ -129,10 +129,10 @@ def _shorten(key: bytes) -> bytes:
 def compact_batch(
     data: bytes, last_offsets: LastOffsets, horizon_ms: int
 ) -> Generator[None, None, bytes | None]:
-    """The batch with the records that stay, or ``None`` where none does.
+    """Rewrite the batch with the records that compaction keeps; ``None`` if it keeps none.
 
-    Compressed as it was, and never more bytes. The same bytes where all stay, and where the batch
-    cannot be looked into.
+    The result has the same compression and is never larger. ``data`` is returned unchanged if all
+    records stay or the batch cannot be parsed.
     """
     looked = yield from look_into(data)
     if looked is None:

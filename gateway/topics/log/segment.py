@@ -1,7 +1,7 @@
-"""One segment file of a partition: record batches one after the other, in offset order.
+"""One segment file of a partition: consecutive record batches in offset order.
 
-The name of the file is its base offset, at which its first batch begins; the others follow without
-a gap. Between the last batch of a file and the next file offsets may be missing.
+The file name is the base offset of the first batch; the other batches follow without gaps. Between
+the end of a segment and the next segment there may be a gap.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SUFFIX = ".log"
 NO_TIMESTAMP = -1
 
 LOAD_BATCHES: Final = 250
-"""Batches that are loaded in one step, each in some 5 µs."""
+"""Batches loaded in one step, about 5 µs each."""
 LOAD_BYTES: Final = 1 << 20
-"""And bytes, whose CRC is computed; one batch at least."""
+"""Bytes loaded and CRC-checked in one step, but at least one batch."""
 
 _READ_BYTES = 1 << 18
 _SCAN_BYTES = 1 << 16
@@ -35,16 +35,16 @@ _PLACE = struct.Struct(">qi11xi")
 
 
 class Located(NamedTuple):
-    """A batch in a file: where it begins and what its header says."""
+    """A batch in a file: its position and its header."""
 
     position: int
     header: BatchHeader
 
 
 class _Index:
-    """Batches, one of an interval: from where it begins to the next, timestamps reach so far.
+    """A sparse index: per interval the offset and position of a batch, and the largest timestamp.
 
-    Of small batches there are very many: each entry takes 24 bytes.
+    An entry takes 24 bytes, and there may be very many small batches.
     """
 
     __slots__ = ("max_timestamps", "offsets", "positions")
@@ -55,7 +55,7 @@ class _Index:
         self.max_timestamps = array("q")
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """The next batch."""
+        """Add the next batch."""
         if not self.positions or position - self.positions[-1] >= _INDEX_INTERVAL_BYTES:
             self.offsets.append(header.base_offset)
             self.positions.append(position)
@@ -65,10 +65,9 @@ class _Index:
 
 
 class Segment:
-    """A segment file; ``size`` is how much of it counts.
+    """A segment file, of which the first ``size`` bytes are valid.
 
-    It must be loaded before anything is read from it: that finds where the batches are, and that
-    each has its CRC.
+    It must be loaded before it is read: loading indexes the batches and checks their CRCs.
     """
 
     __slots__ = (
@@ -94,17 +93,17 @@ class Segment:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it is known what is in the file."""
+        """Whether the whole file is indexed and checked."""
         return self._loaded_to is None
 
     def load_some(self) -> Sequence[BatchHeader]:
-        """The next batches of what is not loaded yet; it ends at the first that is not whole.
+        """Load the next batches, up to the first that is partial or corrupt.
 
-        ``size`` is then the end of the last good batch. Whoever asks goes on where the last one
-        stopped, and nothing of the file is held meanwhile. Raises ``OSError``.
+        At the end ``size`` becomes the end of the last good batch. Each call continues where the
+        last one stopped, whoever made it; no file is held open between. Raises ``OSError``.
         """
         begin = self._loaded_to
-        assert begin is not None, "a segment is loaded once"
+        assert begin is not None, "the segment is loaded already"
         found: list[BatchHeader] = []
         for located in self._scan(begin, self.size, check=True):
             self._note(located)
@@ -117,24 +116,24 @@ class Segment:
         return found
 
     def truncate_file(self) -> None:
-        """Cut off what lies behind the last good batch."""
+        """Truncate the file to the last good batch."""
         descriptor = self._files.get(self.path)
         if os.fstat(descriptor).st_size > self.size:
             os.ftruncate(descriptor, self.size)
 
     def append(self, data: bytes, header: BatchHeader) -> None:
-        """Write one batch, whose bytes and header have their offsets; raises ``OSError``.
+        """Write one batch, whose offsets are assigned; raises ``OSError``.
 
-        Where it fails the segment is as it was, and what the file holds beyond is written over.
+        A failed write leaves the segment unchanged; the next one overwrites its bytes.
         """
         write_at(self._files.get(self.path), data, self.size)
         self._note(Located(self.size, header))
         self.size += len(data)
 
     def read(self, offset: int, max_bytes: int, at_least_one: bool) -> bytes:
-        """Whole batches from the one that holds ``offset``, or follows it, on.
+        """Whole batches from the first that ends at or after ``offset`` on.
 
-        At most ``max_bytes``, but one batch where ``at_least_one``. Raises ``OSError``.
+        At most ``max_bytes``, but one whole batch if ``at_least_one``. Raises ``OSError``.
         """
         position = self._find(offset)
         if position is None:
@@ -153,16 +152,16 @@ class Segment:
         return os.pread(self._files.get(self.path), located.header.size, located.position)
 
     def list_batches(self) -> Iterator[Located]:
-        """All batches, in offset order; what is appended meanwhile is not among them."""
+        """All batches in offset order, without those appended during the iteration."""
         return self._scan(0, self.size, check=False)
 
     def note_written(self, header: BatchHeader) -> None:
-        """A batch that the file has already, behind all that it is known to have."""
+        """Note a batch that the caller has written to the end of the file."""
         self._note(Located(self.size, header))
         self.size += header.size
 
     def batches_with_timestamp(self, timestamp: int) -> Iterator[Located]:
-        """Batches that say they reach ``timestamp``, in offset order."""
+        """The batches whose largest timestamp is at least ``timestamp``, in offset order."""
         positions, max_timestamps = self._index.positions, self._index.max_timestamps
         for number, max_timestamp in enumerate(max_timestamps):
             if max_timestamp < timestamp:
@@ -189,7 +188,7 @@ class Segment:
         if offset >= self.next_offset or not index.offsets:
             return None
         start = index.positions[max(bisect_right(index.offsets, offset) - 1, 0)]
-        # All batches up to the next entry begin within the interval.
+        # All batches up to the next index entry start within the interval.
         length = min(_INDEX_INTERVAL_BYTES + HEADER_SIZE, self.size - start)
         data = os.pread(self._files.get(self.path), length, start)
         pos, end = 0, len(data) - HEADER_SIZE
@@ -201,9 +200,9 @@ class Segment:
         return None
 
     def _compute_whole_batches_end(self, data: bytes, position: int, max_bytes: int) -> int:
-        """Where in ``data``, read at ``position``, the last batch ends of those that are whole."""
+        """The end of the last whole batch in ``data``, which was read at ``position``."""
         limit = min(len(data), max_bytes)
-        # What begins before the last entry that is known ends before it.
+        # A batch that starts before an index entry ends by that entry: start at the last one.
         positions = self._index.positions
         end = max(positions[bisect_right(positions, position + limit) - 1] - position, 0)
         while end + HEADER_SIZE <= limit:
@@ -215,9 +214,10 @@ class Segment:
         return end
 
     def _scan(self, start: int, end: int, *, check: bool) -> Iterator[Located]:
-        """Batches from ``start`` on, until ``end`` or the first that is not whole.
+        """Batches from ``start`` on, until ``end`` or the first that is partial or corrupt.
 
-        The CRC does not cover the offset of a batch, but offsets of a segment have no gaps.
+        The CRC does not cover a batch's base offset, so ``check`` also requires that there are no
+        gaps.
         """
         window = start
         data = b""
@@ -245,7 +245,7 @@ class Segment:
 
 
 def _compute_needed(data: bytes, pos: int) -> int:
-    """How many bytes from ``pos`` on must be there to read the next batch."""
+    """How many bytes from ``pos`` on are needed to read the next batch."""
     if len(data) - pos < HEADER_SIZE:
         return HEADER_SIZE
     return max(

@@ -1,4 +1,4 @@
-"""A coordinator that answers what the test says, and a clock that the test moves."""
+"""A coordinator whose answers the test sets, and a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VirtualClock:
         self._now += seconds
 
     def turn(self) -> bool:
-        """Make the calls that are due, but none that they ask for; whether there were any."""
+        """Run the calls due now, but none that they schedule; whether there were any."""
         due = [call for call in self._calls if call[0] <= self._now]
         for call in sorted(due, key=lambda call: call[:2]):
             self._calls.remove(call)
@@ -135,14 +135,14 @@ class FakeCoordinator:
         return True
 
     def drop_watches(self) -> None:
-        """The members are heard elsewhere."""
+        """Let the members send a request on another connection."""
         for watch in self.watches:
             if not watch.is_cancelled:
                 watch.is_cancelled = True
                 watch.on_dropped()
 
     def tell_news(self) -> None:
-        """The group moves on: tickets die, the watch of the parked member is called."""
+        """Change the group: invalidate tickets, and call the watch of the parked member."""
         for ticket in self.tickets:
             ticket.is_alive = False
         for watch in self.watches:
@@ -152,7 +152,7 @@ class FakeCoordinator:
 
 
 def quiet(command: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResponse:
-    """An answer that says nothing new."""
+    """An answer without a change."""
     return answer_of(command)
 
 

@@ -27,7 +27,7 @@ _ADDRESSES = {"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 9_092
 
 
 class FakeTransport:
-    """Takes what is written; ``is_open`` until it is closed."""
+    """A transport that records what is written; ``is_open`` until it is closed."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -36,7 +36,7 @@ class FakeTransport:
         self.was_aborted = False
         self.unsent = 0
         self.socket: socket.socket | None = None
-        """By which it is seen that the client has left."""
+        """The socket, through which a hang-up is detected."""
 
     def get_extra_info(self, name: str) -> Any:
         return self.socket if name == "socket" else _ADDRESSES[name]
@@ -68,7 +68,7 @@ class FakeTransport:
 
 
 class Gateway:
-    """What the connections of a server share, without the server."""
+    """The state that the connections of a server share, without the server."""
 
     def __init__(
         self,
@@ -146,6 +146,6 @@ class Door:
         return [parse(key, version, data) for data in self.frames()]
 
     def lose(self) -> None:
-        """The client is gone."""
+        """Close the client's end."""
         self.transport.close()
         self.connection.connection_lost(None)

@@ -119,7 +119,7 @@ def join(group: str, member: str, topics: tuple[str, ...], **fields: Any) -> dic
 
 
 def beat(group: str, member: str, epoch: int, **fields: Any) -> dict[str, Any]:
-    """The fields of a heartbeat that says nothing but that the member is there."""
+    """The fields of a heartbeat that reports nothing new."""
     return {
         "group_id": group,
         "member_id": member,

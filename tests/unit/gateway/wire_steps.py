@@ -1,4 +1,4 @@
-"""What the tests of the group APIs ask of a server: join, commit, fetch."""
+"""Steps shared by the tests of the group APIs: join, commit, fetch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def commit_codes(answer: Any) -> list[int]:
 
 
 async def fetch(client: Connection, version: int, group: str, **extra: Any) -> dict[str, Any]:
-    """All of partitions 0 and 1 of t: error, and partition -> (offset, epoch, metadata, error)."""
+    """Fetch partitions 0 and 1 of t: error, and partition -> (offset, epoch, metadata, error)."""
     wire = request_schema(FETCH, version)
     if version < 8:
         topic = wire.OffsetFetchRequestTopic(name="t", partition_indexes=(0, 1))

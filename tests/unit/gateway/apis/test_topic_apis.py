@@ -1,4 +1,4 @@
-"""The topic APIs over a socket: waiting for records, rights, refusals, and what is made durable."""
+"""The topic APIs over a socket: waiting for records, authorization, errors, durability."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fetched(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 async def until_watched(rig: TopicsRig, count: int = 1) -> None:
-    """Wait until so many fetches wait for records."""
+    """Wait until this many fetches wait for records."""
     await until(
         lambda: len(rig.topics._watches) == count,
         lambda: f"{count} fetches wait: {len(rig.topics._watches)}",
@@ -346,7 +346,7 @@ def test_topic_ids_are_random_uuids() -> None:
 
 
 class Rights:
-    """Allows what it is told to; topics whose name begins with ``open`` to everybody."""
+    """Allows the given operations, and everything on topics whose name starts with ``open``."""
 
     def __init__(self, *allowed: tuple[Operation, ResourceType]) -> None:
         self.allowed = set(allowed)
@@ -367,7 +367,7 @@ DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def test_without_rights_nothing_is_said_or_done(tmp_path: Path) -> None:
-    """What is there looks like what is not, and what is open is not held back."""
+    """Unauthorized topics look like missing ones; authorized topics are shown."""
     async with run_topics(tmp_path, Rights()) as rig:
         ids = {name: await rig.create_topic(name) for name in ("open", "closed")}
         names = ("open", "closed", "nope")

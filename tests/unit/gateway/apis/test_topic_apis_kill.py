@@ -1,4 +1,4 @@
-"""Records that were acknowledged are there after the server was killed; offsets go on."""
+"""Acknowledged records survive a kill of the server, and offsets continue."""
 
 from __future__ import annotations
 

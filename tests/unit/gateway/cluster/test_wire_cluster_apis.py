@@ -1,4 +1,4 @@
-"""What a client learns of the server and its topics, in all versions."""
+"""ApiVersions, Metadata and DescribeCluster, in all versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of groups over the wire: IncrementalAlterConfigs, DescribeConfigs, ListConfigResources.
+"""Group configs over the wire: IncrementalAlterConfigs, DescribeConfigs, ListConfigResources.
 
 The codes and messages are those that a Kafka 4.3.0 gave to the same requests.
 """
@@ -331,7 +331,7 @@ async def test_a_session_timeout_holds_from_the_next_heartbeat_on() -> None:
 
 
 async def count_members(rig: Rig, expected: dict[str, int]) -> bool:
-    """Whether the groups come to have so many members."""
+    """Whether the groups reach this number of members."""
     for _ in range(200):
         if {group.group_id: group.member_count for group in rig.runtime.groups()} == expected:
             return True

@@ -1,4 +1,4 @@
-"""Kafka's own messages, filled, minimal and random, through the codec of the wire."""
+"""Kafka's own messages, filled, minimal and random, through the wire codec."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_message_round_trips(api: str, direction: str, version: int) -> None:
 
 
 def test_newest_response_is_written_in_every_version() -> None:
-    """The response of the newest version, in an older one, has what that version has of it."""
+    """The newest response, encoded in an older version, keeps the fields of that version."""
     for row in load_vectors():
         if row["direction"] != "response" or row["variant"] != "filled":
             continue

@@ -55,7 +55,7 @@ def test_known_tagged_field_is_as_long_as_it_says() -> None:
 
 
 def test_request_is_read_from_the_middle_of_what_came() -> None:
-    """Nothing behind the end of a frame is looked at, though it is there."""
+    """Bytes behind the end of a frame are never read."""
     body = fetch_body(b"\x00")
     data = b"zz" + body + b"\x00" * 50
     whole = decode(request_type(FETCH, 16), data, 2, 2 + len(body), 1_000)

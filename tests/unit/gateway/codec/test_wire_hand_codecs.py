@@ -1,4 +1,4 @@
-"""What is read and written by hand is what the compiled codec reads and writes."""
+"""The hand-written codecs read and write the same as the compiled codec."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_commit_of_many_is_read_alike(version: int, topics: int, partitions: i
 
 @pytest.mark.parametrize("version", [9, 10])
 def test_broken_commit_is_never_read_as_another(version: int) -> None:
-    """Any byte changed: what the quick way reads, the thorough way reads too."""
+    """With any byte changed: what the fast decoder accepts, the generic one accepts too."""
     whole = make_commit(version, 2, 2)
     for at in range(len(whole)):
         for value in (0, 1, 2, 3, 6, 127, 128, 255):

@@ -1,4 +1,4 @@
-"""The wire's sentinels end at the door: what commands hold instead."""
+"""Commands do not contain the wire's sentinels: what they hold instead."""
 
 from __future__ import annotations
 

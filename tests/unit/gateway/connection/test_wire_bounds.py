@@ -1,4 +1,4 @@
-"""What a request may make the server hold: array elements of every kind, and strings."""
+"""Limits on what one request may make the server allocate: array elements and strings."""
 
 from __future__ import annotations
 

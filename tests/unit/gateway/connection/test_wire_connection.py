@@ -1,4 +1,4 @@
-"""One connection: order of answers, bounds on what waits, deadlines. In virtual time."""
+"""One connection: response order, limits on waiting requests, deadlines. In virtual time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 
 
 class DurableCommits:
-    """Keeps every commit, and has it durable at once."""
+    """Accepts every commit and makes it durable at once."""
 
     def serve(self, door: WireDoor, frame: bytes, now: float) -> PendingCommit | None:
         if len(frame) != 4 + int.from_bytes(frame[:4], "big"):
@@ -82,9 +82,9 @@ class DurableCommits:
 
 
 def test_a_kept_commit_is_not_answered_before_what_came_before_it() -> None:
-    """The request before it is answered by the handler of a later one, within one read.
+    """The handler of a later request answers an earlier one, within one read.
 
-    A second JoinGroup of a member ends the wait of its first one.
+    A member's second JoinGroup ends the wait of its first.
     """
     held, door = held_door()
     door.connection.repeats[8] = DurableCommits()
@@ -269,9 +269,9 @@ def test_frames_that_wait_for_the_server_are_held_against_nobody() -> None:
 
 
 def test_requests_that_are_being_decoded_are_in_memory_too() -> None:
-    """Trigger: long requests come faster than they are decoded, a slice of one after another.
+    """Trigger: long requests arrive faster than they are decoded, one slice after another.
 
-    What is decoded takes more than its bytes did.
+    Decoded elements take more memory than their bytes.
     """
     commit = frame(COMMIT, 9, 1, make_commit(9, 1, 10 * DECODED_AT_ONCE))
     most = 3 * (len(commit) + 10 * SLICE_BYTES)
@@ -413,7 +413,7 @@ def test_drain_has_what_waits_answered_so_that_what_came_after_it_is() -> None:
 
 
 def test_drain_leaves_requests_that_had_to_wait_unserved() -> None:
-    """They would be served for ever, where the client sends as fast as it is answered."""
+    """Otherwise a client that sends as fast as it is answered would be served for ever."""
     held, door = held_door(gateway_pipelined_requests_max=2)
     door.send(ask(0) + ask(1) + ask(2))
     for context in held.contexts:

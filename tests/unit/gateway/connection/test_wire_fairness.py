@@ -1,4 +1,4 @@
-"""What one connection may do in a turn of the loop, and what it may make the server hold."""
+"""How much one connection may do per event-loop iteration, and how much memory it may hold."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIST_GROUPS, VERSIONS = 16, 18
 
 
 class Sized:
-    """An API that answers at once, with so many bytes, or when the test says."""
+    """An API that answers at once with so many bytes, or when the test tells it to."""
 
     def __init__(self, size: int = 10) -> None:
         self.size = size
@@ -108,7 +108,7 @@ def test_a_turn_is_over_after_so_many_bytes_of_answers() -> None:
 
 
 def test_all_that_wait_have_a_turn_together_and_a_single_request_none_of_it() -> None:
-    """However many flood, a turn of the loop does what one of them may, or little more."""
+    """However many connections flood, an iteration does about as much as one of them may."""
     sized = Sized()
     gateway = Gateway(apis=(sized.make(), API_VERSIONS))
     floods = [gateway.connect() for _ in range(50)]
@@ -127,7 +127,7 @@ def test_all_that_wait_have_a_turn_together_and_a_single_request_none_of_it() ->
 
 
 def test_however_many_come_at_once_a_turn_ends_and_single_requests_are_next() -> None:
-    """Bug: a thousand that asked and went held up a turn until nobody could connect."""
+    """Bug: a thousand short-lived clients stretched an iteration until nobody could connect."""
     sized = Sized()
     gateway = Gateway(apis=(sized.make(), API_VERSIONS))
     sized.on_request = lambda: gateway.clock.pass_by(TURN_S)
@@ -144,7 +144,7 @@ def test_however_many_come_at_once_a_turn_ends_and_single_requests_are_next() ->
 
 
 def test_nothing_more_is_done_for_many_requests_of_who_has_left() -> None:
-    """Nothing is read of who has to wait, so that its end is not heard of."""
+    """A connection that has to wait is not read, so the loop does not see its end."""
     sized = Sized()
     here, there = socket.socketpair()
     with here, there:
@@ -160,7 +160,7 @@ def test_nothing_more_is_done_for_many_requests_of_who_has_left() -> None:
 
 
 def test_a_last_request_of_who_has_left_is_handled() -> None:
-    """It commits, leaves its group, and waits for no answer."""
+    """The client commits and leaves its group without waiting for the responses."""
     sized = Sized()
     gateway = Gateway(apis=(sized.make(), API_VERSIONS))
     sized.on_request = lambda: gateway.clock.pass_by(TURN_S)
@@ -232,7 +232,7 @@ def test_of_answers_that_may_be_large_one_is_in_the_making() -> None:
 
 @pytest.mark.parametrize("is_behind_a_large_one", [False, True])
 def test_of_requests_that_take_many_turns_one_is_in_the_making(is_behind_a_large_one: bool) -> None:
-    """A commit of too many partitions is refused in slices; what it names is held until then."""
+    """A commit of too many partitions is refused in slices; its request is held until then."""
     sized = Sized()
     sized.waits = {0}
     door = connect(sized.make(is_large=True), OFFSET_COMMIT)

@@ -1,6 +1,6 @@
-"""No request leaves a reference cycle: what it made dies by its reference counts.
+"""No request leaves a reference cycle: its objects are freed by reference counting.
 
-A server hardly ever collects (``cli.serve.collector``). Whatever is left in a cycle stays until
+A server rarely runs the garbage collector (``cli.serve.collector``). A cycle stays until
 then, and the collection that comes at last stops the loop for as long as there is something to
 find.
 """
@@ -43,7 +43,7 @@ MANY = 1_000
 
 
 class Served:
-    """A server, and connections to it that leave nothing themselves."""
+    """A server, and client connections that leave no cycles themselves."""
 
     def __init__(
         self, port: int, topics: LocalTopics, runtime: Runtime, server: KafkaServer
@@ -171,7 +171,7 @@ async def fetches_that_wait(served: Served, times: int) -> None:
 
 
 async def fetches_that_are_woken(served: Served, times: int) -> None:
-    """Each waits for the record that is produced after it."""
+    """Each fetch waits for the record that is produced after it."""
     reader, writer = await served.connect(), await served.connect()
     for _ in range(times):
         reader.send(FETCH, 12, **fetch_fields(60_000, "orders", served.end))
@@ -251,7 +251,7 @@ async def reads(served: Served, times: int) -> None:
 
 
 async def heartbeats(served: Served, times: int) -> None:
-    """Each is parked, and the next one ends the park of the one before it."""
+    """Each heartbeat is parked, and the next one ends its park."""
     client = await served.connect()
     joined = await client.ask(CONSUMER_HEARTBEAT, 1, **join("again", "m", TOPICS))
     fields = beat("again", "m", joined.member_epoch)
@@ -265,7 +265,7 @@ async def heartbeats(served: Served, times: int) -> None:
 
 
 async def parks(served: Served, times: int) -> None:
-    """Heartbeats of members at rest, whose parks end by themselves, by news and by a lost line."""
+    """Parks of resting members that end after their time, by a change and by a lost connection."""
     everybody = [await served.connect() for _ in range(20)]
 
     async def live(number: int, client: Connection) -> None:

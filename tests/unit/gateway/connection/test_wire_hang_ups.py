@@ -1,4 +1,4 @@
-"""Clients that go while nothing is read from their connections."""
+"""Clients that hang up while their connections are not being read."""
 
 from __future__ import annotations
 

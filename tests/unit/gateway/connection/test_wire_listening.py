@@ -1,4 +1,4 @@
-"""How soon those who connect are accepted."""
+"""How many waiting connections an event-loop iteration accepts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANY = 200
 
 
 async def count_accepted() -> int:
-    """The most that were accepted in one turn of the loop, of many that wait."""
+    """The most connections accepted in one iteration, while many wait."""
     turn, accepted = 0, Counter[int]()
 
     class Noting(asyncio.Protocol):
@@ -40,7 +40,7 @@ async def count_accepted() -> int:
 
 
 def test_several_are_accepted_in_a_turn() -> None:
-    """Bug: uvloop accepted one; under a flood newcomers waited for seconds to connect."""
+    """Bug: uvloop accepted one; under a flood new clients waited seconds to connect."""
     uvloop = pytest.importorskip("uvloop")
     assert uvloop.run(count_accepted()) >= ACCEPTED
 

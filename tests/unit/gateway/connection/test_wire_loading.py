@@ -1,4 +1,4 @@
-"""A server that is still loading its groups, over the wire: as Kafka answers meanwhile."""
+"""A server that is still loading its groups answers as Kafka does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def ask_all(client: Connection) -> dict[str, set[int]]:
-    """The error codes of every API that asks for groups, by a name for it."""
+    """The error codes of every group API, by a name for the request."""
     codes: dict[str, set[int]] = {}
     answer = await client.ask(HEARTBEAT, 1, **join("g", "m", ("t",)))
     codes["join"] = {answer.error_code}
@@ -60,7 +60,7 @@ async def test_everything_of_a_group_is_answered_load_in_progress(
 
 
 async def check_others(rig: Rig, client: Connection) -> None:
-    """What concerns no group is served: where the coordinator is, the topics."""
+    """Requests that concern no group are served: FindCoordinator, Metadata."""
     found = await client.ask(FIND, 4, key_type=0, coordinator_keys=("g",))
     assert [(row.error_code, row.port) for row in found.coordinators] == [(0, rig.port)]
     metadata = await client.ask(METADATA, 12, topics=None)

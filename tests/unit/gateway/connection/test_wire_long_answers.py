@@ -1,4 +1,4 @@
-"""Answers of very many rows: how much of them is made in one turn, and that they are the same."""
+"""Long responses: how many rows one iteration builds, and that the bytes do not change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ list_schema = response_schema(LIST)
 
 
 class CountedTurns:
-    """The turns that long answers take: each call of a slice but the first."""
+    """The iterations that long responses take: each call of a slice but the first."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -55,7 +55,7 @@ class CountedTurns:
 
 
 class Hides:
-    """Lets everybody do everything, but see one topic."""
+    """Allows everything, except to describe one topic."""
 
     def __init__(self, hidden: str) -> None:
         self._hidden = hidden
@@ -78,7 +78,7 @@ async def ask_raw(client: Connection, key: int, version: int, /, **fields: Any) 
 
 
 async def fill(rig: Rig, client: Connection) -> None:
-    """Groups, members and offsets of which there are many."""
+    """Many groups, members and offsets."""
     await rig.create_topic("t", ROWS)
     for number in range(ROWS):
         topics = commit_topics(9, "t", {0: (1, "")})
@@ -141,7 +141,7 @@ async def test_what_a_caller_may_see_is_found_in_slices(monkeypatch: pytest.Monk
 
 
 def answer_with(rows: int, made: list[int]) -> Api:
-    """ListGroups that lists so many groups, noting each in ``made`` when it is made."""
+    """A ListGroups response of many groups, which notes each in ``made`` when it is built."""
 
     def make(number: int) -> Any:
         made.append(number)
@@ -172,7 +172,7 @@ def make_gateway(monkeypatch: pytest.MonkeyPatch, made: list[int]) -> Gateway:
 
 
 def turn(gateway: Gateway) -> None:
-    """One turn: what was due when it began."""
+    """Run one iteration: the calls that were due when it began."""
     clock = gateway.clock
     due, clock._calls = clock._calls, []
     for _, _, timer in sorted(due):

@@ -1,4 +1,4 @@
-"""One request of very many small things: each turn of the loop does so many of them."""
+"""Requests for very many small items: each event-loop iteration handles a limited number."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ IDS = [
 
 
 def run_counted(steps: Steps[Any]) -> tuple[int, Any]:
-    """How often it stops, and what it comes to."""
+    """How often the steps yield, and their result."""
     turns = 0
     while True:
         try:
@@ -152,7 +152,7 @@ def test_what_is_decoded_in_slices_is_the_same(case: Any) -> None:
 @pytest.mark.parametrize("version", [7, 8, 10])
 @pytest.mark.parametrize(("topics", "partitions"), [(1, MANY), (MANY, 0), (MANY // 2, 1)])
 def test_a_commit_of_many_is_decoded_in_slices(version: int, topics: int, partitions: int) -> None:
-    """Its hand decoder reads what may be committed at once; what is refused has no end."""
+    """The hand-written decoder reads an allowed commit at once; a refused one is unbounded."""
     body = make_commit(version, topics, partitions)
     at_once = make_commit_decoder(version, ELEMENTS)(body, 0, len(body))
     steps = make_long_commit_decoder(version, ELEMENTS).read(body, 0, len(body))
@@ -251,7 +251,7 @@ def test_a_page_that_begins_nowhere_is_refused_in_slices() -> None:
 
 
 class CountedSlices(Slices):
-    """Counts the slices that are done."""
+    """Counts the finished slices."""
 
     slices = 0
 
@@ -264,7 +264,7 @@ class CountedSlices(Slices):
 async def test_a_request_of_many_things_takes_as_many_turns(
     case: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decoding alone takes six; what is done with each thing, and its answer, takes more."""
+    """Decoding alone takes six iterations; handling each item and its response takes more."""
     key, version, fields = case
     monkeypatch.setattr("gateway.wire_server.Slices", CountedSlices)
     monkeypatch.setattr(CountedSlices, "slices", 0)

@@ -1,6 +1,6 @@
-"""What strangers send to the port: each gets an error or a close within a second, and no more.
+"""Malformed and hostile input: each gets an error or a close within a second.
 
-The rows are those of the bad-input corpus. After every one of them a valid client is served as if
+The rows are those of the bad-input corpus. After each of them a valid client is served as if
 nothing had happened, by the same server.
 """
 
@@ -41,7 +41,7 @@ async def check_next_client_is_served(rig: Rig) -> None:
 
 
 async def check_closed_by(rig: Rig, data: bytes) -> None:
-    """``data`` closes the connection, and nobody else's."""
+    """``data`` closes its own connection and no other."""
     async with await rig.connect() as bystander:
         assert (await bystander.ask(VERSIONS, 0)).error_code == 0
         async with await rig.connect() as client:
@@ -162,7 +162,7 @@ async def test_row_04_array_longer_than_the_request(
 
 @pytest.mark.parametrize("element", [b"\x01", b"\x02\x01\x00"])
 async def test_row_05_many_small_elements_are_bounded(rig: Rig, element: bytes) -> None:
-    """Each fits, all together would be made into gigabytes of objects."""
+    """Each array is within the limits, but together they would take gigabytes of objects."""
     key = {b"\x01": 69, b"\x02\x01\x00": COMMIT}[element]
     head = b"" if key == 69 else b"\x02g" + bytes(4) + b"\x02m\x00"
     count = 3_000_000
@@ -263,7 +263,7 @@ async def test_row_08_client_id(rig: Rig) -> None:
 
 @pytest.mark.parametrize("extra", [b"\x00", b"zzz", bytes(1_000)])
 async def test_row_09_trailing_bytes(rig: Rig, extra: bytes) -> None:
-    """Passed over, as Kafka does: librdkafka sends three after its request for all topics."""
+    """Ignored, as in Kafka: librdkafka sends three after its Metadata request for all topics."""
     for key, version, body in (
         (HEARTBEAT, 0, LEAVE + b"\x00"),
         (10, 0, b"\x00\x01g"),
@@ -279,7 +279,7 @@ async def test_row_09_trailing_bytes(rig: Rig, extra: bytes) -> None:
 
 
 async def test_every_cut_of_a_request_is_refused(rig: Rig) -> None:
-    """A body that ends anywhere before its end, by each way of reading one."""
+    """A body truncated at any byte, in each of the decoders."""
     wire = request_schema(COMMIT, 9)
     partition = wire.OffsetCommitRequestPartition(
         partition_index=1, committed_offset=2, committed_metadata="m"
@@ -315,7 +315,7 @@ async def test_row_10_unknown_api_or_version(rig: Rig, key: int, version: int) -
 
 @pytest.mark.parametrize("version", [5, 99, 32_767, -1])
 async def test_row_10_later_api_versions_is_answered_in_version_0(rig: Rig, version: int) -> None:
-    """KIP-511; the header is of a version that cannot be known, and is not read."""
+    """KIP-511; the header's version is unknown, so the header is not read."""
     async with await rig.connect() as client:
         payload = struct.pack(">hhih", VERSIONS, version, 7, 1) + b"c\x00anything"
         client.writer.write(struct.pack(">i", len(payload)) + payload)
@@ -353,7 +353,7 @@ async def test_row_12_ten_thousand_pipelined_requests_unread(rig: Rig) -> None:
 async def test_versions_of_produce_that_are_only_advertised_are_closed(
     rig: Rig, version: int
 ) -> None:
-    """As Kafka 4.3 does with versions 0 to 2, of which its ApiVersions tells for librdkafka."""
+    """As Kafka 4.3 does with versions 0 to 2, which it advertises for librdkafka."""
     no_client_id, acks, timeout_ms, topics = -1, 1, 1_000, 0
     request = struct.pack(">hhihhii", 0, version, 7, no_client_id, acks, timeout_ms, topics)
     await check_closed_by(rig, struct.pack(">i", len(request)) + request)
@@ -410,7 +410,7 @@ async def test_row_13_heartbeat(
 
 
 async def test_row_13_what_is_checked_first(rig: Rig) -> None:
-    """Member id, group id, instance id, rack id, then what the epoch asks for."""
+    """Member id, group id, instance id, rack id, then the fields that the epoch requires."""
     everything = join(
         "", "", ("t",), instance_id="", rack_id="", rebalance_timeout=-1, topic_partitions=None
     )
@@ -431,7 +431,7 @@ async def test_row_13_what_is_checked_first(rig: Rig) -> None:
 
 
 async def settle(client: Connection, group: str) -> int:
-    """One member alone in a group; its epoch."""
+    """Join a group as its only member; return the member epoch."""
     answer = await client.ask(HEARTBEAT, 1, **join(group, "m", ("t",)))
     epoch: int = answer.member_epoch
     return epoch

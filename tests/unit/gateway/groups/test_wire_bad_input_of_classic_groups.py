@@ -1,4 +1,4 @@
-"""What classic groups are sent that is odd, hostile or too much: rows 17, 18 and 22 of the corpus.
+"""Odd, hostile or excessive requests to classic groups: rows 17, 18 and 22 of the corpus.
 
 Each gets a clean answer, leaves nothing half done, and the next client is served. What members
 embed that cannot be read refuses the conversion of their group, and leaves it as it was.
@@ -27,7 +27,7 @@ from tests.unit.gateway.wire_steps import VERSIONS
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST = 11, 12, 13, 14, 15, 16
 JOIN_VERSION, SYNC_VERSION, LEAVE_VERSION = 3, 5, 5
 WITHIN_S = 5.0
-"""Of the process, so that a busy machine fails nothing."""
+"""CPU time of the process, so that a busy machine fails nothing."""
 AT_ONCE = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
 SOUND = embedded.encode_subscription(
     embedded.Subscription(("t",), None, (), -1), embedded.HIGHEST_VERSION
@@ -58,7 +58,7 @@ def join_fields(group: str, protocols: dict[str, bytes] | list[str], **more: Any
 
 
 async def join(client: Connection, group: str, **more: Any) -> Any:
-    """A client of a version that joins without an id of its own."""
+    """A client of a version that joins without a member id."""
     fields = join_fields(group, more.pop("says", {"range": SOUND}), **more)
     return await client.ask(JOIN, JOIN_VERSION, **fields)
 
@@ -134,7 +134,7 @@ async def test_joins_that_are_refused(rig: Rig, more: dict[str, Any], code: Erro
     ids=["many", "large", "twice", "no timeout", "negative", "cut", "negative count", "empty"],
 )
 async def test_joins_that_are_odd_and_taken(rig: Rig, more: dict[str, Any]) -> None:
-    """What members say is between them and their leader."""
+    """The members' metadata concerns only them and their leader."""
     began = time.process_time()
     async with await rig.connect() as client:
         joined = await join(client, "odd", **more)
@@ -145,7 +145,7 @@ async def test_joins_that_are_odd_and_taken(rig: Rig, more: dict[str, Any]) -> N
 
 
 async def test_a_join_of_16_mib_is_not_read(rig: Rig) -> None:
-    """It is more than any client may send: the connection is closed, and no group is there."""
+    """The request exceeds the frame limit: the connection is closed, and no group is created."""
     async with await rig.connect() as client:
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await join(client, "huge", says={"range": bytes(16 << 20)})

@@ -1,4 +1,4 @@
-"""What groups are sent that is odd, hostile or too much: rows 16, 19 to 21 and 24 of the corpus.
+"""Odd, hostile or excessive requests to groups: rows 16, 19 to 21 and 24 of the corpus.
 
 Each gets a clean answer, leaves nothing half done, and the next client is served.
 """
@@ -39,7 +39,7 @@ TOPIC_OF_MANY = "many"
 INVALID_PATTERN = ErrorCode.INVALID_REGULAR_EXPRESSION
 DELETE_GROUPS = 42
 WITHIN_S = 5.0
-"""Of the process, so that a busy machine fails nothing."""
+"""CPU time of the process, so that a busy machine fails nothing."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -34,7 +34,7 @@ def join_fields(version: int, group: str, member: str = "") -> dict[str, Any]:
 
 
 async def join(client: Connection, version: int, group: str) -> Any:
-    """Join, with the id that is given from version 4 on."""
+    """Join, with the member id that the server gives from version 4 on."""
     answer = await client.ask(JOIN, version, **join_fields(version, group))
     if version >= 4:
         assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -112,7 +112,7 @@ async def has_come(rig: Rig) -> None:
 
 
 async def has_read(rig: Rig) -> None:
-    """Wait until what was sent before on other connections was read."""
+    """Wait until the server has read what was sent on other connections."""
     async with await rig.connect() as other:
         await other.ask(DESCRIBE_GROUPS, 5, groups=("g",))
 
@@ -134,7 +134,7 @@ async def test_who_is_removed_while_it_waits_is_not_told_its_id_again() -> None:
 
 
 async def check_is_told_of_the_stop(rig: Rig, client: Connection, key: int, version: int) -> None:
-    """The server stops; who waits with such a request hears it, and has its next answer too."""
+    """The server stops; a waiting client gets an error, and its next response too."""
     await rig.server.drain(60)
     await rig.runtime.stop()
     _, told = await client.read(key, version)

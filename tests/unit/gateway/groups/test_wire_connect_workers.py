@@ -25,7 +25,7 @@ EAGER = ("default",)
 
 
 def read_bytes() -> Mapping[str, bytes]:
-    """What Connect's own code makes of workers and assignments, by what it is."""
+    """The bytes that Connect's own code makes of workers and assignments, by name."""
     found: dict[str, str] = {}
     name = ""
     for line in Path(__file__).with_name("connect_protocol.txt").read_text().splitlines():
@@ -175,7 +175,7 @@ async def test_two_workers_hand_work_over_in_two_steps_and_one_takes_it_back() -
 
 
 async def sync_both(first: Worker, second: Worker, given: Mapping[str, str]) -> list[str]:
-    """What each is given; the one that does not lead asks first, and waits."""
+    """The assignment of each; the follower syncs first, and waits."""
     waiting = asyncio.create_task(second.sync("sessioned"))
     synced = [await first.sync("sessioned", given), await waiting]
     assert [answer.error_code for answer in synced] == [0, 0]

@@ -68,7 +68,7 @@ async def test_empty_subscription_is_allowed() -> None:
 
 
 async def test_repeated_heartbeat_says_what_the_first_one_said() -> None:
-    """Kept answer against computed answer, in each state that a member rests in."""
+    """Cached response against computed response, in each state in which a member rests."""
     async with run_rig(UNPARKED) as rig, await rig.connect() as one, await rig.connect() as two:
         await rig.create_topic("t", 4)
         await member_of(one, "g", "m1")
@@ -89,7 +89,7 @@ async def test_repeated_heartbeat_says_what_the_first_one_said() -> None:
 
 
 async def test_member_that_only_repeats_itself_is_kept_alive() -> None:
-    """The kept answer counts as hearing from the member, and only while it repeats itself."""
+    """A cached heartbeat keeps the member's session alive, but only while it repeats."""
     settings = CoordinatorSettings(group_consumer_session_timeout_ms=400)
     async with run_rig(UNPARKED, settings) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
@@ -223,7 +223,7 @@ async def test_a_classic_group_is_described_with_its_members_in_every_version() 
 
 
 async def test_a_member_learns_at_once_what_its_pattern_stands_for() -> None:
-    """Its heartbeats are parked, and news ends the park."""
+    """Its heartbeats are parked, and a change ends the park."""
     async with run_rig() as rig, await rig.connect() as client:
         await rig.create_topic("t-1", 1)
         pattern = join("g", "m", (), subscribed_topic_regex="t-[0-9]")

@@ -20,7 +20,7 @@ from tests.unit.gateway.wire_rig import run_rig
 
 JOIN, SYNC = 11, 14
 JOIN_VERSION, SYNC_VERSION = 3, 3
-"""The last that need not come again with an id, and that say no protocol when they sync."""
+"""The last versions that join in one step, and that sync without a protocol name."""
 PROTOCOL = "redundant(2)"
 PARTITIONS = {"orders": 6}
 SETTINGS = CoordinatorSettings(group_initial_rebalance_delay_ms=1_000)
@@ -40,7 +40,7 @@ def join_fields(name: str) -> dict[str, Any]:
 
 
 async def sync(client: Connection, joined: Any) -> list[tuple[str, int]]:
-    """Take part in the sync, as the leader or not; what the member is assigned."""
+    """Sync, as the leader or not; return the member's assignment."""
     given = request_schema(SYNC, SYNC_VERSION).SyncGroupRequestAssignment
     members = [JoinedMember(m.member_id, None, m.metadata) for m in joined.members]
     assigned = compute_assignment_bytes(PROTOCOL, members, PARTITIONS) if members else {}

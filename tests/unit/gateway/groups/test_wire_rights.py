@@ -1,4 +1,4 @@
-"""Who may do what, API by API, and what the others are told."""
+"""Authorization, API by API, and the errors for unauthorized callers."""
 
 from __future__ import annotations
 

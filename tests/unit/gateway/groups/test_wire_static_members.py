@@ -65,7 +65,7 @@ async def test_a_static_member_leaves_and_comes_back(version: int) -> None:
 
 
 async def test_a_heartbeat_at_rest_is_fenced_once_its_place_is_taken() -> None:
-    """The kept answer of a repeated heartbeat must not outlive the member."""
+    """A cached heartbeat must not outlive the member."""
     async with run_rig(UNPARKED) as rig, await rig.connect() as one, await rig.connect() as two:
         await rig.create_topic("t", 2)
         await one.ask(HEARTBEAT, 1, **join("g", "m1", ("t",), instance_id="i"))

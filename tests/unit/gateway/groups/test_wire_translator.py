@@ -91,7 +91,7 @@ async def run_group(policy: str) -> AsyncIterator[tuple[Rig, VirtualClock, Conne
 
 
 async def join_as_classic(old: Connection) -> dict[str, Any]:
-    """Who the member is from now on."""
+    """Join as a classic member; return the fields that identify it in later requests."""
     protocol = request_schema(JOIN, 3).JoinGroupRequestProtocol
     said = {"protocols": (protocol(name="range", metadata=SUBSCRIPTION),)}
     joined = await old.ask(JOIN, 3, **{**join_fields(3, "g"), **said})
@@ -125,7 +125,7 @@ async def test_a_parked_classic_member_hears_at_once_that_it_has_a_step(policy: 
 
 
 async def test_a_classic_member_that_has_nothing_yet_hears_at_once_that_it_is_free() -> None:
-    """With its first heartbeat it would hear that 3 s later."""
+    """Otherwise it would learn that from its first heartbeat, 3 s later."""
     async with run_group("bidirectional") as (rig, _, new, old):
         who = await join_as_classic(old)
         old.send(SYNC, 2, **who, assignments=())

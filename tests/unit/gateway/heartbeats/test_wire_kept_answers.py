@@ -1,4 +1,4 @@
-"""The law of kept answers: while one lives, it is what the coordinator would say.
+"""The law of cached heartbeats: while the ticket is valid, the coordinator would answer the same.
 
 Members of one group come, heartbeat, acknowledge, change their subscription and go, topics come
 and grow, offsets are committed, all in an order drawn from a seed. After every step each kept
@@ -35,7 +35,7 @@ wire = request_schema(HEARTBEAT)
 
 
 class Client:
-    """A member that does as it is told, not always at once."""
+    """A member that follows its assignment, though not always at once."""
 
     def __init__(self, gateway: Gateway, name: str) -> None:
         self.door = gateway.connect()
@@ -75,7 +75,7 @@ class Client:
 
 
 async def settle(door: Door) -> Any:
-    """The answers that come, once the coordinator has flushed."""
+    """The responses that arrive once the coordinator has flushed."""
     return [parse(HEARTBEAT, 1, data) for data in await frames_of(door)]
 
 
@@ -89,7 +89,7 @@ async def frames_of(door: Door) -> list[bytes]:
 
 
 async def check_kept_answers(clients: list[Client], runtime: Runtime) -> int:
-    """How many were alive, and right."""
+    """How many cached heartbeats were valid, and correct."""
     alive = 0
     for client in clients:
         for raw, steady in client.door.connection.heartbeats.steady.items():
@@ -105,7 +105,7 @@ async def check_kept_answers(clients: list[Client], runtime: Runtime) -> int:
 
 
 def decode_heartbeat(raw: bytes, steady: Steady) -> ConsumerGroupHeartbeat:
-    """The command of a heartbeat of these bytes, which begin with the client id and no tags."""
+    """The command of a heartbeat request of these bytes, which start with the client id."""
     body_at = 2 + int.from_bytes(raw[:2], "big") + 1
     request = make_heartbeat_decoder(steady.version, 1_000)(raw, body_at, len(raw))
     return make_command(SimpleNamespace(caller=steady.caller), request)  # type: ignore[arg-type]

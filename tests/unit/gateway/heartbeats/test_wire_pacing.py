@@ -1,4 +1,4 @@
-"""How long heartbeats are parked and which intervals are told."""
+"""How long heartbeats are parked, and which intervals are returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats that are parked or repeated, in virtual time."""
+"""Parked and repeated heartbeats, in virtual time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OWNED = (TopicPartitions(TopicId(b"t" * 16), (0, 1)),)
 
 
 def bring_to_rest(door: Door) -> None:
-    """Heartbeats without news until the member is told the interval at rest."""
+    """Send heartbeats without a change until the member gets the resting interval."""
     for number in range(20):
         door.request(HEARTBEAT, 1, number, **beat("g", "m", 5))
         door.gateway.clock.advance(3)
@@ -37,7 +37,7 @@ def bring_to_rest(door: Door) -> None:
 
 @pytest.fixture
 def door() -> Door:
-    """A connection whose member is at rest, so that its next heartbeat is parked for 500 ms."""
+    """A connection with a resting member, whose next heartbeat is parked for 500 ms."""
     door = Gateway().connect()
     bring_to_rest(door)
     return door
@@ -135,7 +135,7 @@ def test_lost_connection_drops_watch_and_answer(door: Door) -> None:
 
 
 def test_first_heartbeat_of_a_connection_is_not_parked() -> None:
-    """What its client was told before is not known here, so neither is when it gives up."""
+    """The client's last interval is unknown here, and so is when it gives a response up."""
     door = Gateway().connect()
     door.request(HEARTBEAT, 1, 1, **beat("g", "m", 5))
     assert len(door.frames()) == 1
@@ -143,7 +143,7 @@ def test_first_heartbeat_of_a_connection_is_not_parked() -> None:
 
 @pytest.mark.parametrize("park_ms", [0, 500])
 def test_first_heartbeat_of_a_connection_asks_for_all(park_ms: int) -> None:
-    """Its client may have missed the last answer of another one. Without parking it is Kafka's."""
+    """Its client may have missed the last response elsewhere. Without parking, as in Kafka."""
     door = Gateway(with_settings(gateway_park_ms=park_ms)).connect()
     for number in range(2):
         fields = beat("g", "m", 5) | {"rebalance_timeout": 7_000 + number}
@@ -296,7 +296,7 @@ def test_repeated_heartbeat_waits_for_the_answers_before_it(door: Door) -> None:
 
 
 def test_heartbeats_that_bring_news_are_not_taken_for_a_load_generators(door: Door) -> None:
-    """A rebalance makes a client send many in a short time; the next quiet one is parked."""
+    """A rebalance makes a client send many in a short time; the next one is parked."""
     coordinator = door.gateway.coordinator
     for number in range(4):
         door.request(HEARTBEAT, 1, number, **beat("g", "m", 5))
@@ -312,7 +312,7 @@ def test_heartbeats_that_bring_news_are_not_taken_for_a_load_generators(door: Do
 
 
 def test_kept_answer_is_byte_for_byte_the_coordinators(door: Door) -> None:
-    """Interval and correlation id apart, which are set for each answer."""
+    """Except the interval and the correlation id, which are set for each response."""
     command = door.gateway.coordinator.commands[-1]
     assert isinstance(command, ConsumerGroupHeartbeat)
     expected, _ = encode_heartbeat_response(answer_of(command), REST_MS)
@@ -355,7 +355,7 @@ def test_other_version_or_client_id_goes_to_the_coordinator(door: Door) -> None:
 
 
 def test_same_bytes_in_another_version_are_not_taken_for_the_same_heartbeat(door: Door) -> None:
-    """Read as version 0 they are a heartbeat with a byte too many: the coordinator is asked."""
+    """In version 0 the bytes are a heartbeat with a byte too many, which must be submitted."""
     before = submitted(door)
     whole = bytearray(frame(HEARTBEAT, 1, 77, make_request(HEARTBEAT, 1, **beat("g", "m", 5))))
     whole[7] = 0
@@ -372,7 +372,7 @@ def test_other_api_with_the_same_bytes_is_not_taken_for_a_heartbeat(door: Door) 
 
 
 def test_answer_is_kept_only_if_nothing_happened_meanwhile() -> None:
-    """A change between the heartbeat and its answer makes the answer old news at once."""
+    """A change between a heartbeat and its answer outdates the answer at once."""
     door = Gateway().connect()
     coordinator = door.gateway.coordinator
     coordinator.held = []
@@ -441,7 +441,7 @@ def test_many_parks_end_in_slices() -> None:
 def test_a_park_that_cannot_end_keeps_no_other_from_it(
     monkeypatch: pytest.MonkeyPatch, kind: type[Parked], way: str
 ) -> None:
-    """Those of a tick end together; what goes wrong with one is told its own client, or ends it."""
+    """Parks of a tick end together; an error in one fails or closes its own connection only."""
     gateway = Gateway()
     doors = [gateway.connect() for _ in range(3)]
     for number, door in enumerate(doors):

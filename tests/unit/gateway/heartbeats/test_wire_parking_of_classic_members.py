@@ -20,7 +20,7 @@ PARK_MAX_MS = 15_000
 
 
 def connect(settings: Any = None, park_max_ms: int = PARK_MAX_MS) -> Door:
-    """A connection to a coordinator that has no news."""
+    """A connection to a coordinator without pending changes."""
     gateway = Gateway(settings)
     gateway.coordinator.answer = lambda command: (
         OffsetCommitResponse(())
@@ -41,7 +41,7 @@ def codes(door: Door) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def door() -> Door:
-    """A connection whose member's interval of 3 s is known, and is over."""
+    """A connection whose member's 3 s interval is known and has just passed."""
     door = connect()
     beat(door, 1)
     assert codes(door) == [(1, 0)], "of the first one nothing is known"
@@ -97,7 +97,7 @@ def test_the_next_heartbeat_ends_the_park_of_the_last_one(door: Door) -> None:
 
 
 def test_a_member_that_is_heard_elsewhere_is_not_asked_for(door: Door) -> None:
-    """The old connection gets what was found when its heartbeat came."""
+    """The old connection gets the answer computed when its heartbeat arrived."""
     beat(door, 2)
     asked = len(door.gateway.coordinator.commands)
     door.gateway.coordinator.drop_watches()
@@ -127,7 +127,7 @@ def test_a_server_that_stops_answers_and_parks_no_more(door: Door) -> None:
 
 
 def sync(door: Door, generation: int = 5) -> None:
-    """The member is told its assignment."""
+    """Send the member its assignment."""
     coordinator = door.gateway.coordinator
     before = coordinator.answer
     coordinator.answer = lambda command: SyncGroupResponse("consumer", "range", b"")
@@ -148,7 +148,7 @@ def test_the_interval_is_known_from_the_sync_on() -> None:
 
 
 def test_a_gap_between_two_generations_is_no_interval(door: Door) -> None:
-    """The member joined again in between, and its client began to count anew."""
+    """The member rejoined in between, and its client restarted its timer."""
     door.gateway.clock.advance(1)
     beat(door, 2, generation=6)
     assert codes(door) == [(2, 0)]
@@ -159,7 +159,7 @@ def test_a_gap_between_two_generations_is_no_interval(door: Door) -> None:
 
 
 def test_after_a_longer_gap_the_interval_is_measured_anew(door: Door) -> None:
-    """Trigger: one heartbeat was late, so that the next one came soon after it."""
+    """Trigger: one heartbeat was late, so the next one followed soon after."""
     beat(door, 2)
     door.gateway.clock.advance(1)
     beat(door, 3)
@@ -184,7 +184,7 @@ def test_an_interval_that_grows_a_little_is_followed(door: Door) -> None:
 
 
 def test_a_first_heartbeat_that_comes_at_once_does_not_hide_the_interval() -> None:
-    """librdkafka's first one comes with the answer to its SyncGroup, its second one 3 s later."""
+    """librdkafka sends the first one on the SyncGroup response, the second one 3 s later."""
     door = connect()
     sync(door)
     beat(door, 2)
@@ -243,7 +243,7 @@ NOTHING_YET = SyncGroupResponse("consumer", "range", b"", awaits_partitions=True
 
 
 def send_sync(door: Door, number: int, answer: SyncGroupResponse) -> None:
-    """A SyncGroup that is answered so; heartbeats of the member are answered that all is well."""
+    """A SyncGroup with this answer; heartbeats of the member succeed."""
     door.gateway.coordinator.answer = lambda command: (
         answer if isinstance(command, SyncGroup) else ClassicHeartbeatResponse(PARK_MAX_MS)
     )
@@ -280,7 +280,7 @@ def test_a_member_that_has_nothing_yet_joins_again_when_there_is_something() -> 
 
 
 def test_a_member_that_joined_again_and_still_has_nothing_is_not_held_back_again() -> None:
-    """Else it might join for ever, as quickly as it can."""
+    """Otherwise it might rejoin in a tight loop."""
     door = connect()
     send_sync(door, 1, NOTHING_YET)
     door.gateway.clock.advance(1)

@@ -1,4 +1,4 @@
-"""Clients far away are answered before they give a heartbeat up. In virtual time.
+"""Clients with a long round trip are answered before they give up. In virtual time.
 
 The clients here are as the real ones are where it matters (tests/latency runs those): librdkafka
 gives a heartbeat up when the interval that its last answer told has passed since it sent it, and
@@ -44,7 +44,7 @@ def jittering(round_trip_ms: float, seed: int = 1) -> Way:
 
 
 class Client:
-    """A client at the end of a way: it asks for the versions, joins, and heartbeats."""
+    """A client with a long round trip: it sends ApiVersions, joins, and heartbeats."""
 
     def __init__(self, kind: str, way_ms: Way, gateway: Gateway | None = None) -> None:
         self.kind = kind
@@ -59,7 +59,7 @@ class Client:
         self.stall_ms = 0.0
 
     def exchange(self, send: Callable[[], None]) -> tuple[float, float]:
-        """Send over the way and wait for the answer; (sent, received), in milliseconds."""
+        """Send, wait for the response, and return (sent, received) in milliseconds."""
         sent = self.clock.time() * 1_000
         self.clock.advance(self.way_ms() / 1_000)
         arrived = self.clock.time() * 1_000
@@ -204,7 +204,7 @@ def test_a_client_that_was_stopped_says_nothing_of_its_way() -> None:
 
 
 def test_who_comes_back_while_a_heartbeat_is_held_has_given_it_up() -> None:
-    """It was held for too long, whatever is known of the way."""
+    """The heartbeat was parked for too long, whatever the round-trip estimate."""
     first = Client("librdkafka", constant(0))
     first.begin()
     first.run(20)

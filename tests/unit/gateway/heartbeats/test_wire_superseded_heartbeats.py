@@ -1,4 +1,4 @@
-"""Clients that go on over another connection while the server holds one of their heartbeats back.
+"""Clients that move to another connection while one of their heartbeats is parked.
 
 The old connection is half open: the client is gone, and no FIN has said so. Nobody may speak for
 the member from there: it would acknowledge a revocation that nobody made, take news to a dead
@@ -31,7 +31,7 @@ PARK_MS = 600
 
 
 class DoorClock:
-    """The clock of the virtual server, for doors."""
+    """The virtual server's clock, for the listener."""
 
     def __init__(self, scheduler: VirtualScheduler) -> None:
         self._scheduler = scheduler
@@ -47,7 +47,7 @@ class DoorClock:
 
 
 class Rig:
-    """A server with topics t (4 partitions) and u (2), and its Kafka door."""
+    """A server with topics t (4 partitions) and u (2), and its Kafka listener."""
 
     def __init__(self) -> None:
         self.server = VirtualServer({"t": 4, "u": 2})
@@ -60,7 +60,7 @@ class Rig:
         return self.gateway.connect()
 
     def send(self, door: Door, fields: dict[str, Any]) -> list[Any]:
-        """Send a heartbeat; the answers that are there at once."""
+        """Send a heartbeat; return the responses that are there at once."""
         door.request(HEARTBEAT, 1, 7, **fields)
         self.server.settle()
         return [answer for _, answer in door.answers(HEARTBEAT, 1)]
@@ -71,7 +71,7 @@ class Rig:
         return answer
 
     def park(self, door: Door, fields: dict[str, Any]) -> None:
-        """Heartbeats until one is held back for as long as a member's at rest is."""
+        """Send heartbeats until one is parked for as long as a resting member's."""
         for _ in range(30):
             if not self.send(door, fields):
                 self.server.advance(PARK_MS - 200)
@@ -141,7 +141,7 @@ def test_a_revocation_is_not_acknowledged_by_a_heartbeat_of_before_it(rig: Rig) 
 def test_what_was_owned_when_it_was_parked_acknowledges_nothing_at_its_end(rig: Rig) -> None:
     """On one connection: the client takes what it was assigned while its heartbeat is parked.
 
-    A heartbeat that says "not owned" of a partition on its way is no word on its revocation.
+    A heartbeat that does not own a partition yet must not acknowledge its revocation.
     """
     old, third = rig.connect(), rig.connect()
     epoch = rig.ask(old, join("g", "z", ("t",))).member_epoch
@@ -170,7 +170,7 @@ def test_news_are_for_the_connection_that_the_client_has_now(rig: Rig) -> None:
 
 
 def test_news_taken_by_a_late_heartbeat_of_the_old_connection_are_said_again(rig: Rig) -> None:
-    """What a broken connection still held arrives after the client went on over another one."""
+    """Requests of the broken connection arrive after the client has moved to another one."""
     old, new, other = (rig.connect() for _ in range(3))
     epoch, epoch_of_a, kept = wait_for_a(rig, other, old)
     rig.ask(new, beat("g", "z", epoch))
@@ -198,7 +198,7 @@ def test_a_changed_subscription_is_not_taken_back(rig: Rig) -> None:
 
 
 def test_the_end_of_a_park_does_not_take_a_subscription_back_either(rig: Rig) -> None:
-    """The server's own question says nothing of the member; a ticket that died makes it ask."""
+    """The server's own heartbeat reports nothing; an invalid ticket makes the server send it."""
     door, other = rig.connect(), rig.connect()
     joined = rig.ask(door, join("g", "z", ("t",)))
     rig.park(door, beat("g", "z", joined.member_epoch))
@@ -217,7 +217,7 @@ def test_the_end_of_a_park_does_not_take_a_subscription_back_either(rig: Rig) ->
 
 
 def test_a_park_renews_no_session(rig: Rig) -> None:
-    """By news, and by the end of its time with a ticket that died."""
+    """By a change, and after the park time with an invalid ticket."""
     old, other = rig.connect(), rig.connect()
     joined = rig.ask(old, join("g", "z", ("t",)))
     rig.park(old, beat("g", "z", joined.member_epoch))
@@ -283,7 +283,7 @@ def by_join_group(rig: Rig, epoch: int) -> None:
 def test_whatever_the_member_says_elsewhere_ends_the_park(
     rig: Rig, speak: Callable[[Rig, int], None]
 ) -> None:
-    """The old connection is not left without its answer: it may be alive, and has others' too."""
+    """The old connection still gets its response: it may be alive and serve other members."""
     old = rig.connect()
     epoch = rig.ask(old, join("g", "z", ("t",))).member_epoch
     rig.park(old, beat("g", "z", epoch))
@@ -298,7 +298,7 @@ def test_whatever_the_member_says_elsewhere_ends_the_park(
 
 
 def test_who_was_removed_is_told(rig: Rig) -> None:
-    """Nobody spoke for it: an administrator did, or its session ended."""
+    """The member itself sent nothing: an administrator removed it, or its session timed out."""
     old = rig.connect()
     epoch = rig.ask(old, join("g", "z", ("t",))).member_epoch
     rig.park(old, beat("g", "z", epoch))

@@ -32,7 +32,7 @@ KEY = PartitionKey(ORDERS, 0)
 
 
 class FakeCoordinator:
-    """What the store needs of the coordinator: the image, and news of its changes."""
+    """The part of the coordinator that the store needs: the image, and its changes."""
 
     def __init__(self, *topics: Topic) -> None:
         self.image = TopicImage()
@@ -79,7 +79,7 @@ class StoreRig:
         return run_at_once(self.topics.find_offsets([OffsetQuery(key, timestamp)]))[0]
 
     def open(self, key: PartitionKey = KEY) -> PartitionLog:
-        """What the store has of a partition."""
+        """The stored records of a partition."""
         run_at_once(self.topics._logs.open_in_steps(key))
         log = self.topics._logs.get(key)
         assert log is not None
@@ -155,7 +155,7 @@ def segment_files(folder: Path, key: PartitionKey = KEY) -> list[Path]:
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
-    """What lies in a folder and matches."""
+    """The files of a folder that match."""
     return sorted(folder.glob(pattern))
 
 

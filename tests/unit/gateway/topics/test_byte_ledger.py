@@ -1,4 +1,4 @@
-"""What the segments of all partitions take, and what the account of it takes itself."""
+"""The sizes of all segments, and the memory of the ledger itself."""
 
 from __future__ import annotations
 

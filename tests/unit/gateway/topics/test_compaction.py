@@ -1,4 +1,4 @@
-"""Topics with ``cleanup.policy=compact``: of each key the last record stays, whatever happens."""
+"""Topics with ``cleanup.policy=compact``: the last record of each key always stays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Records = list[tuple[int, bytes | None, bytes | None]]
 
 
 class Partition:
-    """A partition that is opened again and again, and all that was ever appended to it."""
+    """A partition that is reopened repeatedly, and all records ever appended to it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,7 +49,7 @@ class Partition:
         self.open()
 
     def open(self) -> None:
-        """As after a crash: what is on disk is all there is."""
+        """Reopen as after a crash, from the files alone."""
         self._files.close()
         self._files = OpenFiles(4)
         self.log = PartitionLog(self._folder, self._files, SETTINGS, 0)
@@ -70,7 +70,7 @@ class Partition:
         return compact_in_steps(self.log, NOW_MS, SEGMENT_BYTES)
 
     def read(self, offset: int = 0) -> Records:
-        """What a reader sees from an offset on."""
+        """The records that a consumer reads from an offset on."""
         found: Records = []
         while offset < self.log.end_offset:
             for _ in self.log.load_for_read(offset):
@@ -81,7 +81,7 @@ class Partition:
         return found
 
     def check(self) -> None:
-        """Every record that is there was appended, and the last of each key is there."""
+        """Every record found was appended, and the last record of each key is found."""
         found = self.read()
         assert self.log.start_offset == 0
         assert self.log.end_offset == len(self.appended)
@@ -126,7 +126,7 @@ def test_what_comes_between_the_steps_is_kept(tmp_path: Path, seed: int) -> None
 
 
 def test_who_reads_at_any_step_after_a_start_sees_all(tmp_path: Path) -> None:
-    """Also while a segment is read that nobody has read since then."""
+    """Also while a segment is loaded for the first time since the start."""
     for step in range(60):
         partition = Partition(tmp_path / str(step))
         partition.fill(random.Random(step), 40)
@@ -138,7 +138,7 @@ def test_who_reads_at_any_step_after_a_start_sees_all(tmp_path: Path) -> None:
 
 
 def test_what_is_dropped_at_any_step_does_not_come_back(tmp_path: Path) -> None:
-    """Bug: to look at the file of a segment that was dropped meanwhile made it anew."""
+    """Bug: reading a segment that was deleted meanwhile recreated its file."""
     for step in range(0, 120, 3):
         folder = tmp_path / str(step)
         partition = Partition(folder)
@@ -284,7 +284,7 @@ def count_steps(steps: Iterator[None]) -> int:
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_what_is_compressed_stays_so_and_nothing_grows(tmp_path: Path, codec: int) -> None:
-    """Bug: a segment of 8 MiB came to 211 GB, for batches were written back as they unpack."""
+    """Bug: an 8 MiB segment grew to 211 GB, as batches were rewritten uncompressed."""
     choice = random.Random(codec)
     partition = Partition(tmp_path)
     for number in range(60):
@@ -359,7 +359,7 @@ async def test_a_compacted_topic_takes_no_bombs(tmp_path: Path) -> None:
 
 
 async def test_a_batch_of_very_many_records_is_to_be_cut(tmp_path: Path) -> None:
-    """Each is looked at in the turn that answers."""
+    """All records are checked in the iteration that answers."""
     many = encode_batch(0, [(b"k", b"")] * 20_001, NOW_MS)
     async with run_store(tmp_path) as store:
         assert store.append(many).error == ErrorCode.MESSAGE_TOO_LARGE

@@ -1,4 +1,4 @@
-"""Waiting for records: who is called, in which turn, and what it costs those that are not."""
+"""Watches for records: which are called, in which iteration, and the cost of the others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TOPIC = TopicId(b"t" * 16)
 
 
 class Turns:
-    """What is to be called in later turns."""
+    """The calls scheduled for later iterations."""
 
     def __init__(self) -> None:
         self.soon: deque[Callable[[], None]] = deque()
 
     def take(self) -> None:
-        """One turn."""
+        """Run one iteration."""
         for _ in range(len(self.soon)):
             self.soon.popleft()()
 
@@ -104,7 +104,7 @@ def test_it_may_be_ended_by_who_waits(turns: Turns, watches: DataWatches) -> Non
 def test_those_whose_waits_are_over_together_are_called_in_parts(
     turns: Turns, watches: DataWatches, count: int
 ) -> None:
-    """Bug: an append called all that waited, each of which then had a slice in one turn."""
+    """Bug: an append called every watch, and each then ran a slice in the same iteration."""
     called: list[int] = []
     for number in range(2 * WAKE_KEYS + 1):
         watches.add(keys(count), 1, lambda number=number: called.append(number))

@@ -1,4 +1,4 @@
-"""Files that the topic store has open: made when they are begun, never by who reads."""
+"""Open files of the topic store: created on purpose, never by a read."""
 
 from __future__ import annotations
 

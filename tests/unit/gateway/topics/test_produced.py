@@ -1,4 +1,4 @@
-"""What a producer may append, with the codes that Kafka 4.3 gives for what it may not."""
+"""Validation of produced batches, with the error codes of Kafka 4.3."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(data: bytes, version: int = 9, max_bytes: int = 1 << 20) -> ProducedBa
 
 
 def compute_code(call: Callable[[], object]) -> int:
-    """The code of a refusal, which has a message; 0 where nothing is refused."""
+    """The error code of a rejection, which must have a message; 0 if accepted."""
     try:
         call()
     except TopicDataError as error:
@@ -130,7 +130,7 @@ def test_records_from_the_future_are_named() -> None:
 
 
 def test_the_largest_timestamp_is_that_of_the_records() -> None:
-    """Kafka does not believe it either; a false one would spoil lookups by timestamp."""
+    """Kafka does not trust it either; a wrong one would break lookups by timestamp."""
     for claimed in (5, NOW_MS + 100):
         batch = check(changed(BATCH, MAX_TIMESTAMP, ">q", claimed))
         assert batch.header.max_timestamp == NOW_MS
@@ -161,7 +161,7 @@ def test_the_offset_is_put_in() -> None:
 
 @given(st.binary(max_size=200), st.integers(0, 2**16))
 def test_no_bytes_do_more_than_refuse(tail: bytes, seed: int) -> None:
-    """Whatever follows a good header, and whatever header: a code, never another exception."""
+    """Any header and any bytes after it: an error code, never another exception."""
     data = bytearray(with_records(tail))
     for at in range(0, len(data), 7):
         if seed >> (at % 16) & 1 and not LENGTH <= at < ATTRIBUTES:

@@ -1,4 +1,4 @@
-"""What the store finds after its end: kill, torn tails, damage, lost records, lost files."""
+"""Recovery of the store: kills, torn tails, damage, lost records, lost files."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_partitions_are_opened_in_the_background(tmp_path: Path) -> None:
 
 
 async def test_a_request_that_overtakes_the_opening_wins(tmp_path: Path) -> None:
-    """The opening is given up, and cuts nothing off what was appended meanwhile."""
+    """Opening is abandoned, and truncates nothing that was appended meanwhile."""
     async with run_store(tmp_path) as store:
         for _ in range(10):
             store.append(a_batch())
@@ -143,7 +143,7 @@ async def test_foreign_files_are_left_alone(tmp_path: Path) -> None:
 
 
 async def test_lost_records_do_not_give_their_offsets_away_again(tmp_path: Path) -> None:
-    """After a power failure the end is at least what was made durable of it."""
+    """After a power failure the end offset is at least the durable one."""
     async with run_store(tmp_path) as store:
         for _ in range(10):
             store.append(a_batch())

@@ -1,4 +1,4 @@
-"""Segments that nobody has read since a start: read in steps, which all who wait share."""
+"""Segments not loaded since the start: loaded in steps, which all waiting readers share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SETTINGS: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Steps are of two batches; the base offsets of segments, once for each step."""
+    """Load two batches a step; list the segment's base offset once for each step."""
     monkeypatch.setattr(segment, "LOAD_BATCHES", 2)
     steps: list[int] = []
     load_some = Segment.load_some
@@ -225,7 +225,7 @@ async def test_after_a_stop_nothing_more_is_read(tmp_path: Path) -> None:
 
 
 async def test_room_is_made_where_what_goes_is_not_open_yet(tmp_path: Path) -> None:
-    """In steps: what goes may have to be read first, to know where the partition ends."""
+    """In steps: a partition may have to be loaded first to know its end offset."""
     other = PartitionKey(ORDERS, 1)
     bounds = SETTINGS | {"gateway_topics_total_bytes": (SEGMENT + 1) * SIZE}
     async with run_store(tmp_path, **bounds) as store:
