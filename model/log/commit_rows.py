@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 
 class CommitRows(NamedTuple):
-    """Offset and leader epoch (-1 for none) of each partition; big endian."""
+    """Offset and leader epoch (-1 for none) of each partition, big endian."""
 
     offsets: NDArray[np.int64]
     leader_epochs: NDArray[np.int32]
 
 
 class NamedPartitions(NamedTuple):
-    """Which partitions the rows are of, each once, and the record keys of their offsets."""
+    """The partitions of the rows, without duplicates, and the record keys of their offsets."""
 
     partitions: NDArray[np.int32]
     keys: list[bytes]
