@@ -1,4 +1,4 @@
-"""S5 and S6: epochs never go back, and none is above the one that it follows."""
+"""S5 and S6: epochs never decrease, and no epoch exceeds the one that bounds it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.tables.histories.written_records import Change, GroupRecord, Logge
 
 
 class EpochRules:
-    """S5 at each record; S6 when all that was written at once is there."""
+    """Checks S5 at each record and S6 after each write."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""S3 and S7, and S1 within one record: what a member may hold at its epoch."""
+"""S3 and S7, and S1 within one record: which partitions a member may own at its epoch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pipeline.tables.histories.written_records import Change, GroupRecord, Logge
 
 
 class HolderRules:
-    """Looks at each record of type 8, in the order in which a coordinator writes them.
+    """Checks each record of type 8, in log order.
 
-    A target is written before the members that go to it, so it is known when they do.
+    A coordinator writes the target before the members that move to it, so the target is known.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -62,11 +62,11 @@ class HolderRules:
         if sum(len(topic.partitions) for topic in topics) != len(
             standing.assigned.keys() | standing.pending.keys()
         ):
-            add_violation(self._rows, "S1", at, "the member holds a partition twice")
+            add_violation(self._rows, "S1", at, "the member owns a partition twice")
         for place, epoch in standing.held():
             if 0 <= standing.epoch < epoch:
                 detail = (
-                    f"{show_place(place)} has epoch {epoch}, above its holder's {standing.epoch}"
+                    f"{show_place(place)} has epoch {epoch}, above its owner's {standing.epoch}"
                 )
                 add_violation(self._rows, "S3", at, detail)
 
@@ -79,30 +79,30 @@ class HolderRules:
             owner = state.target_owner.get(place, member_id)
             if owner != member_id:
                 detail = (
-                    f"{member_id} is at epoch {standing.epoch} and holds {show_place(place)}, "
-                    f"which the target gives to {owner}"
+                    f"{member_id} is at epoch {standing.epoch} and owns {show_place(place)}, "
+                    f"which the target assigns to {owner}"
                 )
                 add_violation(self._rows, "S7", at, detail)
 
     def _check_revocation(
         self, member_id: str, before: Standing, standing: Standing, at: LoggedRecord
     ) -> None:
-        """While a member must revoke, it gets no newer target."""
+        """A member gets no newer target before it has revoked its partitions."""
         if before.epoch < 0 or not before.pending.keys() & standing.pending.keys():
             return
         if standing.epoch > before.epoch:
             detail = (
-                f"{member_id} goes from epoch {before.epoch} to {standing.epoch} and has not "
-                "revoked what it must"
+                f"{member_id} goes from epoch {before.epoch} to {standing.epoch} before it has revoked "
+                "its partitions"
             )
             add_violation(self._rows, "S7", at, detail)
         elif any(not before.holds(place) for place in standing.assigned):
-            detail = f"{member_id} gets partitions and has not revoked what it must"
+            detail = f"{member_id} gets partitions before it has revoked its own"
             add_violation(self._rows, "S7", at, detail)
 
 
 def show_place(place: Place) -> str:
-    """A partition in words."""
+    """The partition's name for people."""
     topic, partition = place
     name = topic if isinstance(topic, str) else show_topic_id(topic)
     return f"{name}-{partition}"
