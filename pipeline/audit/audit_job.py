@@ -65,7 +65,7 @@ _HARMLESS = {UNKNOWN_TYPE, UNKNOWN_VERSION}
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A record that violates an invariant. ``record`` has its type, key and value as Kafka's JSON."""
+    """A record that violates an invariant. ``record`` has its type and Kafka's JSON."""
 
     rule: str
     group_id: str
@@ -115,12 +115,12 @@ class Audit:
             parts.append(f"the log violates invariants of groups: {rules}")
         damaged = sum(self.problems[name] for name in self.problems.keys() - _HARMLESS)
         if damaged:
-            parts.append(f"{damaged} parts of the log could not be read")
+            parts.append(f"parts of the log could not be read: {damaged}")
         return "; ".join(parts)
 
 
 def prune_records(records: DataFrame) -> DataFrame:
-    """The columns of records that an audit needs: for offset records without key and value bytes."""
+    """The columns that an audit needs: for offset records without key and value bytes."""
     is_group = col("type_id") >= FIRST_GROUP_TYPE
     return records.select(
         *_AUDITED,
@@ -149,7 +149,7 @@ def _find_topic_names(records: DataFrame) -> dict[bytes, str]:
 
 
 def _select_offset_events(lives: DataFrame) -> DataFrame:
-    """The first commit and the deletion of each offset life, from one sorted pass over the offsets."""
+    """The first commit and the deletion of each offset's life, in one sorted pass."""
     birth = sql.struct(
         col("born_offset").alias("offset"),
         col("born.base_offset").alias("base_offset"),

@@ -19,8 +19,8 @@ RULES = {
     "S3": "a partition's assignment epoch is not above its owner's member epoch",
     "S5": "epochs never decrease",
     "S6": "member epoch <= assignment epoch <= group epoch",
-    "S7": "a member owns no partition that the target of its epoch assigns to another, and a member "
-    "gets no newer target before it has revoked its partitions",
+    "S7": "a member owns no partition that the target of its epoch assigns to another, and gets no "
+    "newer target before it has revoked its partitions",
     "S18": "no offset is deleted while members subscribe to its topic, unless with the topic",
     "S19": "a deleted group stays deleted, with its offsets",
     "S21": "a group has one type; a conversion is one write and keeps offsets and assignments",

@@ -103,7 +103,7 @@ class OffsetDeletionRules:
         self._rows = rows
         self._retention_ms = retention_ms
         self._suspects: dict[str, _Suspects] = {}
-        """By topic: those of the last write, while the group still has other offsets of the topic."""
+        """By topic: those of the last write, while the group has other offsets of the topic."""
         self._undecided: list[tuple[OffsetChange, int]] = []
         """Deleted in a generation of a classic group; its next record decides."""
         self._free: list[_Deletion] = []

@@ -92,8 +92,8 @@ class HolderRules:
             return
         if standing.epoch > before.epoch:
             detail = (
-                f"{member_id} goes from epoch {before.epoch} to {standing.epoch} before it has revoked "
-                "its partitions"
+                f"{member_id} goes from epoch {before.epoch} to {standing.epoch} before it has "
+                "revoked its partitions"
             )
             add_violation(self._rows, "S7", at, detail)
         elif any(not before.holds(place) for place in standing.assigned):

@@ -31,7 +31,7 @@ def compute_latest(scanned: DataFrame) -> DataFrame:
 
 
 def compute_pending(scanned: DataFrame) -> DataFrame:
-    """Pending records, without those that a deletion dropped: as ``compute_latest``, per producer."""
+    """Pending records that no deletion has dropped: as ``compute_latest``, per producer."""
     records = scanned.where(col("kind") == RECORD)
     deletions = (
         records.where(col("packed").isNull()).groupBy(*_KEY).agg(sql.max("offset").alias("deleted"))

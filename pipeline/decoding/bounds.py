@@ -14,7 +14,7 @@ _Columns = TypeVar("_Columns", BatchColumns, RecordColumns)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets and times (wall ms), each from an inclusive start to an exclusive end; ``None``: open."""
+    """Ranges of offsets and times (wall ms), start inclusive, end exclusive; ``None`` is open."""
 
     start_offset: int = 0
     end_offset: int | None = None

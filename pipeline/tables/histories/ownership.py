@@ -1,4 +1,4 @@
-"""Who held which partition from when to when, as the records say it."""
+"""Intervals in which a member owned a partition, from the records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.tables.histories.rows import Rows, to_timestamp
 from pipeline.tables.histories.written_records import Change, GroupRecord, LoggedRecord
 
 _Holder = tuple[str, str]
-"""The type of group and the member's id: a converted member is two holders, one after another."""
+"""Group type and member id: a converted member is two owners in succession."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class _Interval:
 
 
 class OwnershipRows:
-    """A row for each partition and member that held it, assigned or to be revoked.
+    """A row for each interval in which a member owned a partition, assigned or pending revocation.
 
-    What was written at once counts as a whole, so that a partition which passes from one member to
-    another within it is never with both.
+    A write counts as a whole, so a partition that passes from one member to another in one write
+    never has two owners.
     """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._open: dict[_Holder, dict[Place, _Interval]] = {}
         self._changed: dict[str, LoggedRecord] = {}
-        """Members of the consumer group, with the record that changed what they hold."""
+        """Members of the consumer group whose assignment changed, with the record that did it."""
         self._classic_changed: LoggedRecord | None = None
 
     def see(self, state: GroupState, change: Change) -> None:

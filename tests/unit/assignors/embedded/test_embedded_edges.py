@@ -76,13 +76,9 @@ def test_newer_versions_are_read_as_the_newest_known(version: int) -> None:
 @pytest.mark.parametrize("decode", [decode_subscription, decode_subscribed_topics])
 def test_versions_below_0_are_refused(decode: Decode, version: int) -> None:
     data = version.to_bytes(2, "big", signed=True) + encode_subscription(SUBSCRIPTION)[2:]
-    with pytest.raises(
-        MalformedProtocolError, match=f"version {version} of the subscr"
-    ):
+    with pytest.raises(MalformedProtocolError, match=f"version {version} of the subscr"):
         decode(data)
-    with pytest.raises(
-        MalformedProtocolError, match=f"version {version} of the assignm"
-    ):
+    with pytest.raises(MalformedProtocolError, match=f"version {version} of the assignm"):
         decode_assignment(data)
 
 

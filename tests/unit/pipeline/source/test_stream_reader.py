@@ -127,5 +127,5 @@ def test_what_is_lost(tmp_path: Path) -> None:
 
 
 def test_an_end_is_for_batch_queries(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="endingOffsets is for batch queries alone"):
+    with pytest.raises(OptionError, match="endingOffsets is only for batch queries"):
         make_reader(tmp_path, endingOffsets="latest")

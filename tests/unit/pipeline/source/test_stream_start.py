@@ -33,9 +33,9 @@ def test_a_source_that_never_starts_is_an_error() -> None:
 
 
 def test_a_file_that_is_replaced_each_time_is_an_error_in_the_sources_own_words() -> None:
-    replaced = f"{LogReplaced.__module__}.LogReplaced: 0.log: the file is no longer there"
+    replaced = f"{LogReplaced.__module__}.LogReplaced: 0.log: the file no longer exists"
     assert fail_with(replaced, replaced) == []
-    with pytest.raises(LogReplaced, match=r"^0\.log: the file is no longer there$"):
+    with pytest.raises(LogReplaced, match=r"^0\.log: the file no longer exists$"):
         fail_with(*[replaced] * 100)
 
 
