@@ -8,7 +8,7 @@ from model.log.records import UnknownValue
 from pipeline.audit.conversions import ConversionRules, TopicNames
 from pipeline.audit.deletions import GroupDeletionRules, OffsetDeletionRules
 from pipeline.audit.epoch_rules import EpochRules
-from pipeline.audit.holders import HolderRules
+from pipeline.audit.owner_rules import OwnerRules
 from pipeline.tables.histories.group_state import GroupState
 from pipeline.tables.histories.ownership import OwnershipRows
 from pipeline.tables.histories.rows import Rows
@@ -39,7 +39,7 @@ def make_audit_observers(
     """
     rules = (
         EpochRules(rows),
-        HolderRules(rows),
+        OwnerRules(rows),
         GroupDeletionRules(rows),
         OffsetDeletionRules(rows, retention_ms),
         ConversionRules(rows, names),

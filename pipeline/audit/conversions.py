@@ -21,7 +21,7 @@ from pipeline.tables.histories.group_state import (
     GroupState,
     Place,
     read_classic_assignments,
-    read_standing,
+    read_current_assignment,
 )
 from pipeline.tables.histories.rows import Rows
 from pipeline.tables.histories.written_records import Change, LoggedRecord, OffsetChange
@@ -72,8 +72,8 @@ class ConversionRules:
             case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
                 if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
                     self._see_upgraded(member_id, at, value)
-                elif (standing := state.standings.get(member_id)) is not None:
-                    self._held[member_id] = frozenset(standing.assigned)
+                elif (current := state.current_assignments.get(member_id)) is not None:
+                    self._held[member_id] = frozenset(current.assigned)
             case _:
                 pass
 
@@ -105,7 +105,7 @@ class ConversionRules:
         before = self._upgraded.pop(member_id, None)
         if before is None:
             return
-        after = frozenset(place for place, _ in read_standing(value).held())
+        after = frozenset(place for place, _ in read_current_assignment(value).held())
         if self._has_other(after, before):
             detail = f"the conversion changes the partitions of {member_id}"
             add_violation(self._rows, "S21", at, detail)

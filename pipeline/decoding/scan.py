@@ -32,7 +32,7 @@ KEPT_BYTES = 64 << 10
 
 _MAX_OFFSET_GAP = 1 << 40
 _MAX_CANDIDATES = 10_000
-"""So many false candidates are deliberate; the rest of the bytes is then skipped."""
+"""More candidates than this are crafted to look like batches; the rest is then skipped."""
 
 _LOOKED_AHEAD = 4
 """How many following batches may contradict the offset of a batch."""

@@ -47,7 +47,7 @@ _GROUP_KEYS = (
 
 
 @dataclass(slots=True)
-class _Standing:
+class _CurrentAssignment:
     """A member's epoch, and the partitions it owns with their assignment epochs."""
 
     epoch: int
@@ -62,8 +62,8 @@ class _Group:
     target_epoch: int | None = None
     members: set[MemberId] = field(default_factory=set)
     targets: set[MemberId] = field(default_factory=set)
-    standings: dict[MemberId, _Standing] = field(default_factory=dict)
-    holders: dict[Place, list[MemberId]] = field(default_factory=dict)
+    current_assignments: dict[MemberId, _CurrentAssignment] = field(default_factory=dict)
+    owners: dict[Place, list[MemberId]] = field(default_factory=dict)
     last_offset: int = -1
     last_key: bytes = b""
 
@@ -76,13 +76,13 @@ class _Group:
         """
         if self.epoch is not None:
             return False
-        is_of_members = self.members >= self.targets | self.standings.keys()
+        is_of_members = self.members >= self.targets | self.current_assignments.keys()
         return not (self.members and is_of_members and self.target_epoch is None)
 
     @property
     def is_empty(self) -> bool:
         """Whether the group has no records, or its epoch's alone."""
-        return not (self.members or self.targets or self.standings)
+        return not (self.members or self.targets or self.current_assignments)
 
 
 class GroupHistory:
@@ -181,7 +181,7 @@ class GroupHistory:
             case _ if value is None:
                 _release(group, key.member_id)
             case _:
-                self._apply_standing(group, key, value, offset, key_bytes)
+                self._apply_current_assignment(group, key, value, offset, key_bytes)
         if value is None and group.is_empty and group.epoch is None and group.target_epoch is None:
             del self._groups[group_id]
             self._changed.pop(group_id, None)
@@ -195,7 +195,7 @@ class GroupHistory:
         _check_growth("assignment epoch", group.target_epoch, epoch, offset, key)
         group.target_epoch = epoch
 
-    def _apply_standing(
+    def _apply_current_assignment(
         self,
         group: _Group,
         key: ConsumerGroupCurrentMemberAssignmentKey,
@@ -204,7 +204,7 @@ class GroupHistory:
         key_bytes: bytes,
     ) -> None:
         member_id, epoch = key.member_id, value.member_epoch
-        before = group.standings.get(member_id)
+        before = group.current_assignments.get(member_id)
         if epoch < _STATIC_LEAVE_EPOCH:
             raise LogViolation("S5", f"a member has epoch {epoch}", offset, key_bytes)
         if before is not None and before.epoch >= 0 and epoch >= 0:
@@ -226,12 +226,12 @@ class GroupHistory:
                         key_bytes,
                     )
                 held[place] = place_epoch
-        group.standings[member_id] = _Standing(epoch, held)
+        group.current_assignments[member_id] = _CurrentAssignment(epoch, held)
         self._changed[key.group_id].add(member_id)
         for place in held:
-            holders = group.holders.setdefault(place, [])
-            holders.append(member_id)
-            if len(holders) > 1:
+            owners = group.owners.setdefault(place, [])
+            owners.append(member_id)
+            if len(owners) > 1:
                 self._contested.setdefault(key.group_id, set()).add(place)
 
     # ---------------------------------------------------------------------------------- checks
@@ -241,7 +241,7 @@ class GroupHistory:
         if not (self._changed or self._gone):
             return
         for group_id, places in self._contested.items():
-            self._check_holders(group_id, places)
+            self._check_owners(group_id, places)
         for group_id, members in self._changed.items():
             self._check_epochs(group_id, members)
         for group_id, (offset, key) in self._gone.items():
@@ -282,14 +282,14 @@ class GroupHistory:
             (kind, group_id) in self._others for kind in _GROUP_KEYS
         )
 
-    def _check_holders(self, group_id: GroupId, places: set[Place]) -> None:
+    def _check_owners(self, group_id: GroupId, places: set[Place]) -> None:
         group = self._groups.get(group_id, _Group())
         for place in places:
-            holders = group.holders.get(place, [])
-            if len(holders) > 1:
+            owners = group.owners.get(place, [])
+            if len(owners) > 1:
                 raise LogViolation(
                     "S1",
-                    f"partition {_name(place)} is owned by {holders[0]} and {holders[1]}",
+                    f"partition {_name(place)} is owned by {owners[0]} and {owners[1]}",
                     group.last_offset,
                     group.last_key,
                 )
@@ -307,12 +307,12 @@ class GroupHistory:
             )
         limit = epoch if target is None else target
         for member_id in members:
-            standing = group.standings.get(member_id)
-            if standing is not None and limit is not None and standing.epoch > limit:
+            current = group.current_assignments.get(member_id)
+            if current is not None and limit is not None and current.epoch > limit:
                 name = "group" if target is None else "assignment"
                 raise LogViolation(
                     "S6",
-                    f"{member_id} is at epoch {standing.epoch}, above {name} epoch {limit}",
+                    f"{member_id} is at epoch {current.epoch}, above {name} epoch {limit}",
                     *where,
                 )
 
@@ -348,12 +348,12 @@ def _keep(members: set[MemberId], member_id: MemberId, is_there: bool) -> None:
 
 
 def _release(group: _Group, member_id: MemberId) -> None:
-    standing = group.standings.pop(member_id, None)
-    for place in standing.held if standing is not None else ():
-        holders = group.holders[place]
-        holders.remove(member_id)
-        if not holders:
-            del group.holders[place]
+    current = group.current_assignments.pop(member_id, None)
+    for place in current.held if current is not None else ():
+        owners = group.owners[place]
+        owners.remove(member_id)
+        if not owners:
+            del group.owners[place]
 
 
 def _read_places(

@@ -53,7 +53,7 @@ _FOREIGN = {ShareGroupMetadataKey: SHARE, StreamsGroupMetadataKey: STREAMS}
 
 
 @dataclass(slots=True)
-class Standing:
+class CurrentAssignment:
     """A member's current assignment: its epoch and state, and its partitions with their epochs."""
 
     epoch: int
@@ -83,7 +83,7 @@ class GroupState:
     members: dict[str, ConsumerGroupMemberMetadataValue] = field(default_factory=dict)
     targets: dict[str, frozenset[Place]] = field(default_factory=dict)
     target_owner: dict[Place, str] = field(default_factory=dict)
-    standings: dict[str, Standing] = field(default_factory=dict)
+    current_assignments: dict[str, CurrentAssignment] = field(default_factory=dict)
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     classic: GroupMetadataValue | None = None
     foreign: set[str] = field(default_factory=set)
@@ -103,7 +103,7 @@ class GroupState:
 
     def has_parts(self) -> bool:
         """Whether the consumer group has any record besides its epoch."""
-        return bool(self.members or self.targets or self.standings)
+        return bool(self.members or self.targets or self.current_assignments)
 
     def has_members(self) -> bool:
         """Whether a consumer or classic group has a member."""
@@ -143,7 +143,7 @@ class GroupState:
                 self._apply_target(key.member_id, value)
             case ConsumerGroupCurrentMemberAssignmentKey():
                 assert value is None or isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
-                self._apply_standing(key.member_id, value)
+                self._apply_current_assignment(key.member_id, value)
             case ConsumerGroupRegularExpressionKey():
                 assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
                 self.regexes.pop(key.regular_expression, None)
@@ -165,7 +165,13 @@ class GroupState:
         self.epoch = self.target_epoch = None
         self.metadata_hash = 0
         self.was_deleted = True
-        for parts in (self.members, self.targets, self.target_owner, self.standings, self.regexes):
+        for parts in (
+            self.members,
+            self.targets,
+            self.target_owner,
+            self.current_assignments,
+            self.regexes,
+        ):
             parts.clear()
 
     def _apply_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
@@ -173,7 +179,7 @@ class GroupState:
             self.members[member_id] = value
             return
         self.members.pop(member_id, None)
-        self.standings.pop(member_id, None)
+        self.current_assignments.pop(member_id, None)
         self._apply_target(member_id, None)
 
     def _apply_target(
@@ -187,13 +193,13 @@ class GroupState:
             for place in self.targets[member_id]:
                 self.target_owner[place] = member_id
 
-    def _apply_standing(
+    def _apply_current_assignment(
         self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
     ) -> None:
         if value is None:
-            self.standings.pop(member_id, None)
+            self.current_assignments.pop(member_id, None)
         else:
-            self.standings[member_id] = read_standing(value)
+            self.current_assignments[member_id] = read_current_assignment(value)
 
     # -------------------------------------------------------------------------------- questions
 
@@ -228,9 +234,9 @@ def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> frozenset[Pl
     )
 
 
-def read_standing(value: ConsumerGroupCurrentMemberAssignmentValue) -> Standing:
+def read_current_assignment(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
     """A member's current assignment, from its record."""
-    return Standing(
+    return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         value.state,

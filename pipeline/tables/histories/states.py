@@ -187,26 +187,26 @@ def _compute_state(state: GroupState) -> str:
     if state.epoch is not None and state.epoch > target_epoch:
         return ASSIGNING
     for member_id in state.members:
-        standing = state.standings.get(member_id)
-        if standing is None or standing.epoch != target_epoch:
+        current = state.current_assignments.get(member_id)
+        if current is None or current.epoch != target_epoch:
             return RECONCILING
-        if standing.state != MemberState.STABLE:
+        if current.state != MemberState.STABLE:
             return RECONCILING
     return STABLE
 
 
 def _describe_member(state: GroupState, member_id: str) -> dict[str, Any]:
-    member, standing = state.members[member_id], state.standings.get(member_id)
+    member, current = state.members[member_id], state.current_assignments.get(member_id)
     return {
         "member_id": member_id,
         "instance_id": member.instance_id,
         "rack_id": member.rack_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "member_epoch": 0 if standing is None else standing.epoch,
+        "member_epoch": 0 if current is None else current.epoch,
         "subscribed_topic_names": list(member.subscribed_topic_names),
         "subscribed_topic_regex": member.subscribed_topic_regex,
-        "assigned": _show([] if standing is None else (place for place, _ in standing.held())),
+        "assigned": _show([] if current is None else (place for place, _ in current.held())),
         "target": _show(state.targets.get(member_id, ())),
     }
 
