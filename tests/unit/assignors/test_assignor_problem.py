@@ -1,4 +1,4 @@
-"""What a problem may look like, and what is refused."""
+"""Valid problems, and invalid ones that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rack assignor beside the most that can be local, which a maximum flow tells."""
+"""Compares the rack assignor with the maximum locality, computed by a maximum flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pins, co-partitioning and the move budget by example, and what is no answer at all."""
+"""Examples of pins, co-partitioning and the move budget, and invalid results."""
 
 from __future__ import annotations
 

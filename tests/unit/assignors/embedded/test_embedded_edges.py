@@ -1,4 +1,4 @@
-"""Bytes that nobody should send, versions that nobody knows yet, and values that do not fit."""
+"""Malformed bytes, unknown versions, and values out of range."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_old_versions_leave_out_what_they_do_not_have() -> None:
 
 
 def test_version_1_may_end_before_what_is_owned() -> None:
-    """As kafka-go, platformatic and faust write it, whose members own nothing when they join."""
+    """kafka-go, platformatic and faust write this; their members own nothing when they join."""
     oldest = encode_subscription(SUBSCRIPTION, 0)
     assert decode_subscription(b"\0\1" + oldest[2:]) == decode_subscription(oldest)
     for later in (b"\0\2", b"\0\3", b"\0\4"):

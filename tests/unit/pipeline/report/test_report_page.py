@@ -1,4 +1,4 @@
-"""The page of a report: whole by itself, harmless whatever a group is called, and counted."""
+"""The page of a report is self-contained, escapes group names, and counts what it omits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VOID = {"meta", "link"}
 
 
 class Reader(HTMLParser):
-    """Raises where an element is not closed, and keeps what there is."""
+    """Raises for unclosed elements, and keeps the text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ def test_numbers_are_said_as_people_do() -> None:
 
 
 def test_a_value_is_drawn_when_it_was_so() -> None:
-    """Lag is that of the end of its window: drawn before that, groups fall behind too early."""
+    """Lag is drawn at the end of its window: earlier, groups would fall behind too soon."""
 
     def find_places(*, is_at_end: bool) -> list[float]:
         words = ChartText("id", "title", "text", "label")

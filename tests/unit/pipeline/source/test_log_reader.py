@@ -1,4 +1,4 @@
-"""A log read as Spark's tasks read it, without Spark: offsets, conditions, gaps and bad input."""
+"""Reading a log as Spark's tasks do, without Spark: offsets, filters, gaps and bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query whose source was slow to start is started again; one that fails is not."""
+"""A query whose source was slow to start is restarted; one that fails is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SLOW = "[STREAM_FAILED] terminated with exception: Python worker failed to conne
 
 
 def fail_with(*messages: str) -> list[str]:
-    """Runs a query that fails with these, one after another; what is left of them."""
+    """Run a query that fails with these errors in turn; return the errors left."""
     left = list(messages)
 
     def run() -> None:
