@@ -122,7 +122,7 @@ def test_what_cannot_be_a_group(name: str) -> None:
     "name", ["", "uniform", "Range", "redundant", "redundant(0)", "redundant(-1)", "redundant(²)"]
 )
 def test_unknown_names(name: str) -> None:
-    with pytest.raises(UnknownAssignorError, match=r"there are range, .*, redundant\(n\)"):
+    with pytest.raises(UnknownAssignorError, match=r"use one of range, .*, redundant\(n\)"):
         find_assignor(name)
 
 
